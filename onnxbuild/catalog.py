@@ -1,0 +1,47 @@
+"""Every step kind there is: name -> StepKind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnxbuild.core.step import StepKind
+from onnxbuild.steps import (
+    benchmark,
+    calibrate,
+    check,
+    convert_fp16,
+    evaluate,
+    export,
+    optimize,
+    package,
+    preprocess,
+    quantize_dynamic,
+    quantize_static,
+    reference,
+    validate,
+)
+
+CATALOG: Mapping[str, StepKind] = {
+    kind.name: kind
+    for kind in (
+        export.KIND,
+        reference.KIND,
+        check.KIND,
+        optimize.KIND,
+        convert_fp16.KIND,
+        preprocess.KIND,
+        calibrate.KIND,
+        quantize_dynamic.KIND,
+        quantize_static.KIND,
+        validate.KIND,
+        evaluate.KIND,
+        benchmark.KIND,
+        package.KIND,
+    )
+}
+
+KIND_OF_MODE: Mapping[str, StepKind] = {
+    "fp16": convert_fp16.KIND,
+    "dynamic": quantize_dynamic.KIND,
+    "static": quantize_static.KIND,
+}

@@ -1,0 +1,1 @@
+"""The nouns of the build: standard library only; no I/O, no clock, no environment."""

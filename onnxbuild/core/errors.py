@@ -1,0 +1,96 @@
+"""Every error a user can meet: what is wrong, where, and what to type; each carries its exit code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+EXIT_STEP = 1
+EXIT_USAGE = 2
+EXIT_GATE = 3
+EXIT_NOT_REPRODUCIBLE = 4
+EXIT_UNDECLARED_INPUT = 5
+EXIT_INTERRUPTED = 130
+EXIT_BUG = 70
+
+
+class BuildError(Exception):
+    """Something the user can mend.
+
+    Args:
+        what: The value found and those expected, one sentence.
+        where: `file:line:column`, a step (`recipe:step`) or an artifact; empty where there is none.
+        fix: Something to type or edit; empty where nothing is known to help.
+    """
+
+    exit_code = EXIT_STEP
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.fix = fix
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  fix: {self.fix}" if self.fix else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.fix))
+
+
+def _rebuild(kind: type[BuildError], what: str, where: str, fix: str) -> BuildError:
+    return kind(what, where=where, fix=fix)
+
+
+class UsageError(BuildError):
+    """The command line asks for something that is not there."""
+
+    exit_code = EXIT_USAGE
+
+
+class RecipeError(BuildError):
+    """One fault of a recipe."""
+
+    exit_code = EXIT_USAGE
+
+
+class RecipeErrors(BuildError):  # noqa: N818 - it holds several errors
+    """All the faults of a recipe, reported at once.
+
+    Args:
+        faults: At least one; shown in the order of their lines.
+    """
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, faults: Sequence[RecipeError]) -> None:
+        self.faults = tuple(faults)
+        count = len(self.faults)
+        super().__init__(f"{count} fault{'s' if count != 1 else ''} in the recipe")
+
+    def __str__(self) -> str:
+        return "\n".join(str(fault) for fault in self.faults)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (RecipeErrors, (self.faults,))
+
+
+class StepError(BuildError):
+    """A step could not make its outputs."""
+
+
+class UndeclaredInputError(StepError):
+    """A step read something that its recipe does not declare."""
+
+    exit_code = EXIT_UNDECLARED_INPUT
+
+
+class StoreError(BuildError):
+    """The store can't be read or written (full disk, no permission, foreign format)."""
+
+
+def did_you_mean(found: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for the nearest of `known`, or an empty string."""
+    near = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else ""

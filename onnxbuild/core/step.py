@@ -1,0 +1,118 @@
+"""A step kind: what it takes, what it makes, and the function that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from onnxbuild.core.recipe import Entrypoint
+
+MODEL_FILE = "model.onnx"
+REPORT_FILE = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One breach of a gate.
+
+    Attributes:
+        what: The value found and the bound.
+        where: Variant, output, point or node.
+        fix: What to try.
+    """
+
+    what: str
+    where: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step says of its outputs.
+
+    Attributes:
+        metrics: Finite JSON values for tables and manifests, units in the names.
+        findings: Breaches of gates; any makes the run fail with exit code 3.
+        notes: One-line remarks that a user should see (never timings).
+    """
+
+    metrics: Mapping[str, object] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class StepContext(Protocol):
+    """What a running step may touch."""
+
+    params: Any
+    where: str
+    """`recipe:step`, for messages."""
+
+    @property
+    def scratch(self) -> Path:
+        """An empty folder of its own; gone after the step."""
+        ...
+
+    def input(self, name: str) -> Path:
+        """The folder that holds the input artifact's files (read-only).
+
+        Raises:
+            KeyError: The step declares no such input.
+        """
+        ...
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of all inputs of this step, in order."""
+        ...
+
+    def output(self, name: str) -> Path:
+        """The folder to write the output artifact's files into; made when asked for."""
+        ...
+
+    def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
+        """Import the user's callable, its arguments not yet applied.
+
+        Raises:
+            StepError: File, module or attribute is missing, raises on import, or can't be called.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """One kind of step.
+
+    Attributes:
+        name: As in the graph, `why` and keys.
+        version: Raised whenever run's output for equal inputs changes.
+        params: Frozen dataclass, all that steers run; part of the key.
+        inputs: Names of input artifacts; a trailing `*` takes any number (`model/*`), a trailing
+            `?` may be absent.
+        outputs: name -> artifact kind.
+        toolchain: Distributions whose bytes can change the output.
+        run: (context) -> Outcome; imports frameworks inside.
+        section: The recipe key that holds this kind's options; empty for none.
+        options: Frozen dataclass, what a user may write under `section` (or in a variant, for a
+            quantization mode).
+        host_bound: The output depends on the CPU or the device.
+        exclusive: Runs alone, for honest measurements.
+        user_code: Runs the user's Python, so that what it imports and opens is observed.
+        entrypoints: params -> the entrypoints it uses (declared files and env enter the key).
+    """
+
+    name: str
+    version: int
+    params: type
+    inputs: tuple[str, ...]
+    outputs: Mapping[str, str]
+    toolchain: tuple[str, ...]
+    run: Callable[[StepContext], Outcome]
+    section: str = ""
+    options: type | None = None
+    host_bound: bool = False
+    exclusive: bool = False
+    user_code: bool = False
+    entrypoints: Callable[[Any], tuple[Entrypoint, ...]] = lambda params: ()  # noqa: ARG005

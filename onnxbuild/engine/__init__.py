@@ -1,0 +1,1 @@
+"""The loop: decide, schedule, build, record."""

@@ -1,0 +1,1 @@
+"""ONNX and runtime helpers that only steps use."""

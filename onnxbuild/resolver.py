@@ -1,0 +1,1 @@
+"""Recipe -> Graph: pure; reads no file, imports no framework."""

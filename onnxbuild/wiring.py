@@ -1,0 +1,1 @@
+"""Chooses the real adapters and returns a Builder."""

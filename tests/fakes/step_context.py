@@ -1,0 +1,60 @@
+"""A StepContext on plain folders, for running a step inside the test's own process."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import Outcome, StepKind
+
+
+class FolderContext:
+    """Inputs are folders given by the test; outputs land below `folder`/out."""
+
+    def __init__(
+        self, params: Any, folder: Path, inputs: Mapping[str, Path] | None = None
+    ) -> None:
+        self.params = params
+        self.where = "test:step"
+        self._folder = folder
+        self._inputs = dict(inputs or {})
+
+    @property
+    def scratch(self) -> Path:
+        folder = self._folder / "scratch"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(self._inputs)
+
+    def input(self, name: str) -> Path:
+        return self._inputs[name]
+
+    def output(self, name: str) -> Path:
+        folder = self._folder / "out" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
+        """`FILE.py:CALLABLE`, FILE absolute or relative to the working folder."""
+        file, _, name = entrypoint.target.partition(":")
+        spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        value: Callable[..., Any] = getattr(module, name)
+        return value
+
+
+def run_step(
+    kind: StepKind, params: Any, folder: Path, inputs: Mapping[str, Path] | None = None
+) -> tuple[Outcome, FolderContext]:
+    """Run one step; returns its outcome and the context that knows where the outputs are."""
+    context = FolderContext(params, folder, inputs)
+    return kind.run(context), context
