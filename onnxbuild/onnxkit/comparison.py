@@ -1,0 +1,229 @@
+"""How far one array is from another: the measures that verdicts are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Measures of `actual` against `expected`; every number is finite.
+
+    Attributes:
+        elements: How many elements were compared.
+        max_abs: Largest |a - b|, in the output's unit.
+        max_rel: Largest |a - b| / |b| over elements with b != 0.
+        mean_abs: Mean |a - b|.
+        cosine: Cosine similarity of the flattened arrays, -1..1; 1.0 when both are equal, 0.0 when
+            only one of them is all zeros.
+        sqnr_db: Signal-to-quantization-noise ratio in dB; None when there is no noise (infinite),
+            or no signal.
+        worst: Index of the element with the largest |a - b|; None for empty arrays.
+        worst_expected: The expected value there.
+        worst_actual: The value found there.
+    """
+
+    elements: int
+    max_abs: float
+    max_rel: float
+    mean_abs: float
+    cosine: float
+    sqnr_db: float | None
+    worst: tuple[int, ...] | None
+    worst_expected: float | None
+    worst_actual: float | None
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON, without NaN or infinities."""
+        return {
+            "elements": self.elements,
+            "max_abs": self.max_abs,
+            "max_rel": self.max_rel,
+            "mean_abs": self.mean_abs,
+            "cosine": self.cosine,
+            "sqnr_db": self.sqnr_db,
+            "worst": None if self.worst is None else list(self.worst),
+            "worst_expected": self.worst_expected,
+            "worst_actual": self.worst_actual,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Elements farther off than |a - b| <= atol + rtol |b| allows.
+
+    Attributes:
+        count: How many.
+        index: The one that is farthest beyond its bound.
+        expected: Its expected value.
+        actual: The value found.
+        bound: What |a - b| may be there.
+    """
+
+    count: int
+    index: tuple[int, ...]
+    expected: float
+    actual: float
+    bound: float
+
+
+def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
+    """Why two arrays can't be compared, one sentence; empty when they can.
+
+    Shapes and dtypes must be equal, neither side may hold NaN, and infinities must stand at the
+    same places with the same sign.
+    """
+    import numpy as np
+
+    if expected.shape != actual.shape:
+        return f"shape {list(actual.shape)}; expected {list(expected.shape)}"
+    if expected.dtype != actual.dtype:
+        return f"dtype {actual.dtype}; expected {expected.dtype}"
+    if expected.dtype.kind not in "fc":
+        return ""
+    for side, array in (("the reference holds ", expected), ("", actual)):
+        count = int(np.isnan(array).sum())
+        if count:
+            return f"{side}{count} NaN, the first at {_first(np.isnan(array))}"
+    strange = (np.isinf(expected) | np.isinf(actual)) & (expected != actual)
+    if bool(strange.any()):
+        index = _first(strange)
+        return (
+            f"{int(strange.sum())} infinities that differ, the first at {index}: "
+            f"{float(actual[tuple(index)])}; expected {float(expected[tuple(index)])}"
+        )
+    return ""
+
+
+def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
+    """Measure `actual` against `expected`, in float64; integers and bools exactly.
+
+    Cosine: <a, b> / (|a| |b|). SQNR: 10 log10(sum b^2 / sum (a - b)^2), Gray and Neuhoff,
+    "Quantization", IEEE Trans. Inf. Theory 44(6), 1998. Equal infinities count as no difference
+    and are left out of the sums.
+
+    Args:
+        expected: Any shape and real dtype: b above.
+        actual: Same shape and dtype: a above.
+
+    Raises:
+        StepError: `mismatch` finds the two incomparable.
+    """
+    import numpy as np
+
+    reason = mismatch(expected, actual)
+    if reason:
+        raise StepError(f"arrays can't be compared: {reason}")
+    if expected.size == 0:
+        return Comparison(0, 0.0, 0.0, 0.0, 1.0, None, None, None, None)
+    a, b = _finite(actual), _finite(expected)
+    difference = _distance(expected, actual)
+    worst = int(difference.argmax())
+    index = tuple(int(n) for n in np.unravel_index(worst, expected.shape))
+    nonzero = b != 0
+    relative = difference[nonzero] / np.abs(b[nonzero])
+    return Comparison(
+        elements=int(expected.size),
+        max_abs=float(difference.max()),
+        max_rel=_capped(float(relative.max())) if relative.size else 0.0,
+        mean_abs=float(difference.mean()),
+        cosine=_cosine(a, b),
+        sqnr_db=_sqnr_db(b, difference),
+        worst=index,
+        worst_expected=float(b[worst]),
+        worst_actual=float(a[worst]),
+    )
+
+
+def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float) -> Breach | None:
+    """The elements with |a - b| > atol + rtol |b| (numpy.allclose's rule), or None.
+
+    Args:
+        expected: PyTorch's output, b.
+        actual: Comparable with it (see `mismatch`), a.
+        atol: In the output's unit, >= 0.
+        rtol: >= 0.
+    """
+    import numpy as np
+
+    if expected.size == 0:
+        return None
+    a, b = _finite(actual), _finite(expected)
+    bounds = atol + rtol * np.abs(b)
+    excess = _distance(expected, actual) - bounds
+    worst = int(excess.argmax())
+    if excess[worst] <= 0:
+        return None
+    return Breach(
+        count=int((excess > 0).sum()),
+        index=tuple(int(n) for n in np.unravel_index(worst, expected.shape)),
+        expected=float(b[worst]),
+        actual=float(a[worst]),
+        bound=float(bounds[worst]),
+    )
+
+
+def _finite(array: np.ndarray) -> np.ndarray:
+    """Flat float64, infinities (equal on both sides by then) as zero."""
+    import numpy as np
+
+    flat: np.ndarray = array.astype(np.float64).ravel()
+    finite: np.ndarray = np.where(np.isinf(flat), 0.0, flat)
+    return finite
+
+
+def _distance(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    """Flat |a - b| in float64; 64-bit integers are subtracted before they lose digits."""
+    import numpy as np
+
+    distance: np.ndarray
+    if expected.dtype.kind in "iu":
+        above = np.maximum(expected, actual)
+        below = np.minimum(expected, actual)
+        gap = above.astype(np.uint64) - below.astype(np.uint64)  # modulo 2^64, so exact
+        distance = gap.astype(np.float64).ravel()
+    else:
+        distance = np.abs(_finite(actual) - _finite(expected))
+    return distance
+
+
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    import numpy as np
+
+    if bool(np.array_equal(a, b)):
+        return 1.0
+    scale_a, scale_b = float(np.abs(a).max()), float(np.abs(b).max())
+    if scale_a == 0.0 or scale_b == 0.0:
+        return 0.0
+    a, b = a / scale_a, b / scale_b  # squares neither overflow nor vanish
+    value = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+    return max(-1.0, min(1.0, value))
+
+
+def _sqnr_db(b: np.ndarray, difference: np.ndarray) -> float | None:
+    import numpy as np
+
+    scale = max(float(np.abs(b).max()), float(difference.max()))
+    if scale == 0.0:
+        return None
+    signal = float(((b / scale) ** 2).sum())
+    noise = float(((difference / scale) ** 2).sum())
+    return 10.0 * math.log10(signal / noise) if signal > 0.0 and noise > 0.0 else None
+
+
+def _capped(value: float) -> float:
+    """A ratio over a subnormal may overflow; reports hold finite numbers only."""
+    return min(value, 1e308)
+
+
+def _first(mask: Any) -> list[int]:
+    import numpy as np
+
+    return [int(n) for n in np.argwhere(mask)[0]]

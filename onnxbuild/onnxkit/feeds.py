@@ -1,0 +1,178 @@
+"""Feeds: input name -> array, made from the recipe's dummy inputs or checked against them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.core.recipe import Axis, DummyInput
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Feeds = dict[str, "np.ndarray"]
+
+
+def make_feeds(inputs: Sequence[DummyInput], sizes: Mapping[str, int], seed: str | int) -> Feeds:
+    """Random feeds, the same on every machine.
+
+    Each input has a generator of its own, seeded by `seed` and its name, so that another input or
+    another order changes nothing. Floats are standard normal, or uniform in [low, high); integers
+    uniform in [low, high), by default 0 or 1 (all values for 8-bit types); bools are fair coins.
+
+    Args:
+        inputs: What to make.
+        sizes: Axis name -> elements along it, for every symbol in a shape.
+        seed: Any int or string.
+    """
+    return {each.name: _make(each, sizes, seed) for each in inputs}
+
+
+def shape_at(shape: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """A declared shape with its symbols replaced by sizes."""
+    return tuple(sizes[n] if isinstance(n, str) else n for n in shape)
+
+
+def check_feeds(
+    feeds: object, inputs: Sequence[DummyInput], where: str, axes: Sequence[Axis] = ()
+) -> Feeds:
+    """User-supplied feeds as arrays, in the inputs' order, or an error that says what is wrong.
+
+    Args:
+        feeds: A mapping of input name -> numpy array or torch tensor.
+        inputs: What the recipe declares.
+        where: For messages: which sample of which callable.
+        axes: The declared ranges; sizes outside of them are refused. Empty checks none.
+
+    Raises:
+        StepError: Not a mapping, or a name, dtype, rank or size is not as declared, or a NaN.
+    """
+    if not isinstance(feeds, Mapping):
+        raise StepError(
+            f"found a {type(feeds).__name__}; expected a mapping of input name -> array",
+            where=where,
+            fix=f"yield {{{', '.join(repr(i.name) + ': ...' for i in inputs)}}}",
+        )
+    _check_names(feeds, inputs, where)
+    checked = {each.name: _check_array(each, feeds[each.name], where) for each in inputs}
+    ranges = {axis.name: axis for axis in axes}
+    for name, size in sizes_of(checked, inputs, where).items():
+        axis = ranges.get(name)
+        if axis is not None and not axis.min <= size <= axis.max:
+            raise StepError(
+                f"axis '{name}' has size {size}; expected {axis.min}..{axis.max}",
+                where=where,
+                fix=f"widen `dynamic_axes: {{{name}: ...}}`, or cut the data to that range",
+            )
+    return checked
+
+
+def sizes_of(feeds: Feeds, inputs: Sequence[DummyInput], where: str) -> dict[str, int]:
+    """Axis name -> size, read from feeds of the right ranks.
+
+    Raises:
+        StepError: Two inputs disagree on an axis.
+    """
+    sizes: dict[str, int] = {}
+    maker: dict[str, str] = {}
+    for each in inputs:
+        for symbol, size in zip(each.shape, feeds[each.name].shape, strict=True):
+            if isinstance(symbol, int):
+                continue
+            if sizes.setdefault(symbol, int(size)) != size:
+                raise StepError(
+                    f"axis '{symbol}' is {sizes[symbol]} in '{maker[symbol]}' but {size} in "
+                    f"'{each.name}'",
+                    where=where,
+                    fix=f"give both inputs the same size along '{symbol}'",
+                )
+            maker.setdefault(symbol, each.name)
+    return sizes
+
+
+def _make(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> np.ndarray:
+    import numpy as np
+
+    shape = shape_at(each.shape, sizes)
+    dtype = np.dtype(each.dtype)
+    if each.fill is not None:
+        return np.full(shape, each.fill, dtype)
+    entropy = hashlib.sha256(f"{seed}:{each.name}".encode()).digest()
+    generator = np.random.Generator(np.random.PCG64(int.from_bytes(entropy[:16], "big")))
+    drawn: np.ndarray
+    if dtype.kind == "b":
+        drawn = generator.integers(0, 2, shape)
+    elif dtype.kind in "iu":
+        drawn = generator.integers(*_integer_range(each, dtype), shape, dtype=np.int64)
+    elif each.low is None and each.high is None:
+        drawn = generator.standard_normal(shape)
+    else:
+        low = 0.0 if each.low is None else float(each.low)
+        high = low + 1.0 if each.high is None else float(each.high)
+        drawn = low + (high - low) * generator.random(shape)
+    made: np.ndarray = np.asarray(drawn).astype(dtype)  # a scalar shape draws a plain number
+    return made
+
+
+def _integer_range(each: DummyInput, dtype: np.dtype) -> tuple[int, int]:
+    """[low, high), one past the greatest."""
+    import numpy as np
+
+    if each.low is None and each.high is None and dtype.itemsize == 1:
+        info = np.iinfo(dtype)
+        return int(info.min), int(info.max) + 1
+    low = 0 if each.low is None else int(each.low)
+    return low, low + 2 if each.high is None else int(each.high)
+
+
+def _check_names(feeds: Mapping[Any, Any], inputs: Sequence[DummyInput], where: str) -> None:
+    names = [each.name for each in inputs]
+    for found in feeds:
+        if found not in names:
+            raise StepError(
+                f"found an input '{found}'; expected {', '.join(names)}",
+                where=where,
+                fix=did_you_mean(str(found), names) or f"leave '{found}' out",
+            )
+    for name in names:
+        if name not in feeds:
+            raise StepError(
+                f"input '{name}' is missing; found {', '.join(map(str, feeds)) or 'none'}",
+                where=where,
+                fix=f"yield '{name}' too, or take it out of `dummy_inputs`",
+            )
+
+
+def _check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
+    import numpy as np
+
+    if hasattr(value, "detach"):  # a torch tensor, without importing torch
+        value = value.detach().cpu().numpy()
+    array = np.asarray(value)
+    if array.dtype != np.dtype(each.dtype):
+        raise StepError(
+            f"input '{each.name}' has dtype {array.dtype}; expected {each.dtype}",
+            where=where,
+            fix=f"write `.astype('{each.dtype}')`, or change its dtype in `dummy_inputs`",
+        )
+    fits = array.ndim == len(each.shape) and all(
+        isinstance(want, str) or want == size
+        for want, size in zip(each.shape, array.shape, strict=True)
+    )
+    if not fits:
+        expected = ", ".join(map(str, each.shape))
+        raise StepError(
+            f"input '{each.name}' has shape {list(array.shape)}; expected [{expected}]",
+            where=where,
+            fix="every sample is a batch: keep the leading axes",
+        )
+    if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+        raise StepError(
+            f"input '{each.name}' holds {int(np.isnan(array).sum())} NaN",
+            where=where,
+            fix="clean the data: a NaN makes every comparison meaningless",
+        )
+    copied: np.ndarray = np.array(array, order="C")
+    return copied

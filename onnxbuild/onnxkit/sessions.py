@@ -1,0 +1,109 @@
+"""ONNX Runtime sessions that run where they were asked to, or say why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import PROVIDERS
+from onnxbuild.onnxkit.model_files import model_path
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_LOG_FATAL = 4
+"""ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
+
+
+def open_session(
+    path: Path,
+    *,
+    provider: str = "cpu",
+    options: Mapping[str, str] | None = None,
+    threads: int = 1,
+    optimize: bool = True,
+    where: str = "",
+) -> onnxruntime.InferenceSession:
+    """Open a model on one execution provider.
+
+    Args:
+        path: A model's file, or the folder that holds MODEL_FILE.
+        provider: Short name, a key of PROVIDERS.
+        options: The provider's own options.
+        threads: Threads within an operator; 1 makes sums come out the same everywhere, 0 leaves
+            the choice to ONNX Runtime.
+        optimize: Whether the session fuses and folds the graph for this host.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: The provider is not in this ONNX Runtime, did not load, or the model is refused.
+    """
+    import onnxruntime
+
+    wanted = PROVIDERS[provider]
+    available = onnxruntime.get_available_providers()
+    if wanted not in available:
+        raise StepError(
+            f"execution provider '{provider}' ({wanted}) is not in the installed ONNX Runtime "
+            f"{onnxruntime.__version__}, which has {', '.join(available)}",
+            where=where,
+            fix=f"install an ONNX Runtime with {wanted}, or write `providers: [cpu]`",
+        )
+    try:
+        session = onnxruntime.InferenceSession(
+            str(model_path(path)),
+            _session_options(threads=threads, optimize=optimize),
+            providers=[(wanted, dict(options or {}))],
+            enable_fallback=0,
+        )
+    except session_errors() as error:
+        raise StepError(
+            f"ONNX Runtime refuses the model on {wanted}: {first_line(error)}",
+            where=where,
+            fix="run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
+        ) from error
+    found = session.get_providers()
+    if found[0] != wanted:
+        raise StepError(
+            f"execution provider '{provider}' ({wanted}) did not load; "
+            f"ONNX Runtime fell back to {', '.join(found)}",
+            where=where,
+            fix="run `onnxbuild doctor` to see which library is missing, or write "
+            "`providers: [cpu]`",
+        )
+    return session
+
+
+def session_errors() -> tuple[type[Exception], ...]:
+    """All that ONNX Runtime raises when it opens or runs a model."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return (
+        state.EPFail, state.EngineError, state.Fail, state.InvalidArgument, state.InvalidGraph,
+        state.InvalidProtobuf, state.NoModel, state.NoSuchFile, state.NotImplemented,
+        state.RuntimeException, RuntimeError, ValueError,
+    )  # fmt: skip
+
+
+def first_line(error: BaseException) -> str:
+    """An exception's message up to its first line break."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _session_options(*, threads: int, optimize: bool) -> onnxruntime.SessionOptions:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.use_deterministic_compute = True
+    options.log_severity_level = _LOG_FATAL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+    )
+    return options
