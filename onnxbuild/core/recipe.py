@@ -40,14 +40,14 @@ PROVIDERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a recipe file; 1-based."""
+    """A place in a recipe file; 1-based, or line 0 for what is no file (`--set opset`)."""
 
     path: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,200 @@
+"""The store on disk: immutable blobs by content, action records as the commit point."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from onnxbuild.adapters.durable import (
+    fsync_folder,
+    make_folder,
+    store_error,
+    write_atomically,
+)
+from onnxbuild.adapters.locks import FileLock, try_lock
+from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file
+from onnxbuild.core.action import MAX_TRACES, ActionResult
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
+from onnxbuild.core.errors import StepError, StoreError
+
+_RECORD_FORMAT = 1  # increment when a record's form changes
+_LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
+
+
+class DiskStore:
+    """Blobs and action records below one folder.
+
+    Args:
+        root: The store's folder; made when first written to.
+        stats: Digests of blobs by stat identity.
+    """
+
+    def __init__(self, root: Path, stats: StatCache) -> None:
+        self.root = root
+        self._stats = stats
+
+    def prepare(self) -> None:
+        """Make the store's folders.
+
+        Raises:
+            StoreError: It can't be made, or a newer onnxbuild wrote it.
+        """
+        mark = self.root / "FORMAT"
+        try:
+            found = mark.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            found = ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"can't read {mark}: {error}", where=str(mark)) from error
+        if found and found != _LAYOUT_FORMAT:
+            raise StoreError(
+                f"the store {self.root} has format {found}; this onnxbuild writes {_LAYOUT_FORMAT}",
+                where=str(mark),
+                fix="upgrade onnxbuild, or choose another folder with --store FOLDER",
+            )
+        for name in ("cas/sha256", "ac", "out", "runs", "quarantine", "tmp", "locks"):
+            make_folder(self.root / name)
+        if not found:
+            write_atomically(mark, f"{_LAYOUT_FORMAT}\n".encode(), self.root / "tmp")
+
+    def blob(self, digest: Digest) -> Path:
+        """Where a blob lies, or would lie."""
+        return self.root / "cas" / "sha256" / digest.sha256[:2] / digest.sha256
+
+    def record_path(self, key: str) -> Path:
+        """Where a key's record lies, or would lie."""
+        return self.root / "ac" / key[:2] / f"{key}.json"
+
+    # --- action records ---------------------------------------------------------------------------
+
+    def lookup(self, key: str) -> tuple[ActionResult, ...]:
+        """All sound results under `key`, newest first; a damaged record is set aside."""
+        path = self.record_path(key)
+        self._stats.look(str(path))
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StoreError(f"can't read {path}: {error.strerror}", where=str(path)) from error
+        try:
+            return _read_record(content, key)
+        except (ValueError, KeyError, TypeError):
+            self._quarantine(path)
+            return ()
+
+    def record(self, result: ActionResult) -> None:
+        """Commit a result as the newest of its key."""
+        others = [t for t in self.lookup(result.key) if t.observed != result.observed]
+        traces = [each.to_json() for each in [result, *others][:MAX_TRACES]]
+        body = {"format": _RECORD_FORMAT, "key": result.key, "traces": traces}
+        body["checksum"] = tagged_sha256("record", body)
+        path = self.record_path(result.key)
+        write_atomically(path, canonical_json(body), self.root / "tmp")
+        self._stats.look(str(path))
+
+    # --- blobs --------------------------------------------------------------------------------------
+
+    def ingest(self, folder: Path, kind: str) -> Artifact:
+        """Move the files below `folder` into the store."""
+        files: list[tuple[str, Digest]] = []
+        for base, _, names in sorted(os.walk(folder)):
+            for name in sorted(names):
+                path = Path(base) / name
+                if path.is_symlink() or not path.is_file():
+                    raise StepError(
+                        f"output '{path.relative_to(folder)}' is not a plain file",
+                        fix="write a regular file",
+                    )
+                files.append((path.relative_to(folder).as_posix(), self._take(path)))
+        return Artifact(kind, tuple(files))
+
+    def _take(self, path: Path) -> Digest:
+        sha256 = hash_file(str(path))
+        if sha256 is None:
+            raise StoreError(f"can't read {path}", where=str(path))
+        digest = Digest(sha256, path.stat().st_size)
+        target = self.blob(digest)
+        if not self._blob_fault(digest):
+            return digest
+        make_folder(target.parent)
+        try:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            path.chmod(0o444)
+            path.replace(target)
+            fsync_folder(target.parent)
+        except OSError as error:
+            raise store_error(error, target) from error
+        self._stats.note_own(str(target), sha256)
+        return digest
+
+    def faults(self, artifact: Artifact) -> tuple[str, ...]:
+        """What is wrong with the artifact's blobs; bad ones go to quarantine."""
+        found = []
+        for path, digest in artifact.files:
+            fault = self._blob_fault(digest)
+            if fault:
+                found.append(f"{path} {fault}")
+        return tuple(found)
+
+    def _blob_fault(self, digest: Digest) -> str:
+        path = self.blob(digest)
+        now = self._stats.look(str(path))
+        if now == ABSENT:
+            return "is missing from the store"
+        if int(now.split(":")[1]) != digest.size_bytes:
+            self._quarantine(path)
+            return "has the wrong size in the store"
+        if self._stats.recorded(str(path), now) == digest.sha256:
+            return ""
+        checked_ns = time.time_ns()
+        found = hash_file(str(path))
+        if found is None:
+            self._quarantine(path)
+            return "can't be read from the store"
+        if found != digest.sha256:
+            self._quarantine(path)
+            return "is damaged in the store"
+        self._stats.note(str(path), found, now, checked_ns)
+        return ""
+
+    def paths(self, artifact: Artifact) -> Mapping[str, Path]:
+        """File of the artifact -> its blob."""
+        return {path: self.blob(digest) for path, digest in artifact.files}
+
+    def _quarantine(self, path: Path) -> None:
+        """Move a bad file out of the way; keep it for whoever wants to know."""
+        target = self.root / "quarantine" / f"{path.name}.{time.time_ns()}"
+        try:
+            make_folder(target.parent)
+            path.replace(target)
+        except OSError as error:
+            raise store_error(error, path) from error
+        self._stats.look(str(path))
+
+    # --- locks --------------------------------------------------------------------------------------
+
+    def try_lock(self, key: str) -> FileLock | None:
+        """The right to build `key`, or None while another run has it."""
+        return try_lock(self.root / "locks" / f"key-{key}")
+
+    def forget_lock(self, key: str) -> None:
+        """Remove a key's lock file; whoever holds it keeps it."""
+        with contextlib.suppress(OSError):
+            (self.root / "locks" / f"key-{key}").unlink()
+
+
+def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
+    body = json.loads(content)
+    checksum = body.pop("checksum")
+    if body["format"] != _RECORD_FORMAT or body["key"] != key:
+        raise ValueError("another format or key")
+    if tagged_sha256("record", body) != checksum:
+        raise ValueError("the checksum does not match")
+    return tuple(ActionResult.from_json(each) for each in body["traces"])

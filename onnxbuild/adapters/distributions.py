@@ -1,0 +1,132 @@
+"""Installed distributions: where they lie, what files they own, and a digest of each."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+import sys
+import sysconfig
+
+from onnxbuild.adapters.statcache import StatCache
+
+# Distributions that hold the same import package under different names; the first found counts.
+_EQUIVALENTS = {
+    "onnxruntime": (
+        "onnxruntime",
+        "onnxruntime-gpu",
+        "onnxruntime-directml",
+        "onnxruntime-openvino",
+        "onnxruntime-qnn",
+        "onnxruntime-training",
+    )
+}
+
+_NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "RECORD.jws", "RECORD.p7s")
+
+
+def normalized(name: str) -> str:
+    """A distribution's name in its one spelling (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def site_folders() -> tuple[str, ...]:
+    """The folders that installed distributions lie in."""
+    paths = sysconfig.get_paths()
+    found = [paths["purelib"], paths["platlib"]]
+    found += [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in found))
+
+
+class Distributions:
+    """What is installed in this interpreter's site folders.
+
+    Args:
+        stats: Caches digests of RECORD files, and remembers the folders looked at.
+        folders: Site folders; given by tests, found otherwise.
+    """
+
+    def __init__(self, stats: StatCache, folders: tuple[str, ...] | None = None) -> None:
+        self._stats = stats
+        self._folders = site_folders() if folders is None else folders
+        self._infos: dict[str, tuple[str, str]] | None = None
+
+    def _scan(self) -> dict[str, tuple[str, str]]:
+        """Normalized name -> (version, metadata folder)."""
+        if self._infos is None:
+            self._infos = {}
+            for folder in self._folders:
+                self._stats.look(folder)
+                try:
+                    entries = sorted(os.listdir(folder))
+                except OSError:
+                    continue
+                for entry in entries:
+                    stem, dot, kind = entry.rpartition(".")
+                    if not dot or kind not in {"dist-info", "egg-info"}:
+                        continue
+                    name, _, version = stem.partition("-")
+                    path = os.path.join(folder, entry)
+                    self._infos.setdefault(normalized(name), (version, path))
+        return self._infos
+
+    def real_name(self, name: str) -> str:
+        """The installed distribution that stands for `name`."""
+        infos = self._scan()
+        for each in _EQUIVALENTS.get(name, ()):
+            if each in infos:
+                return each
+        return normalized(name)
+
+    def version(self, name: str) -> str | None:
+        """The installed version; None if it is not installed."""
+        info = self._scan().get(self.real_name(name))
+        return info[0] if info else None
+
+    def digest(self, name: str) -> str | None:
+        """`name version sha256` of what is installed; None if it is not installed.
+
+        RECORD lists a hash of every file; rows that an installation elsewhere would write
+        differently (scripts with an interpreter's path in them, bytecode) don't count. Without a
+        RECORD the version must do.
+        """
+        real = self.real_name(name)
+        info = self._scan().get(real)
+        if info is None:
+            return None
+        version, folder = info
+        record = os.path.join(folder, "RECORD")
+        sha = self._stats.digest(record, "record ", _record_digest)
+        return f"{real} {version} {sha or 'no-record'}"
+
+    def owners(self) -> dict[str, str]:
+        """Top-level name below a site folder -> normalized name of the distribution that owns it."""
+        owners: dict[str, str] = {}
+        for name, (_, folder) in self._scan().items():
+            for row in _rows(os.path.join(folder, "RECORD")):
+                top = row[0].split("/", 1)[0]
+                if not top.startswith("..") and not top.endswith((".dist-info", ".egg-info")):
+                    owners.setdefault(top, name)
+        return owners
+
+
+def _rows(record: str) -> list[list[str]]:
+    try:
+        with open(record, encoding="utf-8", newline="") as file:  # noqa: PTH123 - a plain path
+            return [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []
+
+
+def _record_digest(record: str) -> str | None:
+    kept = []
+    for row in _rows(record):
+        path = row[0]
+        in_info = ".dist-info/" in path
+        if path.startswith("..") or path.endswith(".pyc") or os.path.isabs(path):
+            continue
+        if in_info and path.rsplit("/", 1)[1] in _NOT_CONTENT:
+            continue
+        kept.append("\t".join(row))
+    return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest() if kept else None

@@ -1,0 +1,78 @@
+"""Files that are whole or absent: temp, write, fsync, rename, fsync the folder."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from pathlib import Path
+
+from onnxbuild.core.errors import StoreError
+
+_counter = itertools.count()
+
+
+def store_error(error: OSError, path: Path | str) -> StoreError:
+    """One clear sentence for what the operating system refused."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreError(
+            f"no space left on the disk while writing {path}",
+            where=str(path),
+            fix="free some space (`onnxbuild cache gc` drops what nothing needs), then run again",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return StoreError(
+            f"can't write {path}: {os.strerror(error.errno)}",
+            where=str(path),
+            fix="make the folder writable, or choose another with --store FOLDER",
+        )
+    return StoreError(f"{error.strerror or error}", where=str(path))
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the folder's entries durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make `folder` and those above it.
+
+    Raises:
+        StoreError: It can't be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store_error(error, folder) from error
+
+
+def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
+    """Put `content` at `path`; a reader sees all of it or what was there before.
+
+    Args:
+        path: Where it goes; its folder is made.
+        content: The bytes.
+        temp_folder: On the same filesystem.
+
+    Raises:
+        StoreError: It can't be written; `path` is as it was.
+    """
+    temp = temp_folder / f"w{os.getpid()}-{next(_counter)}"
+    make_folder(path.parent)
+    make_folder(temp_folder)
+    try:
+        try:
+            with temp.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temp.replace(path)
+            fsync_folder(path.parent)
+        except OSError as error:
+            raise store_error(error, path) from error
+    finally:
+        temp.unlink(missing_ok=True)

@@ -1,0 +1,149 @@
+"""index.db: a SQLite file that only makes things faster; losing it loses no result."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+_FORMAT = 1  # increment when a table changes; an index of another format is made anew
+
+_SCHEMA = """
+CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT);
+CREATE TABLE step (name TEXT PRIMARY KEY, action TEXT, reasons TEXT, log TEXT, peak INTEGER);
+CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, used_s REAL);
+CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
+                      PRIMARY KEY (request, part));
+"""
+
+_WAIT_S = 10.0
+
+
+class Index:
+    """The index of one store.
+
+    A file that SQLite can't read is set aside and made anew; a store that can't be written to is
+    used without an index.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._connect(self.path)
+        except sqlite3.Error:
+            pass
+        try:
+            self.path.unlink(missing_ok=True)
+            return self._connect(self.path)
+        except (sqlite3.Error, OSError):
+            return self._connect(None)
+
+    @staticmethod
+    def _connect(path: Path | None) -> sqlite3.Connection:
+        name = ":memory:" if path is None else str(path)
+        connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found != _FORMAT:
+            connection.execute("BEGIN IMMEDIATE")
+            (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found != _FORMAT:
+                tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+                for (table,) in tables.fetchall():
+                    connection.execute(f'DROP TABLE "{table}"')
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            connection.execute("COMMIT")
+        return connection
+
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error:
+            return []  # a locked or damaged index answers nothing; all it knows can be found anew
+
+    def _write(self, statements: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    # --- stat cache -----------------------------------------------------------------------------
+
+    def stat(self, path: str) -> tuple[str, int, str] | None:
+        """(identity, when it was checked in ns, digest) recorded for a path."""
+        rows = self._query("SELECT identity, checked_ns, digest FROM stat WHERE path=?", (path,))
+        return rows[0] if rows else None
+
+    def save_stats(self, rows: Mapping[str, tuple[str, int, str]]) -> None:
+        """Record (identity, checked_ns, digest) by path."""
+        sql = "INSERT OR REPLACE INTO stat VALUES (?,?,?,?)"
+        self._write([(sql, [(path, *row) for path, row in rows.items()])])
+
+    # --- what steps were last built from ----------------------------------------------------------
+
+    def step(self, name: str) -> tuple[Mapping[str, Any], list[str], str, int] | None:
+        """(action, reasons, log, peak bytes) of the last run under a step's name."""
+        rows = self._query("SELECT action, reasons, log, peak FROM step WHERE name=?", (name,))
+        if not rows:
+            return None
+        action, reasons, log, peak = rows[0]
+        return json.loads(action), json.loads(reasons), log, peak
+
+    def save_step(
+        self, name: str, action: Mapping[str, Any], reasons: Iterable[str], log: str, peak: int
+    ) -> None:
+        """Record the last run under a step's name."""
+        row = (name, json.dumps(action), json.dumps(list(reasons)), log, peak)
+        self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?)", [row])])
+
+    # --- finished runs ------------------------------------------------------------------------------
+
+    def memo(self, request: str) -> str | None:
+        """The summary of the last successful run of a request."""
+        rows = self._query("SELECT summary FROM memo WHERE request=?", (request,))
+        return rows[0][0] if rows else None
+
+    def witnesses(self, request: str) -> Iterable[tuple[str, str]]:
+        """(paths, identities), line by line, in parts, of all that the run looked at."""
+        try:
+            yield from self._connection.execute(
+                "SELECT paths, identities FROM witness WHERE request=? ORDER BY part", (request,)
+            )
+        except sqlite3.Error:
+            return
+
+    def save_memo(
+        self, request: str, summary: str, parts: Iterable[tuple[str, str]], now_s: float
+    ) -> None:
+        """Record a successful run and all that it looked at."""
+        rows = [(request, number, *part) for number, part in enumerate(parts)]
+        self._write(
+            [
+                ("DELETE FROM witness WHERE request=?", [(request,)]),
+                ("INSERT INTO witness VALUES (?,?,?,?)", rows),
+                ("INSERT OR REPLACE INTO memo VALUES (?,?,?)", [(request, summary, now_s)]),
+            ]
+        )
+
+    def forget_memo(self, request: str) -> None:
+        """Drop a memo that no longer holds."""
+        self._write(
+            [
+                ("DELETE FROM witness WHERE request=?", [(request,)]),
+                ("DELETE FROM memo WHERE request=?", [(request,)]),
+            ]
+        )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()

@@ -1,0 +1,118 @@
+"""Digests of files, read again only when their stat identity is not the one recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+
+from onnxbuild.adapters.index import Index
+
+TRUST_AFTER_NS = 20_000_000  # a kernel's clock tick is at most 10 ms: younger changes can hide
+_CHUNK_BYTES = 1 << 20
+
+ABSENT = "absent"
+
+
+def identity(path: str) -> str:
+    """What stat says of a path that changes whenever its content does; ABSENT if it is not there.
+
+    The change time is part of it: it can't be set back by a program, as the modification time can.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116 - thousands of them: plain and fast
+    except OSError:
+        return ABSENT
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+
+
+def hash_file(path: str) -> str | None:
+    """sha256 of a file's bytes; None if it can't be read."""
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - paths are plain here, for speed
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+class StatCache:
+    """Digests by absolute path; remembers every path it was asked for, with its identity.
+
+    Args:
+        index: Where identities outlive the process.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._fresh: dict[str, tuple[str, int, str]] = {}
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        self.seen: dict[str, str] = {}
+
+    def digest(
+        self, path: str, tag: str = "", make: Callable[[str], str | None] = hash_file
+    ) -> str | None:
+        """The digest of a file that `make` computes; None if it can't be read.
+
+        Args:
+            path: Absolute.
+            tag: Tells digests of different `make` for one path apart.
+            make: path -> digest, or None if the file can't be read.
+        """
+        before = self.look(path)
+        if before == ABSENT:
+            return None
+        known = self._known.get((path, tag))
+        if known is not None and known[0] == before:
+            return known[1]
+        row = self._index.stat(tag + path)
+        if row is not None and row[0] == before and _settled(before, row[1]):
+            self._known[path, tag] = (before, row[2])
+            return row[2]
+        checked_ns = time.time_ns()
+        value = make(path)
+        if value is None:
+            return None
+        if identity(path) == before:
+            self.note(path, value, before, checked_ns, tag)
+        return value
+
+    def look(self, path: str) -> str:
+        """The path's identity now; remembered as looked at."""
+        found = identity(path)
+        self.seen[path] = found
+        return found
+
+    def recorded(self, path: str, now: str) -> str | None:
+        """The digest recorded for a path whose identity is `now`, if it can be trusted."""
+        known = self._known.get((path, ""))
+        if known is not None and known[0] == now:
+            return known[1]
+        row = self._index.stat(path)
+        return row[2] if row is not None and row[0] == now and _settled(now, row[1]) else None
+
+    def note(self, path: str, value: str, now: str, checked_ns: int, tag: str = "") -> None:
+        """Record that the file with identity `now` has digest `value`."""
+        self._known[path, tag] = (now, value)
+        self._fresh[tag + path] = (now, checked_ns, value)
+
+    def note_own(self, path: str, value: str) -> None:
+        """Record a file that this process has just written and nobody else writes."""
+        found = self.look(path)
+        settled_ns = time.time_ns() + TRUST_AFTER_NS
+        self.note(path, value, found, settled_ns)
+
+    def save(self) -> None:
+        """Write what is new to the index."""
+        if self._fresh:
+            self._index.save_stats(self._fresh)
+            self._fresh = {}
+
+
+def _settled(found: str, checked_ns: int) -> bool:
+    """Whether the last change was long enough before the check to be seen by it."""
+    changed_ns = int(found.rpartition(":")[2])
+    return checked_ns - changed_ns >= TRUST_AFTER_NS

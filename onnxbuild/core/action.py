@@ -1,0 +1,168 @@
+"""An action: all that decides a step's output; its key; and what building it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.step import Finding
+
+KEY_FORMAT = 1  # increment when the meaning of any field of a key changes
+
+MAX_TRACES = 8  # results kept a key, one for each set of observed inputs
+
+
+@dataclass(frozen=True)
+class Action:
+    """Everything known before a step runs that can change its output.
+
+    Attributes:
+        kind: Step kind's name.
+        version: Step kind's version.
+        params: JSON, defaults filled in.
+        inputs: Input name -> sha256 of the artifact.
+        files: Declared file -> sha256 of its content.
+        toolchain: Distribution (or `python`) -> digest.
+        host: What of the machine the output depends on; None where it does not.
+    """
+
+    kind: str
+    version: int
+    params: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    files: Mapping[str, str]
+    toolchain: Mapping[str, str]
+    host: Mapping[str, str] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, as they enter the key."""
+        return {
+            "kind": self.kind,
+            "version": self.version,
+            "params": dict(self.params),
+            "inputs": dict(self.inputs),
+            "files": dict(self.files),
+            "toolchain": dict(self.toolchain),
+            "host": None if self.host is None else dict(self.host),
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """The weak key: 64 hex digits."""
+        return tagged_sha256(f"action/{KEY_FORMAT}", self.to_json())
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which of some names a folder holds; a new file that would shadow an old one changes it.
+
+    Attributes:
+        names: Module names that were looked for, sorted.
+        found: Entries of the folder that could satisfy one of them, sorted.
+    """
+
+    names: tuple[str, ...]
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a step that runs user code was seen to use.
+
+    Attributes:
+        sources: Python file imported -> sha256 of its syntax tree.
+        data: File opened in any other way -> sha256 of its bytes.
+        listings: Import folder -> what it held of the names looked for.
+        distributions: Installed distribution -> digest.
+    """
+
+    sources: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    listings: Mapping[str, Listing] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON form that `from_json` reads back."""
+        return {
+            "sources": dict(self.sources),
+            "data": dict(self.data),
+            "listings": {
+                folder: {"names": list(each.names), "found": list(each.found)}
+                for folder, each in self.listings.items()
+            },
+            "distributions": dict(self.distributions),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Observed:
+        """The value that `to_json` wrote; KeyError or TypeError if it is none."""
+        return Observed(
+            sources=dict(value["sources"]),
+            data=dict(value["data"]),
+            listings={
+                folder: Listing(tuple(each["names"]), tuple(each["found"]))
+                for folder, each in value["listings"].items()
+            },
+            distributions=dict(value["distributions"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Expense:
+    """What a run cost; kept beside a result, in no key."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What building an action gave.
+
+    Attributes:
+        key: The action's key.
+        observed: What it was seen to use; with `key` it decides the outputs.
+        outputs: Output name -> artifact.
+        metrics: The step's own numbers.
+        findings: Breaches of gates; any fails the run, cached or not.
+        notes: Remarks for the user.
+        expense: Not part of the result's identity.
+    """
+
+    key: str
+    observed: Observed
+    outputs: Mapping[str, Artifact]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    expense: Expense = field(default_factory=Expense, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON form that `from_json` reads back."""
+        return {
+            "key": self.key,
+            "observed": self.observed.to_json(),
+            "outputs": {name: artifact.to_json() for name, artifact in self.outputs.items()},
+            "metrics": dict(self.metrics),
+            "findings": [[f.what, f.where, f.fix] for f in self.findings],
+            "notes": list(self.notes),
+            "expense": [self.expense.wall_s, self.expense.cpu_s, self.expense.peak_bytes],
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> ActionResult:
+        """The value that `to_json` wrote; KeyError, TypeError or ValueError if it is none."""
+        return ActionResult(
+            key=str(value["key"]),
+            observed=Observed.from_json(value["observed"]),
+            outputs={n: Artifact.from_json(each) for n, each in value["outputs"].items()},
+            metrics=dict(value["metrics"]),
+            findings=tuple(Finding(*each) for each in value["findings"]),
+            notes=tuple(value["notes"]),
+            expense=Expense(*value["expense"]),
+        )

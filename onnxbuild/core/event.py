@@ -1,0 +1,111 @@
+"""What happens during a run, as values: the console and the JSON lines show the same events."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+    type: ClassVar[str] = "event"
+
+    def to_json(self) -> dict[str, Any]:
+        """A flat JSON form with the event's type."""
+        return {"type": self.type, **dataclasses.asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """A run begins; `steps` of them are in its graph."""
+
+    type: ClassVar[str] = "run_started"
+    run: str
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepCached(Event):
+    """A step's result was there already."""
+
+    type: ClassVar[str] = "step_cached"
+    step: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted(Event):
+    """A step runs, for these reasons."""
+
+    type: ClassVar[str] = "step_started"
+    step: str
+    reasons: tuple[str, ...]
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepWaiting(Event):
+    """Another run builds the same key; this one waits for it."""
+
+    type: ClassVar[str] = "step_waiting"
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished(Event):
+    """A step made its outputs."""
+
+    type: ClassVar[str] = "step_finished"
+    step: str
+    wall_s: float
+    peak_bytes: int
+    notes: tuple[str, ...] = ()
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed(Event):
+    """A step could not make its outputs, or its verdict is a failure."""
+
+    type: ClassVar[str] = "step_failed"
+    step: str
+    what: str
+    where: str
+    fix: str
+    exit_code: int
+    log: str = ""
+    log_tail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepBlocked(Event):
+    """A step was not tried: something that it needs failed."""
+
+    type: ClassVar[str] = "step_blocked"
+    step: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Event):
+    """Something a person should know that is no failure: a bad blob replaced, a view put back."""
+
+    type: ClassVar[str] = "notice"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished(Event):
+    """A run ends."""
+
+    type: ClassVar[str] = "run_finished"
+    run: str
+    built: int
+    cached: int
+    failed: int
+    blocked: int
+    wall_s: float
+    exit_code: int

@@ -1,0 +1,133 @@
+"""The graph of steps: named, merged where equal, in topological order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from onnxbuild.core.errors import BuildError
+from onnxbuild.core.recipe import Location
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRef:
+    """One output of one step."""
+
+    step: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node.
+
+    Attributes:
+        name: `recipe:step` or `recipe:variant/step`.
+        kind: A name in the catalog.
+        inputs: Input name -> the output it takes.
+        params: The kind's parameters dataclass.
+        location: Where the recipe asks for it.
+    """
+
+    name: str
+    kind: str
+    inputs: Mapping[str, OutputRef]
+    params: object
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a person opens under out/: one variant's folder, put together from artifacts.
+
+    Attributes:
+        recipe: Recipe name, the folder below out/.
+        variant: Variant name, the folder below that.
+        parts: Output -> file name of a report that is laid beside; an empty name spreads all of
+            the artifact's files in the folder.
+    """
+
+    recipe: str
+    variant: str
+    parts: tuple[tuple[OutputRef, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Steps in topological order, ties in recipe order.
+
+    Attributes:
+        steps: Name -> step; iteration order is a valid build order.
+        aliases: Name of a step that equals an earlier one -> that one's name.
+        views: The folders to lay out, in recipe order.
+    """
+
+    steps: Mapping[str, Step]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    views: tuple[View, ...] = ()
+
+    def resolve(self, name: str) -> str:
+        """The name of the step that stands for `name`."""
+        return self.aliases.get(name, name)
+
+    def names(self) -> tuple[str, ...]:
+        """All names a person may ask for, aliases included."""
+        return (*self.steps, *self.aliases)
+
+    def pruned(self, targets: Iterable[str]) -> Graph:
+        """Only `targets` and what they need; views whose every part remains.
+
+        Raises:
+            KeyError: A target is not in the graph.
+        """
+        wanted: set[str] = set()
+        stack = [self.resolve(target) for target in targets]
+        while stack:
+            name = stack.pop()
+            if name not in wanted:
+                wanted.add(name)
+                stack += [ref.step for ref in self.steps[name].inputs.values()]
+        views = []
+        for view in self.views:
+            if view.parts and view.parts[0][0].step in wanted:
+                kept = tuple(part for part in view.parts if part[0].step in wanted)
+                views.append(View(view.recipe, view.variant, kept))
+        return Graph(
+            steps={name: step for name, step in self.steps.items() if name in wanted},
+            aliases={a: name for a, name in self.aliases.items() if name in wanted},
+            views=tuple(views),
+        )
+
+
+def topological(steps: Iterable[Step]) -> dict[str, Step]:
+    """`steps` ordered so that each follows its inputs; ties keep the order given.
+
+    Raises:
+        BuildError: A cycle, named step by step; or an input that no step makes.
+    """
+    by_name = {step.name: step for step in steps}
+    ordered: dict[str, Step] = {}
+    for root in by_name:
+        path: list[str] = []
+        on_path: set[str] = set()
+        stack: list[tuple[str, bool]] = [(root, False)]
+        while stack:
+            name, done = stack.pop()
+            if done:
+                path.pop()
+                on_path.discard(name)
+                ordered.setdefault(name, by_name[name])
+                continue
+            if name in ordered:
+                continue
+            if name in on_path:
+                cycle = [*path[path.index(name) :], name]
+                raise BuildError(f"dependency cycle: {' -> '.join(cycle)}")
+            if name not in by_name:
+                raise BuildError(f"'{path[-1]}' needs '{name}', which no step makes")
+            path.append(name)
+            on_path.add(name)
+            stack.append((name, True))
+            needs = [ref.step for ref in by_name[name].inputs.values()]
+            stack += [(need, False) for need in reversed(needs)]
+    return ordered

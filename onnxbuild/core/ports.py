@@ -1,0 +1,184 @@
+"""What the engine asks of the outside world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.errors import BuildError
+from onnxbuild.core.event import Event
+from onnxbuild.core.graph import Step, View
+from onnxbuild.core.step import Outcome
+
+
+class Lock(Protocol):
+    """A right held until it is released, or the process ends."""
+
+    def release(self) -> None:
+        """Give it up."""
+        ...
+
+
+class Store(Protocol):
+    """Blobs by content and action results by key."""
+
+    def lookup(self, key: str) -> tuple[ActionResult, ...]:
+        """All sound results recorded under `key`, newest first."""
+        ...
+
+    def record(self, result: ActionResult) -> None:
+        """Commit a result whose blobs are all in the store.
+
+        Raises:
+            StoreError: It can't be written.
+        """
+        ...
+
+    def ingest(self, folder: Path, kind: str) -> Artifact:
+        """Take the files below `folder` in; they are moved where that is possible.
+
+        Raises:
+            StoreError: They can't be written.
+        """
+        ...
+
+    def faults(self, artifact: Artifact) -> tuple[str, ...]:
+        """What is wrong with the artifact's blobs (missing, damaged), empty if nothing is."""
+        ...
+
+    def paths(self, artifact: Artifact) -> Mapping[str, Path]:
+        """File of the artifact -> where its content lies; read-only."""
+        ...
+
+    def try_lock(self, key: str) -> Lock | None:
+        """The right to build `key`, or None while another run has it."""
+        ...
+
+
+class Fingerprints(Protocol):
+    """The state of files, folders and installed packages; paths are relative to the project."""
+
+    def file(self, path: str) -> str | None:
+        """sha256 of a file's bytes; None if it can't be read."""
+        ...
+
+    def source(self, path: str) -> str | None:
+        """sha256 of a Python file's syntax tree; of its bytes if it does not parse."""
+        ...
+
+    def listing(self, folder: str, names: Sequence[str]) -> Listing:
+        """Which entries of `folder` could be one of the modules `names`."""
+        ...
+
+    def distribution(self, name: str) -> str | None:
+        """Digest of an installed distribution; None if it is not installed."""
+        ...
+
+    def python(self) -> str:
+        """The Python build."""
+        ...
+
+    def host(self) -> Mapping[str, str]:
+        """What of this machine can change numbers."""
+        ...
+
+    def still(self, action: Action, observed: Observed) -> bool:
+        """Whether all files of both are now as they say, by a fresh look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One step to run."""
+
+    step: Step
+    action: Action
+    inputs: Mapping[str, Artifact]
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A job that ended.
+
+    Attributes:
+        outcome: What the step said; None if it failed.
+        outputs: Output name -> the folder its files lie in, to be ingested.
+        observed: What it was seen to use.
+        error: Why it failed; None if it did not.
+        scratch: To be removed when the outputs are in.
+    """
+
+    job: Job
+    outcome: Outcome | None
+    outputs: Mapping[str, Path]
+    observed: Observed
+    expense: Expense
+    error: BuildError | None
+    log_tail: tuple[str, ...] = ()
+
+
+class Executor(Protocol):
+    """Runs jobs beside each other."""
+
+    def start(self, job: Job) -> None:
+        """Begin a job; returns at once."""
+        ...
+
+    def wait(self, timeout_s: float) -> list[Done]:
+        """Jobs that ended since the last call, waiting for one at most `timeout_s`."""
+        ...
+
+    def release(self, done: Done) -> None:
+        """Forget a job: its scratch folder goes."""
+        ...
+
+    def close(self) -> None:
+        """Stop whatever still runs, at once."""
+        ...
+
+
+class History(Protocol):
+    """What each step's name was last built from; for reasons only, never for decisions."""
+
+    def last(self, step: str) -> Mapping[str, Any] | None:
+        """The last action's JSON under this name."""
+        ...
+
+    def remember(
+        self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
+    ) -> None:
+        """Keep what a step was built from, why, and what memory it took."""
+        ...
+
+    def peak_bytes(self, step: str) -> int | None:
+        """Peak memory of the last run under this name."""
+        ...
+
+
+class Views(Protocol):
+    """The folders that people open."""
+
+    def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
+        """Make a view hold exactly its artifacts; returns remarks on what had to be put back."""
+        ...
+
+
+class EventSink(Protocol):
+    """Whoever wants to know."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event."""
+        ...
+
+
+class Clock(Protocol):
+    """The time."""
+
+    def monotonic_s(self) -> float:
+        """Seconds since some moment."""
+        ...

@@ -1,0 +1,112 @@
+"""Hit or miss: pure but for the questions it asks of the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnxbuild.core.action import Action, ActionResult, Listing, Observed
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.decision import (
+    FIRST_BUILD,
+    Decision,
+    Hit,
+    Miss,
+    Reason,
+    changed_action,
+    changed_observed,
+)
+from onnxbuild.core.errors import RecipeError, StepError
+from onnxbuild.core.graph import Step
+from onnxbuild.core.params import to_json
+from onnxbuild.core.ports import Fingerprints, History, Store
+from onnxbuild.core.step import StepKind
+
+
+def make_action(
+    step: Step, kind: StepKind, inputs: Mapping[str, Artifact], fingerprints: Fingerprints
+) -> Action:
+    """All that decides the step's output, as it is now.
+
+    Raises:
+        RecipeError: A declared file is gone.
+        StepError: A distribution that the step needs is not installed.
+    """
+    files: dict[str, str] = {}
+    for entrypoint in kind.entrypoints(step.params):
+        for path in entrypoint.files:
+            digest = fingerprints.file(path)
+            if digest is None:
+                raise RecipeError(
+                    f"declared file '{path}' can't be read",
+                    where=str(step.location),
+                    fix="put it back, or take it out of `files:`",
+                )
+            files[path] = digest
+    toolchain = {"python": fingerprints.python()}
+    for name in kind.toolchain:
+        digest = fingerprints.distribution(name)
+        if digest is None:
+            raise StepError(
+                f"step kind '{kind.name}' needs the package '{name}', which is not installed",
+                where=step.name,
+                fix=f"pip install {name}",
+            )
+        toolchain[name] = digest
+    return Action(
+        kind=kind.name,
+        version=kind.version,
+        params=to_json(step.params),
+        inputs={name: artifact.sha256 for name, artifact in inputs.items()},
+        files=files,
+        toolchain=toolchain,
+        host=dict(fingerprints.host()) if kind.host_bound else None,
+    )
+
+
+def current_state(observed: Observed, fingerprints: Fingerprints) -> Observed:
+    """The same files, folders and packages as they are now; what is gone is left out."""
+
+    def present(pairs: list[tuple[str, str | None]]) -> dict[str, str]:
+        return {name: digest for name, digest in pairs if digest is not None}
+
+    return Observed(
+        sources=present([(path, fingerprints.source(path)) for path in observed.sources]),
+        data=present([(path, fingerprints.file(path)) for path in observed.data]),
+        listings={
+            folder: Listing(listing.names, fingerprints.listing(folder, listing.names).found)
+            for folder, listing in observed.listings.items()
+        },
+        distributions=present(
+            [(name, fingerprints.distribution(name)) for name in observed.distributions]
+        ),
+    )
+
+
+def decide(
+    step: Step, action: Action, *, store: Store, fingerprints: Fingerprints, history: History
+) -> Decision:
+    """A hit if some recorded result was made from exactly what is there now, and is whole."""
+    traces = store.lookup(action.key)
+    damaged: list[Reason] = []
+    for result in traces:
+        if current_state(result.observed, fingerprints) != result.observed:
+            continue
+        faults = _faults(result, store)
+        if not faults:
+            return Hit(result)
+        damaged += faults
+    if damaged:
+        return Miss(tuple(damaged))
+    if traces:
+        newest = traces[0].observed
+        return Miss(changed_observed(newest, current_state(newest, fingerprints)))
+    last = history.last(step.name)
+    return Miss((FIRST_BUILD,) if last is None else changed_action(last, action))
+
+
+def _faults(result: ActionResult, store: Store) -> list[Reason]:
+    return [
+        Reason(f"output {name}", fault, "rebuilt")
+        for name, artifact in result.outputs.items()
+        for fault in store.faults(artifact)
+    ]

@@ -1,0 +1,100 @@
+"""Which steps may start now: what they need is there, and the machine has room for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from onnxbuild.core.graph import Graph
+
+DEFAULT_STEP_BYTES = 1 << 30  # assumed peak of a step that never ran here
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What steps share.
+
+    Attributes:
+        jobs: Steps at a time.
+        memory_bytes: Sum of the running steps' expected peaks; one step alone may exceed it.
+    """
+
+    jobs: int
+    memory_bytes: int
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The state of every step, and who is next.
+
+    Args:
+        graph: Steps in topological order.
+        limits: What steps share.
+        exclusive: Step name -> whether it runs alone.
+        expected_bytes: Step name -> its expected peak memory.
+    """
+
+    graph: Graph
+    limits: Limits
+    exclusive: Callable[[str], bool]
+    expected_bytes: Callable[[str], int]
+    _missing: dict[str, int] = field(default_factory=dict)
+    _users: dict[str, list[str]] = field(default_factory=dict)
+    _ready: list[str] = field(default_factory=list)
+    _running: dict[str, int] = field(default_factory=dict)
+    _order: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._order = {name: number for number, name in enumerate(self.graph.steps)}
+        for name, step in self.graph.steps.items():
+            needs = {ref.step for ref in step.inputs.values()}
+            self._missing[name] = len(needs)
+            for need in needs:
+                self._users.setdefault(need, []).append(name)
+        self._ready = [name for name, count in self._missing.items() if count == 0]
+
+    def pop_ready(self) -> str | None:
+        """The next step whose inputs are there, in graph order; it then counts as looked at."""
+        return self._ready.pop(0) if self._ready else None
+
+    def finish(self, name: str) -> None:
+        """The step's outputs are there: what waited for them may be ready."""
+        self._running.pop(name, None)
+        for user in self._users.get(name, ()):
+            self._missing[user] -= 1
+            if self._missing[user] == 0:
+                self._ready.append(user)
+        self._ready.sort(key=self._order.__getitem__)
+
+    def fail(self, name: str) -> list[str]:
+        """The step has no outputs; returns all that now can't be built, in graph order."""
+        self._running.pop(name, None)
+        blocked: set[str] = set()
+        stack = list(self._users.get(name, ()))
+        while stack:
+            user = stack.pop()
+            if user not in blocked:
+                blocked.add(user)
+                stack += self._users.get(user, ())
+        return sorted(blocked, key=self._order.__getitem__)
+
+    def has_room(self, name: str) -> bool:
+        """Whether the step may run beside those that run now."""
+        if not self._running:
+            return True
+        if self.exclusive(name) or any(self.exclusive(each) for each in self._running):
+            return False
+        used = sum(self._running.values())
+        return (
+            len(self._running) < self.limits.jobs
+            and used + self.expected_bytes(name) <= self.limits.memory_bytes
+        )
+
+    def start(self, name: str) -> None:
+        """The step runs now."""
+        self._running[name] = self.expected_bytes(name)
+
+    @property
+    def running(self) -> int:
+        """How many steps run."""
+        return len(self._running)
