@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,11 @@ from onnxbuild.onnxkit.model_files import model_path
 
 if TYPE_CHECKING:
     import onnxruntime
+
+_NOISE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?"
+    r"|Status Message: (?=/)|/onnxruntime_src/\S+:\d+ (.*\) )?"
+)
 
 _LOG_FATAL = 4
 """ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
@@ -88,9 +94,9 @@ def session_errors() -> tuple[type[Exception], ...]:
 
 
 def first_line(error: BaseException) -> str:
-    """An exception's message up to its first line break."""
+    """An exception's message up to its first line break, without ONNX Runtime's own source."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return _NOISE.sub("", lines[0]).strip() if lines else type(error).__name__
 
 
 def _session_options(*, threads: int, optimize: bool) -> onnxruntime.SessionOptions:

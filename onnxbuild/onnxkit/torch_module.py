@@ -116,17 +116,13 @@ def run_module(module: torch.nn.Module, feeds: Feeds, where: str = "PyTorch") ->
     Raises:
         StepError: forward raises, or gives something that is no tensor.
     """
-    import numpy as np
     import torch
 
-    tensors = {name: torch.from_numpy(np.array(array)) for name, array in feeds.items()}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in feeds.items()}
     with torch.no_grad():
         target = f"{type(module).__name__}.forward"
         value = call_user(lambda: module(**tensors), target, where)
-    return [
-        np.array(tensor.detach().cpu().numpy(), order="C")
-        for tensor in flatten_outputs(value, where)
-    ]
+    return [_as_array(tensor, where) for tensor in flatten_outputs(value, where)]
 
 
 def flatten_outputs(value: object, where: str = "") -> list[torch.Tensor]:
@@ -186,6 +182,41 @@ def _flatten(value: object, path: str, where: str) -> list[torch.Tensor]:
             fix="wrap the model in a small module whose forward returns tensors alone",
         )
     return [tensor for name, item in items for tensor in _flatten(item, name, where)]
+
+
+def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
+    import numpy as np
+
+    try:
+        array: np.ndarray = np.array(tensor.detach().cpu().numpy(), order="C")
+    except TypeError as error:  # bfloat16, float8, sparse: numpy has no such thing
+        raise StepError(
+            f"forward returns a tensor of {tensor.dtype}, which numpy can't hold",
+            where=where,
+            fix="return `.float()` of it",
+        ) from error
+    return array
+
+
+def refuse_nan(
+    names: Sequence[str], outputs: Sequence[np.ndarray], point: str, where: str
+) -> None:
+    """Fail on NaN in PyTorch's own outputs: nothing can be compared with them.
+
+    Raises:
+        StepError: Names the output and the point.
+    """
+    import numpy as np
+
+    for name, array in zip(names, outputs, strict=True):
+        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+            raise StepError(
+                f"PyTorch's own output '{name}' holds {int(np.isnan(array).sum())} NaN among "
+                f"{array.size} elements at point '{point}'",
+                where=where,
+                fix="mend the model, or give the inputs the values it expects "
+                "(`low`, `high`, `fill` in `dummy_inputs`)",
+            )
 
 
 def _last_line(error: Exception) -> str:

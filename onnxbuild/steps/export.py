@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from onnxbuild.core.digest import canonical_json
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.checks import checker_faults
+from onnxbuild.onnxkit.exporters import (
+    EXPORTERS,
+    ExportRequest,
+    explain_specialization,
+    export_graph,
+)
+from onnxbuild.onnxkit.interface import FIXED_AXIS_FIX, interface_faults, unused_inputs
+from onnxbuild.onnxkit.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.module_config import describe_module
+from onnxbuild.onnxkit.output_axes import name_output_axes
+from onnxbuild.onnxkit.parity import Probes, check_parity, run_probes
+from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.onnxkit.torch_module import (
+    call_user,
+    check_signature,
+    load_module,
+    make_torch_deterministic,
+)
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +67,150 @@ class ExportParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Export, canonicalize, and compare with PyTorch before anything is kept."""
-    raise NotImplementedError
+    """Export, canonicalize, and compare with PyTorch before anything is kept.
+
+    Raises:
+        StepError: The module, its inputs or its outputs are not as declared, or no exporter gives
+            a graph that checks and matches; names the axis or the operator.
+    """
+    params: ExportParams = context.params
+    make_torch_deterministic()
+    module = load_module(context, params.model)
+    check_signature(module, params.inputs, context.where)
+    _check_output_names(params, context.where)
+    probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
+    request = _request(context, module, probes)
+    notes = [] if params.translations is None else _translation_notes(params.options.exporter)
+    model, exporter, remarks = _first_that_matches(context, request, probes)
+    folder = context.output("model")
+    for file in sorted((context.scratch / exporter).iterdir()):
+        shutil.move(file, folder / file.name)
+    (context.output("config") / REPORT_FILE).write_bytes(canonical_json(describe_module(module)))
+    summary = summarize(model)
+    metrics = {
+        "exporter": exporter,
+        "opset": params.opset,
+        "nodes": summary["nodes"],
+        "parameters": summary["parameters"],
+        "size_bytes": file_bytes(folder),
+    }
+    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
+    return Outcome(metrics, notes=(*notes, *remarks, *unread))
+
+
+def _first_that_matches(
+    context: StepContext, request: ExportRequest, probes: Probes
+) -> tuple[onnx.ModelProto, str, tuple[str, ...]]:
+    """(graph, exporter, remarks) of the first exporter whose graph passes, its files in scratch."""
+    wanted = context.params.options.exporter
+    order = EXPORTERS if wanted == "auto" else (wanted,)
+    refused: list[tuple[str, StepError]] = []
+    for exporter in order:
+        try:
+            model, remarks = _attempt(exporter, context, request, probes)
+        except StepError as error:
+            refused.append((exporter, error.with_traceback(None)))
+            shutil.rmtree(context.scratch / exporter, ignore_errors=True)
+            continue
+        told = tuple(f"auto kept {exporter}; {each}: {error.what}" for each, error in refused)
+        return model, exporter, (*told, *remarks)
+    if wanted != "auto":
+        alone = refused[0][1]
+        other = next(each for each in EXPORTERS if each != wanted)
+        fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`"
+        raise StepError(alone.what, where=alone.where, fix=fix) from alone
+    raise StepError(
+        "no exporter gives a graph that checks and matches PyTorch: "
+        + "; ".join(f"{exporter}: {error.what}" for exporter, error in refused),
+        where=refused[0][1].where,
+        fix=refused[0][1].fix,
+    )
+
+
+def _attempt(
+    exporter: str, context: StepContext, request: ExportRequest, probes: Probes
+) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Export with one exporter into scratch/EXPORTER, and hold the result against PyTorch.
+
+    Raises:
+        StepError: The exporter gave up, or its graph is not what was asked for.
+    """
+    params: ExportParams = context.params
+    model, remarks = export_graph(exporter, request)
+    canonicalize(model)
+    observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
+    name_output_axes(model, observed, [axis.name for axis in params.axes])
+    faults = interface_faults(model, params.inputs, probes.names, params.opset)
+    if faults:
+        raise _as_error(faults[0], exporter, request)
+    folder = context.scratch / exporter
+    save_model(model, folder, external=params.options.external_data)
+    faults = checker_faults(folder, context.scratch)
+    if faults:
+        raise _as_error(faults[0], exporter, request)
+    check_parity(folder, probes, context.where, frozen=bool(remarks))
+    return model, remarks
+
+
+def _as_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
+    said = ""
+    if fault.fix == FIXED_AXIS_FIX and exporter == "dynamo":
+        said = explain_specialization(request)
+    return StepError(
+        f"the {exporter} exporter's graph is not as declared: {fault.where}: {fault.what}"
+        + (f" (torch: {said})" if said else ""),
+        where=request.where,
+        fix=fault.fix,
+    )
+
+
+def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> ExportRequest:
+    params: ExportParams = context.params
+    return ExportRequest(
+        module=module,
+        inputs=params.inputs,
+        axes=params.axes,
+        feeds=probes.runs[0].feeds,
+        output_names=probes.names,
+        opset=params.opset,
+        constant_folding=params.options.constant_folding,
+        translations=_translations(context),
+        scratch=context.scratch,
+        where=context.where,
+    )
+
+
+def _translations(context: StepContext) -> Mapping[Any, Any]:
+    entrypoint = context.params.translations
+    if entrypoint is None:
+        return {}
+    make = context.load(entrypoint)
+    table = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
+    if not isinstance(table, Mapping):
+        raise StepError(
+            f"{entrypoint.target} returned a {type(table).__name__}; expected a mapping of "
+            "PyTorch operator -> onnxscript function",
+            where=context.where,
+            fix="return {torch.ops.NAMESPACE.OPERATOR.default: FUNCTION}",
+        )
+    return table
+
+
+def _translation_notes(exporter: str) -> list[str]:
+    return ["translations are for dynamo alone"] if exporter == "torchscript" else []
+
+
+def _check_output_names(params: ExportParams, where: str) -> None:
+    taken = {each.name for each in params.inputs}
+    for n, name in enumerate(params.outputs):
+        if name in taken:
+            kind = "input" if name not in params.outputs[:n] else "output"
+            raise StepError(
+                f"`outputs` names '{name}', which is an {kind} already",
+                where=where,
+                fix=f"name it '{name}_out'",
+            )
+        taken.add(name)
 
 
 def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:

@@ -1,0 +1,67 @@
+"""What an exporter's pages of error come down to: an operator, an axis, a line of the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from onnxbuild.core.errors import StepError
+
+_OPERATOR = (
+    re.compile(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'"),
+    re.compile(r"Exporting the operator '([\w.:]+)' to ONNX"),
+    re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+)"),
+)
+_CONSTRAINT = re.compile(r"^\s*- (.+)$", re.MULTILINE)
+_CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')
+
+
+def explain_export(error: Exception, exporter: str, opset: int, where: str) -> StepError:
+    """The essential line of what an exporter raised, and what to try."""
+    messages = [str(each) for each in _chain(error)]
+    for message in messages:
+        for pattern in _OPERATOR:
+            found = pattern.search(message)
+            if found:
+                return _operator_error(found.group(1), exporter, opset, where)
+    for message in messages:
+        if "Constraints violated" in message:
+            said = _CONSTRAINT.search(message)
+            line = said.group(1) if said else message.splitlines()[0]
+            return StepError(
+                f"the {exporter} exporter can't keep the declared axes dynamic: {line}",
+                where=where,
+                fix="read sizes from the tensors in forward (x.shape[0]), or narrow the axis in "
+                "`dynamic_axes`",
+            )
+    root = list(_chain(error))[-1]
+    text = str(root).strip()
+    line = text.splitlines()[0] if text else "no message"
+    caller = next((m for m in map(_CALLER.search, reversed(messages)) if m), None)
+    place = f" ({caller.group(1)}:{caller.group(2)})" if caller else ""
+    return StepError(
+        f"the {exporter} exporter failed: {type(root).__name__}: {line}",
+        where=f"{where}{place}",
+        fix="change that line of forward: exporters follow tensors, not Python values "
+        "(torch.where instead of `if`, sizes from x.shape)",
+    )
+
+
+def _operator_error(operator: str, exporter: str, opset: int, where: str) -> StepError:
+    return StepError(
+        f"the {exporter} exporter can't translate the operator '{operator}' to opset {opset}",
+        where=where,
+        fix="raise `opset`, write the operator in terms of others, or give it a translation "
+        "(`export: {translations: FILE.py:CALLABLE}` for dynamo, "
+        "torch.autograd.Function.symbolic for torchscript)",
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception, then its causes, outermost first."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__

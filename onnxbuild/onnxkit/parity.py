@@ -1,0 +1,188 @@
+"""Whether an export computes what the module computes, at more than one size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import Point
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.comparison import breach, mismatch
+from onnxbuild.onnxkit.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.torch_module import output_names, refuse_nan, run_module
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+    import torch
+
+_BOUNDS = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
+"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
+of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own tolerances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What PyTorch gives at one point."""
+
+    point: Point
+    feeds: Feeds
+    outputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What PyTorch gives at every probe point; the first is what is exported."""
+
+    module: torch.nn.Module
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    names: tuple[str, ...]
+    runs: tuple[Probe, ...]
+
+
+def run_probes(
+    module: torch.nn.Module,
+    inputs: tuple[DummyInput, ...],
+    axes: tuple[Axis, ...],
+    outputs: Sequence[str],
+    where: str,
+) -> Probes:
+    """Run the module at every probe point.
+
+    Raises:
+        StepError: forward fails (at some sizes only: then the axis is named), its outputs are not
+            as many as declared, or hold NaN.
+    """
+    names: tuple[str, ...] = ()
+    runs: list[Probe] = []
+    for point in probe_points(axes):
+        feeds = probe_feeds(inputs, point)
+        try:
+            arrays = run_module(module, feeds, where)
+        except StepError as error:
+            if not runs:
+                raise
+            guilty = _guilty_axes(axes, point, lambda p: _runs(module, inputs, p, where))
+            raise StepError(
+                f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
+                f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
+                where=error.where,
+                fix="read sizes from the tensors in forward (x.shape[0]) instead of numbers, or "
+                "narrow the axis in `dynamic_axes`",
+            ) from error
+        names = names or output_names(outputs, len(arrays), where)
+        refuse_nan(names, arrays, _show(point), where)
+        runs.append(Probe(point, feeds, tuple(arrays)))
+    return Probes(module, inputs, axes, names, tuple(runs))
+
+
+def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:
+    """Feeds of their own for each point, so that a branch taken by value shows."""
+    return make_feeds(inputs, point.sizes, f"probe:{point.name}")
+
+
+def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = False) -> None:
+    """Compare the graph in ONNX Runtime (CPU) with PyTorch at every probe point.
+
+    Args:
+        folder: Holds the model.
+        probes: What PyTorch gives.
+        where: `recipe:step`, for messages.
+        frozen: The exporter says that it froze a choice made by value: more values are tried.
+
+    Raises:
+        StepError: It fails or differs somewhere; names output, sizes, and the worst element.
+    """
+    session = open_session(folder, where=where)
+    for probe in (*probes.runs, *(_value_probes(probes, where) if frozen else ())):
+        reason = _difference(session, probe, probes.names)
+        if reason:
+            guilty = _guilty_axes(
+                probes.axes, probe.point, lambda p: _agrees(session, probes, p, where)
+            )
+            baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
+            raise StepError(
+                f"{baked}at {_show(probe.point)} {reason}",
+                where=where,
+                fix="forward must not choose by sizes or values in Python (`if`, int(), .item())",
+            )
+
+
+def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
+    """The exported sizes with other values: the same negated, and fresh ones."""
+    first = probes.runs[0]
+    negated = {
+        each.name: -first.feeds[each.name]
+        if first.feeds[each.name].dtype.kind == "f" and each.low is None
+        else first.feeds[each.name]
+        for each in probes.inputs
+    }
+    feeds = [negated]
+    feeds += [make_feeds(probes.inputs, first.point.sizes, f"value:{n}") for n in range(4)]
+    return tuple(_probe(probes, first.point, each, where) for each in feeds)
+
+
+def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
+    return Probe(point, feeds, tuple(run_module(probes.module, feeds, where)))
+
+
+def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
+    """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
+    try:
+        found = session.run(list(names), probe.feeds)
+    except session_errors() as error:
+        return f"ONNX Runtime fails: {first_line(error)}"
+    for name, expected, actual in zip(names, probe.outputs, found, strict=True):
+        reason = mismatch(expected, actual)
+        if reason:
+            return f"output '{name}' has {reason}"
+        bound = _BOUNDS.get(str(expected.dtype), 0.0)
+        finite = expected[abs(expected) < float("inf")] if bound else expected[:0]
+        scale = max(1.0, float(abs(finite).max()) if finite.size else 1.0)
+        worst = breach(expected, actual, atol=bound * scale, rtol=10 * bound)
+        if worst:
+            return (
+                f"output '{name}' differs from PyTorch in {worst.count} of {expected.size} "
+                f"elements; worst {list(worst.index)}: {worst.actual:.6g}, "
+                f"PyTorch {worst.expected:.6g}"
+            )
+    return ""
+
+
+def _runs(module: torch.nn.Module, inputs: Sequence[DummyInput], point: Point, where: str) -> bool:
+    try:
+        run_module(module, probe_feeds(inputs, point), where)
+    except StepError:
+        return False
+    return True
+
+
+def _agrees(
+    session: onnxruntime.InferenceSession, probes: Probes, point: Point, where: str
+) -> bool:
+    try:
+        probe = _probe(probes, point, probe_feeds(probes.inputs, point), where)
+    except StepError:
+        return False
+    return not _difference(session, probe, probes.names)
+
+
+def _guilty_axes(axes: Sequence[Axis], point: Point, fine: Callable[[Point], bool]) -> list[str]:
+    return [name for name, single in axis_by_axis(axes, point) if not fine(single)]
+
+
+def _name_axes(guilty: Sequence[str], axes: Sequence[Axis]) -> str:
+    names = list(guilty) or [axis.name for axis in axes]
+    shown = " and ".join(f"'{name}'" for name in names)
+    return f"axis {shown} is" if len(names) == 1 else f"axes {shown} are"
+
+
+def _show(point: Point) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in point.sizes.items())
+    return sizes or "its fixed shapes"
