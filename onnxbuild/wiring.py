@@ -1,1 +1,176 @@
 """Chooses the real adapters and returns a Builder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters import locks, machine
+from onnxbuild.adapters.clock import SystemClock
+from onnxbuild.adapters.disk_history import DiskHistory
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.disk_views import DiskViews
+from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.fingerprints import DiskFingerprints
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.ports import EventSink, Executor
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.build import Builder, Ports
+from onnxbuild.engine.schedule import Limits
+
+_MEMORY_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run uses the machine.
+
+    Attributes:
+        jobs: Steps at a time; None for one a core.
+        memory_bytes: For all steps together, and for each; None for 90 % of the machine's.
+        timeout_s: Wall time of one step.
+        keep_going: After a failure, still build what does not depend on it.
+    """
+
+    jobs: int | None = None
+    memory_bytes: int | None = None
+    timeout_s: float = 3600.0
+    keep_going: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One project and its store, opened."""
+
+    project: Path
+    root: Path
+    index: Index
+    stats: StatCache
+    store: DiskStore
+    distributions: Distributions
+    fingerprints: DiskFingerprints
+    history: DiskHistory
+    views: DiskViews
+
+    def close(self) -> None:
+        """Save what the index should know and let go of it."""
+        self.stats.save()
+        self.index.close()
+
+
+def open_workspace(project: Path, root: Path) -> Workspace:
+    """The project's store, made where it is missing.
+
+    Args:
+        project: The project's root.
+        root: The store's folder.
+
+    Raises:
+        StoreError: The store can't be made or read.
+    """
+    index_path = root / "index.db"
+    DiskStore(root, StatCache(Index(Path(":memory:")))).prepare()
+    index = Index(index_path)
+    stats = StatCache(index)
+    store = DiskStore(root, stats)
+    distributions = Distributions(stats)
+    return Workspace(
+        project=project,
+        root=root,
+        index=index,
+        stats=stats,
+        store=store,
+        distributions=distributions,
+        fingerprints=DiskFingerprints(project, stats, distributions),
+        history=DiskHistory(index),
+        views=DiskViews(store, stats),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A builder for one run, with what has to be let go of afterwards."""
+
+    id: str
+    builder: Builder
+    executor: Executor
+    held: tuple[locks.FileLock, ...]
+
+    def close(self) -> None:
+        """Stop what runs and give the locks up."""
+        self.executor.close()
+        for lock in self.held:
+            lock.release()
+
+
+def start_run(
+    workspace: Workspace,
+    run: str,
+    options: RunOptions,
+    events: EventSink,
+    *,
+    catalog: Mapping[str, StepKind] = CATALOG,
+    executor: Executor | None = None,
+) -> Run:
+    """A run's builder; builds share the store, garbage collection excludes them.
+
+    Args:
+        workspace: Project and store.
+        run: The run's id.
+        options: How it uses the machine.
+        events: Whoever wants to know.
+        catalog: Step kinds by name.
+        executor: Runs the steps; None for child processes.
+    """
+    held = (
+        locks.wait_lock(workspace.root / "locks" / "store", shared=True),
+        locks.wait_lock(workspace.root / "locks" / f"run-{run}"),
+    )
+    _sweep(workspace.root)
+    memory_bytes = options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
+    if executor is None:
+        executor = ProcessExecutor(
+            project=workspace.project,
+            store_root=workspace.root,
+            temp=workspace.root / "tmp" / run,
+            store=workspace.store,
+            fingerprints=workspace.fingerprints,
+            timeout_s=options.timeout_s,
+            memory_bytes=memory_bytes,
+        )
+    ports = Ports(
+        store=workspace.store,
+        fingerprints=workspace.fingerprints,
+        executor=executor,
+        history=workspace.history,
+        views=workspace.views,
+        events=events,
+        clock=SystemClock(),
+    )
+    logs = workspace.root / "runs" / run / "logs"
+    builder = Builder(
+        catalog=catalog,
+        ports=ports,
+        limits=Limits(options.jobs or machine.usable_cores(), memory_bytes),
+        keep_going=options.keep_going,
+        log_of=lambda step: logs / f"{step.replace(':', '--').replace('/', '-')}.log",
+    )
+    return Run(run, builder, executor, held)
+
+
+def _sweep(root: Path) -> None:
+    """Remove what killed runs left below tmp/ and locks/."""
+    for folder in (root / "tmp").iterdir():
+        lock_path = root / "locks" / f"run-{folder.name}"
+        if not folder.is_dir():
+            continue
+        lock = locks.try_lock(lock_path)
+        if lock is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock_path.unlink(missing_ok=True)
+            lock.release()

@@ -113,7 +113,7 @@ class Distributions:
 
 def _rows(record: str) -> list[list[str]]:
     try:
-        with open(record, encoding="utf-8", newline="") as file:  # noqa: PTH123 - a plain path
+        with open(record, encoding="utf-8", newline="") as file:
             return [row for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error):
         return []

@@ -59,7 +59,7 @@ def _lock(path: Path, operation: int) -> FileLock | None:
             os.close(descriptor)
             return None
         try:
-            same = os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
+            same = os.path.samestat(os.fstat(descriptor), os.stat(path))
         except FileNotFoundError:
             same = False  # gc removed the file between open and lock
         if same:

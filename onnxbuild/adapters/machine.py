@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import sys
 from functools import cache
 
@@ -14,9 +13,9 @@ from onnxbuild.core.host import HostFacts
 @cache
 def _cpuinfo() -> tuple[str, frozenset[str]]:
     """(model name, instruction set flags) of the first core."""
-    model, flags = platform.processor() or platform.machine(), frozenset[str]()
+    model, flags = os.uname().machine, frozenset[str]()
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 name, _, value = line.partition(":")
                 if name.strip() in {"model name", "Processor"}:
@@ -32,14 +31,14 @@ def _cpuinfo() -> tuple[str, frozenset[str]]:
 
 def host_facts() -> HostFacts:
     """What recipes are resolved for."""
-    return HostFacts(platform.machine().lower(), _cpuinfo()[1])
+    return HostFacts(os.uname().machine.lower(), _cpuinfo()[1])
 
 
 def host_class() -> dict[str, str]:
     """What of this machine can change numbers: it enters the keys of host-bound steps."""
     model, flags = _cpuinfo()
     return {
-        "machine": platform.machine(),
+        "machine": os.uname().machine,
         "cpu": model,
         "flags": hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest(),
         "cores": str(usable_cores()),
@@ -58,7 +57,7 @@ def memory_bytes() -> int:
     """Memory that this process may use: the machine's, or its control group's limit."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:  # noqa: PTH123
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
             limit = file.read().strip()
     except OSError:
         return total
@@ -67,4 +66,4 @@ def memory_bytes() -> int:
 
 def python_build() -> str:
     """The interpreter, as precisely as it tells."""
-    return f"{sys.implementation.cache_tag} {sys.version} {platform.machine()} {sys.platform}"
+    return f"{sys.implementation.cache_tag} {sys.version} {os.uname().machine} {sys.platform}"

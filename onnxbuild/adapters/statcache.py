@@ -21,7 +21,7 @@ def identity(path: str) -> str:
     The change time is part of it: it can't be set back by a program, as the modification time can.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of them: plain and fast
+        found = os.stat(path)
     except OSError:
         return ABSENT
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
@@ -31,7 +31,7 @@ def hash_file(path: str) -> str | None:
     """sha256 of a file's bytes; None if it can't be read."""
     digest = hashlib.sha256()
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - paths are plain here, for speed
+        with open(path, "rb", buffering=0) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
     except OSError:

@@ -1,0 +1,5 @@
+"""`python -m onnxbuild`."""
+
+from onnxbuild.cli.main import main
+
+main()

@@ -1,0 +1,41 @@
+"""What each step's name was last built from, kept in the index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnxbuild.adapters.index import Index
+from onnxbuild.core.action import Action
+
+
+class DiskHistory:
+    """History in an index.
+
+    Args:
+        index: The store's index.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    def last(self, step: str) -> Mapping[str, Any] | None:
+        """The last action's JSON under this name."""
+        found = self._index.step(step)
+        return found[0] if found else None
+
+    def remember(
+        self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
+    ) -> None:
+        """Keep what a step was built from, why, and what memory it took."""
+        self._index.save_step(step, action.to_json(), reasons, log, peak_bytes)
+
+    def peak_bytes(self, step: str) -> int | None:
+        """Peak memory of the last run under this name."""
+        found = self._index.step(step)
+        return found[3] if found else None
+
+    def story(self, step: str) -> tuple[list[str], str] | None:
+        """(reasons of the last run, its log) under this name."""
+        found = self._index.step(step)
+        return (found[1], found[2]) if found else None

@@ -1,0 +1,101 @@
+"""Up to date at a glance: the identities of all that the last successful run looked at.
+
+A run's outcome is a function of its request and of the files, folders and packages that it looked
+at. When every one of them still has the identity it had, running again would change nothing, and
+that is decided here, before anything else is loaded. Whatever differs, the full decision is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild import __version__
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import ABSENT, TRUST_AFTER_NS, identity
+
+_PART = 2000
+
+
+def request_key(
+    recipes: Sequence[str], only: Sequence[str], settings: Mapping[str, str], store: Path
+) -> str:
+    """What was asked of which machine and interpreter: 64 hex digits."""
+    asked = [
+        __version__,
+        [os.path.abspath(path) for path in recipes],
+        list(only),
+        dict(settings),
+        str(store),
+        machine.python_build(),
+        machine.host_class(),
+    ]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[str, Any] | None:
+    """The summary of the last successful run, if nothing that it looked at has changed.
+
+    Args:
+        index: The store's index.
+        request: From `request_key`.
+        environment: This process's variables; those that the recipes pass on must be as they were.
+    """
+    text = index.memo(request)
+    if text is None:
+        return None
+    summary: dict[str, Any] = json.loads(text)
+    if any(environment.get(name) != value for name, value in summary["environment"].items()):
+        return None
+    for paths, identities in index.witnesses(request):
+        if "\n".join(map(identity, paths.split("\n"))) != identities:
+            return None
+    return summary
+
+
+def remember(
+    index: Index,
+    request: str,
+    summary: Mapping[str, Any],
+    seen: Mapping[str, str],
+    *,
+    store: Path,
+    started_ns: int,
+) -> bool:
+    """Keep what a successful run looked at; returns whether it could be kept.
+
+    Args:
+        index: The store's index.
+        request: From `request_key`.
+        summary: JSON, with the variables that recipes pass on under `environment`.
+        seen: Absolute path -> identity when it was last looked at.
+        store: Files below it are this program's own and are looked at again.
+        started_ns: Wall clock at the run's start. An input that changed later, or so shortly
+            before that a second change could hide in the same clock tick, makes the memo unsafe.
+    """
+    own = f"{store}{os.sep}"
+    witnesses: dict[str, str] = {}
+    for path, found in seen.items():
+        if "\n" in path:
+            return False
+        if path.startswith(own):
+            witnesses[path] = identity(path)
+            continue
+        if found != ABSENT and int(found.rpartition(":")[2]) > started_ns - TRUST_AFTER_NS:
+            return False
+        witnesses[path] = found
+    index.save_memo(request, json.dumps(summary), _parts(witnesses), time.time())
+    return True
+
+
+def _parts(witnesses: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    paths = sorted(witnesses)
+    for start in range(0, len(paths), _PART):
+        part = paths[start : start + _PART]
+        yield "\n".join(part), "\n".join(witnesses[path] for path in part)

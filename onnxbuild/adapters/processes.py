@@ -1,0 +1,364 @@
+"""The executor: steps as children of a zygote, watched for time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.child import JOB_FILE, RESULT_FILE
+from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.core.action import Expense, Listing, Observed
+from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.ports import Done, Fingerprints, Job, Store
+from onnxbuild.core.step import Finding, Outcome
+
+_PASSED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LD_LIBRARY_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+)
+_TAIL_LINES = 15
+_WATCH_S = 0.2
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: a few variables passed on, the rest fixed."""
+    kept = {name: environment[name] for name in _PASSED_ON if name in environment}
+    return {
+        **kept,
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
+    }
+
+
+@dataclass(slots=True)
+class _Running:
+    job: Job
+    folder: Path
+    started_s: float
+    pid: int = 0
+    killed_for: str = ""
+    peak_bytes: int = field(default=0)
+
+
+class ProcessExecutor:
+    """Runs jobs in children of one zygote, which is started when the first job comes.
+
+    Args:
+        project: The project's root.
+        store_root: The store's folder.
+        temp: A folder for this run's jobs, on the store's filesystem; made when needed.
+        store: Where inputs are read from.
+        fingerprints: Gives the digests of what a child says that it used.
+        timeout_s: Wall time that a step may take.
+        memory_bytes: Resident memory that a step may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        project: Path,
+        store_root: Path,
+        temp: Path,
+        store: Store,
+        fingerprints: Fingerprints,
+        timeout_s: float,
+        memory_bytes: int,
+    ) -> None:
+        self._project = project
+        self._store_root = store_root
+        self._temp = temp
+        self._store = store
+        self._fingerprints = fingerprints
+        self._timeout_s = timeout_s
+        self._memory_bytes = memory_bytes
+        self._zygote: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+        self._buffer = b""
+        self._running: dict[int, _Running] = {}
+        self._folders: dict[str, Path] = {}
+        self._count = 0
+
+    # --- the port -----------------------------------------------------------------------------------
+
+    def start(self, job: Job) -> None:
+        """Hand a job to the zygote."""
+        self._count += 1
+        number = self._count
+        folder = self._temp / str(number)
+        make_folder(folder)
+        make_folder(job.log.parent)
+        request = {
+            "step": job.step.name,
+            "kind": job.step.kind,
+            "params": to_json(job.step.params),
+            "inputs": {
+                name: str(self._input_folder(folder / "in" / name.replace("/", "__"), job, name))
+                for name in job.inputs
+            },
+            "project": str(self._project),
+            "store": str(self._store_root),
+        }
+        try:
+            (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")
+        except OSError as error:
+            raise store_error(error, folder) from error
+        self._running[number] = _Running(job, folder, time.monotonic())
+        self._folders[job.step.name] = folder
+        message = {"id": number, "folder": str(folder), "log": str(job.log)}
+        self._connect().sendall(json.dumps(message).encode() + b"\n")
+
+    def wait(self, timeout_s: float) -> list[Done]:
+        """Jobs that ended, after waiting at most `timeout_s` for one."""
+        if self._connection is None:
+            time.sleep(timeout_s)
+            return []
+        ended: list[Done] = []
+        deadline_s = time.monotonic() + timeout_s
+        while not ended:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                break
+            readable, _, _ = select.select([self._connection], [], [], min(left_s, _WATCH_S))
+            if readable:
+                ended += self._receive()
+            self._watch()
+        return ended
+
+    def release(self, done: Done) -> None:
+        """Remove a job's scratch folder."""
+        folder = self._folders.pop(done.job.step.name, None)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Stop whatever still runs, at once."""
+        for running in self._running.values():
+            _kill_group(running.pid)
+        self._running = {}
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._zygote is not None:
+            self._zygote.kill()
+            self._zygote.wait()
+            self._zygote = None
+        shutil.rmtree(self._temp, ignore_errors=True)
+
+    # --- the zygote -----------------------------------------------------------------------------------
+
+    def _connect(self) -> socket.socket:
+        if self._connection is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._zygote = subprocess.Popen(
+                    [
+                        sys.executable,
+                        "-s",
+                        "-m",
+                        "onnxbuild.adapters.zygote",
+                        str(theirs.fileno()),
+                    ],
+                    pass_fds=(theirs.fileno(),),
+                    env=clean_environment(os.environ),
+                    cwd="/",
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            self._connection = ours
+        return self._connection
+
+    def _receive(self) -> list[Done]:
+        assert self._connection is not None
+        try:
+            chunk = self._connection.recv(1 << 16)
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            return self._zygote_died()
+        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+        ended = []
+        for line in lines:
+            message = json.loads(line)
+            running = self._running[message["id"]]
+            if "pid" in message:
+                running.pid = message["pid"]
+            else:
+                del self._running[message["id"]]
+                ended.append(self._done(running, message))
+        return ended
+
+    def _zygote_died(self) -> list[Done]:
+        assert self._connection is not None
+        self._connection.close()
+        self._connection = None
+        self._buffer = b""
+        ended = []
+        for running in self._running.values():
+            error = StepError(
+                "the process that starts steps died",
+                where=running.job.step.name,
+                fix="run again; if it stays so, see `onnxbuild doctor`",
+            )
+            ended.append(_failed(running.job, error, Expense()))
+        self._running = {}
+        return ended
+
+    def _watch(self) -> None:
+        """Kill what takes too long or too much."""
+        now_s = time.monotonic()
+        for running in self._running.values():
+            if not running.pid or running.killed_for:
+                continue
+            running.peak_bytes = max(running.peak_bytes, _resident_bytes(running.pid))
+            if now_s - running.started_s > self._timeout_s:
+                running.killed_for = f"it ran longer than {self._timeout_s:.0f} s (--timeout)"
+            elif running.peak_bytes > self._memory_bytes:
+                limit, used = self._memory_bytes / 2**30, running.peak_bytes / 2**30
+                running.killed_for = (
+                    f"it took {used:.1f} GiB of memory; {limit:.1f} GiB allowed (--memory)"
+                )
+            if running.killed_for:
+                _kill_group(running.pid)
+
+    # --- results --------------------------------------------------------------------------------------
+
+    def _done(self, running: _Running, message: Mapping[str, Any]) -> Done:
+        job = running.job
+        expense = Expense(
+            round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
+        )
+        status = message["status"]
+        if running.killed_for:
+            error = StepError(f"stopped: {running.killed_for}", where=job.step.name)
+            return _failed(job, error, expense)
+        try:
+            result = json.loads((running.folder / RESULT_FILE).read_bytes())
+        except (OSError, ValueError):
+            return _failed(job, _crash(job, status), expense)
+        if "error" in result:
+            return _failed(job, _told(result["error"]), expense)
+        try:
+            observed = self._observed(result["observed"], job)
+        except BuildError as error:
+            return _failed(job, error, expense)
+        outcome = result["outcome"]
+        return Done(
+            job=job,
+            outcome=Outcome(
+                metrics=outcome["metrics"],
+                findings=tuple(Finding(**each) for each in outcome["findings"]),
+                notes=tuple(outcome["notes"]),
+            ),
+            outputs={name: Path(path) for name, path in result["outputs"].items()},
+            observed=observed,
+            expense=expense,
+            error=None,
+        )
+
+    def _observed(self, seen: Mapping[str, Any] | None, job: Job) -> Observed:
+        if seen is None:
+            return Observed()
+        prints = self._fingerprints
+        data: dict[str, str] = {}
+        for path in sorted(seen["data"]):
+            if path in job.action.files or path in seen["sources"]:
+                continue
+            digest = prints.file(path)
+            if digest is not None:
+                data[path] = digest
+        distributions = {name: prints.distribution(name) for name in seen["distributions"]}
+        return Observed(
+            sources=dict(sorted(seen["sources"].items())),
+            data=data,
+            listings={
+                folder: Listing(tuple(names), prints.listing(folder, names).found)
+                for folder, names in sorted(seen["listings"].items())
+            },
+            distributions={name: d for name, d in distributions.items() if d is not None},
+        )
+
+    def _input_folder(self, folder: Path, job: Job, name: str) -> Path:
+        """A folder that shows an artifact's files under their names."""
+        make_folder(folder)
+        for path, blob in self._store.paths(job.inputs[name]).items():
+            target = folder / path
+            make_folder(target.parent)
+            try:
+                target.symlink_to(blob)
+            except OSError as error:
+                raise store_error(error, target) from error
+        return folder
+
+
+def _failed(job: Job, error: BuildError, expense: Expense) -> Done:
+    return Done(job, None, {}, Observed(), expense, error, log_tail=_tail(job.log))
+
+
+def _told(error: Mapping[str, Any]) -> BuildError:
+    told = StepError(error["what"], where=error["where"], fix=error["fix"])
+    told.exit_code = error["exit_code"]
+    return told
+
+
+def _crash(job: Job, status: int) -> StepError:
+    if status < 0:
+        name = signal.Signals(-status).name
+        what = f"the step's process was killed by {name}"
+        if -status == signal.SIGKILL:
+            what += ", as when the machine runs out of memory"
+    else:
+        what = f"the step's process ended with status {status} and without a result"
+    recipe = job.step.location.path
+    local = job.step.name.partition(":")[2]
+    return StepError(
+        what, where=job.step.name, fix=f"to try it again: onnxbuild run {recipe} --only {local}"
+    )
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    lines = [line for line in text.splitlines() if line.strip()]
+    return tuple(lines[-_TAIL_LINES:])
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _kill_group(pid: int) -> None:
+    if pid:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)

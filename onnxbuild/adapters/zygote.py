@@ -1,0 +1,151 @@
+"""A process that has the frameworks loaded and forks one child a step.
+
+It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"id", "pid"} and then
+{"id", "status", "wall_s", "cpu_s", "peak_bytes"} out. When the socket closes, its children die with
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.child import run_job
+from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+
+PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
+_PR_SET_PDEATHSIG = 1
+
+
+class Zygote:
+    """Forks children on request.
+
+    Args:
+        connection: The parent's end of the world.
+        owners: Top-level name below a site folder -> distribution.
+    """
+
+    def __init__(self, connection: socket.socket, owners: dict[str, str]) -> None:
+        self._connection = connection
+        self._owners = owners
+        self._children: dict[int, tuple[int, float]] = {}
+        self._buffer = b""
+
+    def serve(self) -> None:
+        """Fork and reap until the parent goes."""
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_read, False)
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._connection, selectors.EVENT_READ)
+            selector.register(wake_read, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._connection:
+                        if not self._receive():
+                            self._kill_all()
+                            return
+                    else:
+                        with contextlib.suppress(BlockingIOError):
+                            os.read(wake_read, 4096)
+                self._reap()
+
+    def _receive(self) -> bool:
+        try:
+            chunk = self._connection.recv(1 << 16)
+        except ConnectionError:
+            return False
+        if not chunk:
+            return False
+        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+        for line in lines:
+            self._fork(json.loads(line))
+        return True
+
+    def _fork(self, request: dict[str, Any]) -> None:
+        pid = os.fork()
+        if pid == 0:
+            code = 70
+            try:
+                code = self._be_child(request)
+            finally:
+                with contextlib.suppress(OSError, ValueError):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(code)
+        self._children[pid] = (request["id"], time.monotonic())
+        self._send({"id": request["id"], "pid": pid})
+
+    def _be_child(self, request: dict[str, Any]) -> int:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._connection.close()
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        return run_job(Path(request["folder"]), self._owners)
+
+    def _reap(self) -> None:
+        while self._children:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            if pid not in self._children:
+                continue
+            number, started_s = self._children.pop(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)  # what the step left running
+            self._send(
+                {
+                    "id": number,
+                    "status": os.waitstatus_to_exitcode(status),
+                    "wall_s": time.monotonic() - started_s,
+                    "cpu_s": usage.ru_utime + usage.ru_stime,
+                    "peak_bytes": usage.ru_maxrss * 1024,
+                }
+            )
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def _kill_all(self) -> None:
+        for pid in self._children:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    """Preload, then serve on the socket whose descriptor is the first argument."""
+    here = {"", os.getcwd(), str(Path(__file__).parent)}
+    sys.path[:] = [path for path in sys.path if path not in here]
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
+    Zygote(connection, owners).serve()
+
+
+if __name__ == "__main__":
+    main()

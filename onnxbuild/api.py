@@ -1,0 +1,220 @@
+"""What the command line does, callable: load, plan and build recipes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.adapters.clock import run_id, wall_ns
+from onnxbuild.adapters.sinks import JsonLines, Several
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.engine.build import Report
+from onnxbuild.engine.plan import Planned
+from onnxbuild.engine.plan import plan as plan_graph
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.resolver import resolve
+from onnxbuild.summary import summarize
+from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Recipes and what is wanted of them.
+
+    Attributes:
+        recipes: Paths of recipe files.
+        only: Variants or steps to build; empty for all.
+        settings: `--set`: dotted key -> value as text.
+        store: The store's folder; None for the project's own.
+    """
+
+    recipes: tuple[Path, ...]
+    only: tuple[str, ...] = ()
+    settings: Mapping[str, str] | None = None
+    store: str | None = None
+
+    @property
+    def project(self) -> Path:
+        """The root that all recipes share.
+
+        Raises:
+            UsageError: No recipe is given, or they lie in different projects.
+        """
+        if not self.recipes:
+            raise UsageError("no recipe is given", fix="onnxbuild run recipes/NAME.yaml")
+        roots = {locate.project_root(path) for path in self.recipes}
+        if len(roots) > 1:
+            raise UsageError(
+                f"the recipes lie in different projects: {', '.join(sorted(map(str, roots)))}",
+                fix="run them one project at a time",
+            )
+        return roots.pop()
+
+    @property
+    def store_root(self) -> Path:
+        """The store's folder."""
+        return locate.store_root(self.project, self.store)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Recipes, and the files and folders that decided them."""
+
+    recipes: tuple[Recipe, ...]
+    paths: tuple[Path, ...]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that the recipes pass on, with their values."""
+        return {
+            name: value
+            for recipe in self.recipes
+            for entrypoint in (recipe.model, *recipe.entrypoints.values())
+            for name, value in entrypoint.env.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What a build did.
+
+    Attributes:
+        exit_code: 0 only when every step asked for was made and passed.
+        run: The run's id; its log files lie below runs/ in the store.
+        graph: What was asked for.
+        report: What happened.
+        store: The store's folder.
+    """
+
+    exit_code: int
+    run: str
+    graph: Graph
+    report: Report
+    store: Path
+
+
+def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, ...]:
+    """A recipe file's recipes: one, or one for each combination of its matrix.
+
+    Raises:
+        RecipeErrors: All faults of the file.
+        UsageError: There is no such file.
+    """
+    return load(Request((Path(path),), settings=settings)).recipes
+
+
+def load(request: Request) -> Loaded:
+    """All recipes of a request.
+
+    Raises:
+        RecipeErrors: All faults of all files.
+        UsageError: A file is missing.
+    """
+    recipes: list[Recipe] = []
+    paths: list[Path] = []
+    faults: list[RecipeError] = []
+    for path in request.recipes:
+        try:
+            loaded = load_recipes(
+                path,
+                project=request.project,
+                overrides=request.settings or {},
+                environment=locate.environment(),
+            )
+        except RecipeErrors as errors:
+            faults += errors.faults
+            continue
+        recipes += loaded.recipes
+        paths += [*loaded.files, *loaded.folders]
+    if faults:
+        raise RecipeErrors(faults)
+    return Loaded(tuple(recipes), tuple(paths))
+
+
+def graph_of(request: Request) -> Graph:
+    """The graph of a request; see `load` and `resolver.resolve` for the errors."""
+    return resolve(load(request).recipes, machine.host_facts(), request.only)
+
+
+def plan(request: Request) -> tuple[Planned, ...]:
+    """What a build of `request` would run, and why."""
+    graph = graph_of(request)
+    workspace = open_workspace(request.project, request.store_root)
+    try:
+        return plan_graph(
+            graph,
+            CATALOG,
+            store=workspace.store,
+            fingerprints=workspace.fingerprints,
+            history=workspace.history,
+        )
+    finally:
+        workspace.close()
+
+
+def build(
+    request: Request, options: RunOptions | None = None, events: Sequence[EventSink] = ()
+) -> BuildResult:
+    """Build a request; failures of steps are in the result, not raised.
+
+    Args:
+        request: What to build.
+        options: How to use the machine.
+        events: Told of all that happens.
+
+    Raises:
+        RecipeErrors, UsageError: The request is faulty; nothing was run.
+        StoreError: The store can't be used.
+    """
+    started_ns = wall_ns()
+    loaded = load(request)
+    graph = resolve(loaded.recipes, machine.host_facts(), request.only)
+    workspace = open_workspace(request.project, request.store_root)
+    for path in loaded.paths:
+        workspace.stats.look(str(path))
+    run = run_id()
+    folder = workspace.root / "runs" / run
+    with ExitStack() as cleanup:
+        cleanup.callback(workspace.close)
+        folder.mkdir(parents=True, exist_ok=True)
+        log = cleanup.enter_context((folder / "events.jsonl").open("w", encoding="utf-8"))
+        sink = Several([JsonLines(log), *events])
+        started = start_run(workspace, run, options or RunOptions(), sink)
+        cleanup.callback(started.close)
+        report = started.builder.build(graph, run)
+        result = BuildResult(report.exit_code, run, graph, report, workspace.root)
+        if report.exit_code == 0:
+            _remember(request, loaded, workspace, result, started_ns)
+    return result
+
+
+def _remember(
+    request: Request, loaded: Loaded, workspace: Workspace, result: BuildResult, started_ns: int
+) -> None:
+    memo.remember(
+        workspace.index,
+        request_of(request),
+        {
+            "environment": loaded.environment,
+            "steps": len(result.graph.steps),
+            "store": str(result.store),
+            "summary": summarize(result.graph, result.report),
+        },
+        workspace.stats.seen,
+        store=workspace.root,
+        started_ns=started_ns,
+    )
+
+
+def request_of(request: Request) -> str:
+    """The key that the request's memo is kept under."""
+    paths = [str(path) for path in request.recipes]
+    return memo.request_key(paths, request.only, request.settings or {}, request.store_root)

@@ -1,0 +1,31 @@
+"""How a run shows itself: live on a terminal, plain lines elsewhere, JSON lines when asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from onnxbuild.adapters.sinks import JsonLines, PlainLines
+from onnxbuild.core.ports import EventSink
+
+
+@contextmanager
+def make_display(*, as_json: bool, verbose: bool) -> Iterator[EventSink]:
+    """The sink that fits standard output.
+
+    Args:
+        as_json: Print events as JSON lines.
+        verbose: Say cached steps and every reason, too.
+    """
+    if as_json:
+        yield JsonLines(sys.stdout)
+    elif sys.stdout.isatty():
+        from onnxbuild.adapters.live import LiveDisplay
+
+        with LiveDisplay(verbose=verbose) as display:
+            yield display
+    else:
+        yield PlainLines(click.echo, verbose=verbose)

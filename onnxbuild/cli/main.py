@@ -1,0 +1,117 @@
+"""The command `onnxbuild`: its verbs, loaded when they are used, and the last catch."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from onnxbuild import __version__
+from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
+
+VERBS = {
+    "run": "Build recipes: what changed is rebuilt, the rest is reused.",
+    "plan": "Show what `run` would build, and why.",
+    "why": "Say what made a step run, or would make it run.",
+    "graph": "Draw the graph of steps.",
+    "inspect": "Sum up a model: inputs, outputs, operators, size.",
+    "log": "Show what a step printed.",
+    "lint": "Check recipes without building anything.",
+    "schema": "Print the JSON Schema of recipes, for editors.",
+    "doctor": "Check this machine: versions, providers, CPU, sandbox.",
+    "cache": "Look after the store: stats, verify, gc.",
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb's module when it is asked for: `--help` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of use."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command; None if there is no such verb."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"onnxbuild.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest verb in the message."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            if args[0].endswith((".yaml", ".yml")):
+                hint = f" To build it: onnxbuild run {args[0]}"
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs and what they do."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="onnxbuild %(version)s")
+def cli() -> None:
+    """Build ONNX models from YAML recipes: exported, optimized, quantized, validated, measured.
+
+    \b
+    A first build and what comes after it:
+      onnxbuild run recipes/bert.yaml             build every variant
+      onnxbuild run recipes/bert.yaml --only int8 build one variant
+      onnxbuild plan recipes/bert.yaml            what would run, and why
+      onnxbuild why bert:export                   the input that changed
+
+    \b
+    Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
+    4 not reproducible, 5 undeclared input, 130 interrupted, 70 a bug in onnxbuild.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+
+
+def main() -> None:
+    """Run the command line; every way out has its exit code."""
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; finished steps are kept", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BuildError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
+        _report_bug()
+        sys.exit(EXIT_BUG)
+
+
+def _report_bug() -> None:
+    import platform
+    import traceback
+
+    click.echo(
+        f"onnxbuild {__version__} met a bug in itself. Please file this, with the recipe:\n"
+        f"Python {platform.python_version()} on {platform.platform()}\n"
+        f"{traceback.format_exc()}",
+        err=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def recipes_argument() -> Decorator:
+    """One or more recipe files."""
+    return click.argument(
+        "recipes", nargs=-1, required=True, type=click.Path(dir_okay=False), metavar="RECIPE..."
+    )
+
+
+def store_option() -> Decorator:
+    """Another store."""
+    return click.option(
+        "--store",
+        metavar="FOLDER",
+        help="Keep artifacts here instead of artifacts/ at the project's root "
+        "(or set ONNXBUILD_STORE).",
+    )
+
+
+def only_option() -> Decorator:
+    """Variants or steps."""
+    return click.option(
+        "--only",
+        multiple=True,
+        metavar="NAME",
+        help="Only this variant (int8) or step (export, int8/validate) and what it needs. "
+        "May be given several times.",
+    )
+
+
+def set_option() -> Decorator:
+    """Values in place of the recipe's."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_settings,
+        help="Replace a value of the recipe: a variable of `vars`, or a dotted key such as "
+        "opset or quantization.int8.per_channel. May be given several times.",
+    )
+
+
+def _settings(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    settings = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"'{text}' is not KEY=VALUE", ctx, param)
+        settings[key] = value
+    return settings
+
+
+class Bytes(click.ParamType[int]):
+    """A size: 4GiB, 512MiB, 2G."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The size in bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().lower().removesuffix("b").removesuffix("i")
+        units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+        try:
+            unit = units.get(text[-1:], 1)
+            size = float(text.rstrip("kmgt")) * unit
+        except ValueError:
+            size = 0.0
+        if not 0 < size < 1 << 60:
+            self.fail(f"'{value}' is not a size; write it like 4GiB or 512MiB", param, ctx)
+        return int(size)

@@ -1,0 +1,138 @@
+"""`onnxbuild run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onnxbuild.cli.options import Bytes, only_option, recipes_argument, set_option, store_option
+
+if TYPE_CHECKING:
+    from onnxbuild.core.ports import EventSink
+
+
+@click.command("run")
+@recipes_argument()
+@only_option()
+@set_option()
+@store_option()
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@click.option("--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all].")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wall time that one step may take.",
+)
+@click.option(
+    "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
+@click.option("-v", "--verbose", is_flag=True, help="Say cached steps and every reason, too.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    jobs: int | None,
+    memory: int | None,
+    timeout: float,
+    keep_going: bool,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Build recipes: what changed is rebuilt, the rest is reused.
+
+    \b
+    onnxbuild run recipes/bert.yaml
+    onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
+    onnxbuild run recipes/*.yaml --keep-going --json
+
+    The variants lie in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
+    author's Python code: only run recipes that you trust.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    remembered = _recall(recipes, only, settings, store)
+    if remembered is not None:
+        _show_up_to_date(remembered, as_json=as_json)
+        return
+    from onnxbuild.api import Request, build
+    from onnxbuild.cli.display import make_display
+    from onnxbuild.wiring import RunOptions
+
+    request = Request(tuple(map(Path, recipes)), only, settings, store)
+    options = RunOptions(jobs, memory, timeout, keep_going)
+    with make_display(as_json=as_json, verbose=verbose) as display:
+        sinks: list[EventSink] = [display]
+        result = build(request, options, sinks)
+    if not as_json:
+        from onnxbuild.summary import summarize
+
+        _print_summary(summarize(result.graph, result.report), result.store)
+        _print_end(result)
+    ctx.exit(result.exit_code)
+
+
+def _recall(
+    recipes: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+) -> dict[str, Any] | None:
+    """The last run's summary if all that it looked at is as it was; loads next to nothing."""
+    from onnxbuild.adapters import locate, memo
+    from onnxbuild.adapters.index import Index
+
+    root = locate.store_root(locate.project_root(Path(recipes[0])), store)
+    if not (root / "index.db").exists():
+        return None
+    index = Index(root / "index.db")
+    try:
+        request = memo.request_key(recipes, only, settings, root)
+        return memo.recall(index, request, locate.environment())
+    finally:
+        index.close()
+
+
+def _show_up_to_date(remembered: Mapping[str, Any], *, as_json: bool) -> None:
+    steps = remembered["steps"]
+    if as_json:
+        told = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
+        click.echo(json.dumps({**told, "blocked": 0, "wall_s": 0.0, "exit_code": 0}))
+        return
+    _print_summary(remembered["summary"], Path(remembered["store"]))
+    click.echo(f"up to date: {steps} steps, nothing to do")
+
+
+def _print_summary(rows: list[dict[str, str]], store: Path) -> None:
+    if not rows:
+        return
+    from onnxbuild.cli.table import format_table
+
+    for line in format_table(rows):
+        click.echo(line)
+    out = os.path.relpath(store / "out")
+    click.echo(f"in {out}/RECIPE/VARIANT/")
+
+
+def _print_end(result: Any) -> None:
+    report = result.report
+    parts = [f"{len(report.built)} built", f"{len(report.cached)} cached"]
+    if report.failures:
+        parts.append(f"{len(report.failures)} failed")
+    missing = len(result.graph.steps) - len(report.results) - len(report.failures)
+    if missing > 0:
+        parts.append(f"{missing} not run")
+    end = "ok" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"
+    click.echo(f"{end}: {', '.join(parts)}", err=result.exit_code != 0)
+    sys.stdout.flush()

@@ -1,0 +1,70 @@
+"""What a run would do, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.decision import Hit, Reason
+from onnxbuild.core.errors import BuildError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import Fingerprints, History, Store
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.decide import decide, make_action
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One step's prospect.
+
+    Attributes:
+        step: Its name.
+        hit: Its result is there.
+        reasons: Why it would run.
+        after: Steps that run first and whose output decides; empty where it is known already.
+        error: Why it can't run at all.
+    """
+
+    step: str
+    hit: bool = False
+    reasons: tuple[Reason, ...] = ()
+    after: tuple[str, ...] = ()
+    error: BuildError | None = None
+
+
+def plan(
+    graph: Graph,
+    catalog: Mapping[str, StepKind],
+    *,
+    store: Store,
+    fingerprints: Fingerprints,
+    history: History,
+) -> tuple[Planned, ...]:
+    """Every step's prospect, in graph order.
+
+    A step after one that would run may still turn out up to date: if the new output has the old
+    content, it is cut off. So it is named with the steps that decide it.
+    """
+    outputs: dict[str, Mapping[str, Artifact]] = {}
+    planned = []
+    for name, step in graph.steps.items():
+        undecided = tuple(
+            dict.fromkeys(ref.step for ref in step.inputs.values() if ref.step not in outputs)
+        )
+        if undecided:
+            planned.append(Planned(name, after=undecided))
+            continue
+        inputs = {key: outputs[ref.step][ref.output] for key, ref in step.inputs.items()}
+        try:
+            action = make_action(step, catalog[step.kind], inputs, fingerprints)
+        except BuildError as error:
+            planned.append(Planned(name, error=error))
+            continue
+        decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
+        if isinstance(decision, Hit):
+            outputs[name] = decision.result.outputs
+            planned.append(Planned(name, hit=True))
+        else:
+            planned.append(Planned(name, reasons=decision.reasons))
+    return tuple(planned)

@@ -1,0 +1,54 @@
+"""How the variants compare, in one small table: size, latency, error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnxbuild.core.graph import Graph
+from onnxbuild.engine.build import Report
+
+
+def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
+    """A row for each variant that was delivered, cells as text with their units."""
+    metrics: dict[str, dict[str, Any]] = {
+        name: dict(each.metrics) for name, each in report.results.items()
+    }
+    failed = {failure.step for failure in report.failures}
+    rows = []
+    for view in graph.views:
+        bundle = view.parts[0][0].step
+        if bundle not in report.results or bundle in failed:
+            continue
+        rows.append(_row(view.recipe, view.variant, metrics, graph))
+    return rows
+
+
+def _row(
+    recipe: str, variant: str, metrics: dict[str, dict[str, Any]], graph: Graph
+) -> dict[str, str]:
+    def of(step: str) -> dict[str, Any]:
+        return metrics.get(graph.resolve(f"{recipe}:{step}"), {})
+
+    validated, scored = of(f"{variant}/validate"), of(f"{variant}/evaluate")
+    packaged, measured = of(f"{variant}/package"), of("benchmark")
+    latency = measured.get("variants", {}).get(variant, {})
+    return {
+        "recipe": recipe,
+        "variant": variant,
+        "size": _number(packaged.get("model_bytes"), 1 / 2**20, "MiB", 1),
+        "p50": _number(latency.get("p50_ms"), 1, "ms", 2),
+        "vs PyTorch": _number(latency.get("speedup"), 1, "x", 2),
+        "max abs error": _small(validated.get("max_abs")),
+        "cosine": _number(validated.get("cosine_min"), 1, "", 5),
+        "score": _number(scored.get("score"), 1, "", 4),
+    }
+
+
+def _number(value: object, factor: float, unit: str, digits: int) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value * factor:.{digits}f} {unit}".rstrip()
+
+
+def _small(value: object) -> str:
+    return f"{value:.1e}" if isinstance(value, int | float) else "-"
