@@ -1,0 +1,168 @@
+"""The stages of loading, in order: read, override, expand, validate, parse, check, assemble."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.recipe.checks import check_parts
+from onnxbuild.recipe.entrypoints import EntrypointReader
+from onnxbuild.recipe.expand import Renderer, combination_name, combinations
+from onnxbuild.recipe.extend import Sources, read_with_bases
+from onnxbuild.recipe.faults import Fault, Faults
+from onnxbuild.recipe.globs import Glob
+from onnxbuild.recipe.node import UNKNOWN, Member, Node, key_places, mapping, plain
+from onnxbuild.recipe.overrides import apply_overrides
+from onnxbuild.recipe.parts import DEFAULT_OPSET, Parts, read_parts, variant_nodes
+from onnxbuild.recipe.validator import KeyValidator
+
+_UNRENDERED = ("vars", "matrix")
+
+
+class Loader:
+    """Loads one recipe file; what its combinations share is read, checked and parsed once."""
+
+    def __init__(
+        self, project: Path, environment: Mapping[str, str], providers: Collection[str]
+    ) -> None:
+        self._faults = Faults()
+        self._sources = Sources(project)
+        self._glob = Glob()
+        self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
+        self._validator = KeyValidator(providers)
+        self._checked: dict[str, tuple[Node, list[Fault]]] = {}
+
+    def files(self) -> Iterable[Path]:
+        """Every recipe file that was read."""
+        return self._sources.files.values()
+
+    def folders(self) -> Iterable[Path]:
+        """Every folder whose listing decided a glob."""
+        return self._glob.folders
+
+    def load(self, file: Path, content: bytes, overrides: Mapping[str, str]) -> tuple[Recipe, ...]:
+        """All recipes of a file.
+
+        Raises:
+            RecipeErrors: All its faults.
+        """
+        recipes: list[Recipe] = []
+        root = read_with_bases(file, content, self._sources, self._faults)
+        if root is not None:
+            root = apply_overrides(root, overrides, self._validator.keys(), self._faults)
+            self._faults.update(self._validator.frame(root))
+            recipes = self._expanded(root)
+        if self._faults:
+            raise self._faults.error(list(self._sources.files))
+        return tuple(recipes)
+
+    def _expanded(self, root: Node) -> list[Recipe]:
+        renderer = Renderer(self._faults)
+        preamble = [fault for key in _UNRENDERED for fault in self._validator.check(key, root)]
+        preamble += [fault for fault in _templated_matrix(root)]
+        self._faults.update(preamble)
+        shared_places = dict(_places(root))
+        if preamble:  # what templates see is not known; the rest can still be checked
+            blind = _without_templates(_rendered_part(root))
+            self._recipe(blind, {}, shared_places)
+            return []
+        recipes = []
+        for chosen in combinations(root.child("matrix"), self._faults):
+            scope = renderer.scope(root.child("vars"), chosen)
+            rendered = renderer.render(_rendered_part(root), scope)
+            recipe = self._recipe(rendered, chosen, shared_places)
+            if recipe is not None:
+                recipes.append(recipe)
+        self._check_names(recipes)
+        return recipes
+
+    def _recipe(
+        self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
+    ) -> Recipe | None:
+        faults = [fault for key in root.members for fault in self._check(key, root)]
+        known = set(self._validator.keys())
+        unsound = {fault.path for fault in faults} | {(k,) for k in root.members if k not in known}
+        self._faults.update(faults)
+
+        def read(node: Node, path: tuple[str | int, ...]) -> Any:
+            return self._entrypoints.read(node, path, self._faults)
+
+        parts = read_parts(root, unsound, read)
+        self._faults.update(check_parts(parts))
+        if self._faults:
+            return None
+        return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+
+    def _check(self, key: str, root: Node) -> list[Fault]:
+        if key not in self._validator.keys():
+            return []
+        node = root.members[key].node
+        before = self._checked.get(key)
+        if before is None or before[0] is not node:
+            self._checked[key] = node, self._validator.check(key, root)
+        return self._checked[key][1]
+
+    def _check_names(self, recipes: list[Recipe]) -> None:
+        names = [recipe.name for recipe in recipes]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            what = f"two combinations of the matrix are both named '{name}'"
+            at = recipes[0].lines.get("matrix", recipes[0].location)
+            self._faults.add(
+                Fault(what, at, "use values that differ in letters, digits, '.', '-'")
+            )
+
+
+def _rendered_part(root: Node) -> Node:
+    members = {key: m for key, m in root.members.items() if key not in _UNRENDERED}
+    return mapping(members, root.at)
+
+
+def _without_templates(node: Node) -> Node:
+    """The tree with UNKNOWN in the place of each template."""
+    if not node.templated:
+        return node
+    if isinstance(node.value, Mapping):
+        members = {k: Member(m.at, _without_templates(m.node)) for k, m in node.members.items()}
+        return Node(node.at, members)
+    if isinstance(node.value, tuple):
+        return Node(node.at, tuple(map(_without_templates, node.value)))
+    return Node(node.at, UNKNOWN)
+
+
+def _templated_matrix(root: Node) -> Iterable[Fault]:
+    matrix = root.child("matrix")
+    if matrix is not None and matrix.templated:
+        what = "matrix holds a template; its values are what templates see"
+        yield Fault(what, matrix.at, "write the values themselves", ("matrix",))
+
+
+def _places(root: Node) -> Iterable[tuple[str, Location]]:
+    yield from key_places(root)
+    for name, (at, _) in variant_nodes(root.child("quantization")).items():
+        yield f"quantization.{name}", at
+
+
+def _assembled(
+    parts: Parts, chosen: Mapping[str, Any], shared: Mapping[str, Location], shown: str
+) -> Recipe:
+    name, opset = parts.node("name"), parts.node("opset")
+    entrypoints = dict(parts.entrypoints)
+    assert name is not None
+    rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
+    return Recipe(
+        name=combination_name(str(name.value), chosen),
+        location=Location(shown, 1, 1),
+        model=entrypoints.pop("model"),
+        inputs=tuple(parts.inputs.values()),
+        outputs=parts.outputs,
+        axes=tuple(parts.axes.values()),
+        opset=DEFAULT_OPSET if opset is None else plain(opset),
+        variants=tuple(parts.variants.values()),
+        providers=tuple(parts.providers),
+        provider_options=parts.providers,
+        sections=parts.sections,
+        entrypoints=entrypoints,
+        lines={**shared, **rendered_places} if rendered_places else shared,
+    )

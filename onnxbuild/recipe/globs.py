@@ -1,0 +1,96 @@
+"""Declared data files: paths and globs -> sorted files, and the folders whose listing decided."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+FILES_MAX = 100_000
+_MAGIC = re.compile(r"[*?[]")
+
+
+class Glob:
+    """Expands patterns and remembers every folder that it listed.
+
+    Attributes:
+        folders: Absolute.
+    """
+
+    def __init__(self) -> None:
+        self.folders: dict[Path, None] = {}
+        self._listings: dict[Path, list[os.DirEntry[str]]] = {}
+
+    def expand(self, pattern: str, folder: Path) -> list[Path]:
+        """The files that `pattern` names, sorted; a folder stands for all the files below it.
+
+        `*`, `?` and `[...]` match within a name, `**` any number of folders; names that start
+        with a dot are matched by patterns that do, and `**` follows no links.
+
+        Args:
+            pattern: Relative to `folder`, absolute, or below `~`.
+            folder: Absolute.
+
+        Raises:
+            ValueError: More than FILES_MAX files, or no path at all.
+            OSError: A folder can't be listed.
+        """
+        if "\0" in pattern:
+            raise ValueError("the pattern holds a NUL character")
+        written = Path(pattern).expanduser() if pattern.startswith("~") else Path(pattern)
+        parts = written.parts
+        fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
+        start = Path(os.path.normpath(folder.joinpath(*parts[:fixed])))
+        if ".." in parts[fixed:]:
+            raise ValueError("`..` can't follow a glob")
+        if fixed == len(parts):
+            found = list(self._literal(start))
+        else:
+            found = list(self._matches(start, parts[fixed:]))
+        if len(found) > FILES_MAX:
+            raise ValueError(f"the pattern names more than {FILES_MAX:,} files")
+        return sorted(set(found))
+
+    def _literal(self, path: Path) -> Iterator[Path]:
+        self.folders[path.parent] = None
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            yield from self._matches(path, ("**",))
+
+    def _matches(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+        part, rest = parts[0], parts[1:]
+        if part == "**" and rest[:1] == ("**",):
+            yield from self._matches(folder, rest)
+            return
+        if part == "**":
+            yield from self._matches(folder, rest or ("*",))
+            for entry in self._list(folder):
+                hidden = entry.name.startswith(".")
+                if not hidden and entry.is_dir(follow_symlinks=False):
+                    yield from self._matches(folder / entry.name, parts)
+            return
+        expression = re.compile(fnmatch.translate(part))
+        for entry in self._list(folder):
+            if entry.name.startswith(".") and not part.startswith("."):
+                continue
+            if not expression.match(entry.name):
+                continue
+            if rest and entry.is_dir():
+                yield from self._matches(folder / entry.name, rest)
+            elif not rest and entry.is_file():
+                yield folder / entry.name
+
+    def _list(self, folder: Path) -> list[os.DirEntry[str]]:
+        if folder not in self._listings:
+            self.folders[folder] = None
+            if len(self._listings) > FILES_MAX:
+                raise ValueError(f"the pattern visits more than {FILES_MAX:,} folders")
+            try:
+                with os.scandir(folder) as entries:
+                    self._listings[folder] = sorted(entries, key=lambda entry: entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                self._listings[folder] = []
+        return self._listings[folder]

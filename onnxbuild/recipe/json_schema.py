@@ -1,0 +1,83 @@
+"""A parameters dataclass -> JSON Schema (draft 2020-12)."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from onnxbuild.core.params import hints, to_json
+
+Schema = dict[str, Any]
+
+TEMPLATE: Schema = {"type": "string", "pattern": r"\{\{|\{%", "title": "a template"}
+_SCALARS: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+class SchemaBuilder:
+    """Writes schemas of dataclasses and gathers the nested ones.
+
+    Attributes:
+        definitions: Class name -> schema, for `$defs`.
+    """
+
+    def __init__(self, *, templated: bool) -> None:
+        self._templated = templated
+        self.definitions: dict[str, Schema] = {}
+
+    def value(self, schema: Schema) -> Schema:
+        """A scalar's schema that, for editors, takes a template as well."""
+        if not self._templated or schema.get("type") == "string" and "enum" not in schema:  # noqa: RUF021
+            return schema
+        return {"anyOf": [schema, {"$ref": "#/$defs/template"}]}
+
+    def properties(self, kind: type) -> dict[str, Schema]:
+        """Name -> schema of each field, with its help and default."""
+        annotations = hints(kind)
+        properties = {}
+        for field in dataclasses.fields(kind):
+            limits = {k: v for k, v in field.metadata.items() if k != "help"}
+            schema = self._of(annotations[field.name], limits)
+            described = {"description": field.metadata["help"], **schema}
+            if field.default is not dataclasses.MISSING:
+                described["default"] = to_json(field.default)
+            properties[field.name] = described
+        return properties
+
+    def mapping(self, kind: type, title: str, extra: Mapping[str, Schema] | None = None) -> Schema:
+        """The schema of a dataclass, with more keys where the recipe has them."""
+        return {
+            "type": "object",
+            "title": title,
+            "description": (kind.__doc__ or "").partition("\n")[0],
+            "properties": {**(extra or {}), **self.properties(kind)},
+            "additionalProperties": False,
+        }
+
+    def _of(self, kind: Any, limits: Mapping[str, Any]) -> Schema:
+        origin = typing.get_origin(kind)
+        if kind in _SCALARS:
+            return self.value({"type": _SCALARS[kind], **limits})
+        if origin is typing.Literal:
+            return self.value({"enum": list(typing.get_args(kind))})
+        if origin in (typing.Union, types.UnionType):
+            choices = [c for c in typing.get_args(kind) if c is not type(None)]
+            schemas = [self._of(choice, limits) for choice in choices]
+            return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        if origin is tuple:
+            return {"type": "array", "items": self._of(typing.get_args(kind)[0], limits)}
+        if origin in (dict, Mapping):
+            item = self._of(typing.get_args(kind)[1], limits)
+            return {"type": "object", "additionalProperties": item}
+        assert dataclasses.is_dataclass(kind) and isinstance(kind, type), kind
+        if kind.__name__ not in self.definitions:
+            self.definitions[kind.__name__] = {}  # holds the place, should it name itself
+            self.definitions[kind.__name__] = self.mapping(kind, _title(kind))
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+def _title(kind: type) -> str:
+    """`VariantTolerances` -> `variant tolerances`."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()

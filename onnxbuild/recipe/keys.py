@@ -1,0 +1,61 @@
+"""The words of a recipe that no options dataclass explains: names, help, the user's callables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "export": {
+        "translations": (
+            "translations",
+            "callable that gives the exporter more operators: torch op -> ONNX function",
+        ),
+    },
+    "reference": {
+        "samples": ("samples", "callable that yields real feeds: input name -> array"),
+    },
+    "calibration": {
+        "data": ("calibration", "callable that yields feeds to calibrate static variants on"),
+    },
+    "evaluate": {
+        "data": ("evaluation", "callable that yields (feeds, labels), a batch each"),
+        "metric": ("metric", "callable: (outputs, labels) -> score, greater is better"),
+    },
+}
+"""Section -> key -> (name in Recipe.entrypoints, help)."""
+
+PARTS: Mapping[str, str] = {
+    "version": "format of the recipe; 1",
+    "name": "name of the build, and of its folder below artifacts/out/",
+    "description": "a sentence for people; enters no key",
+    "extends": "path of a base recipe, relative to this file; mappings are merged, the rest replaced",
+    "vars": "values that templates use: name -> value; a var may use those above it",
+    "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
+    "model": "callable that returns the torch.nn.Module, or a mapping with its arguments and files",
+    "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
+    "outputs": "names of the flattened outputs; left out: output_0, output_1, ...",
+    "dynamic_axes": "each symbol used in a shape -> the range of its sizes",
+    "opset": "version of ONNX's operator set",
+    "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
+    "providers": "execution providers to run on, in order of preference, each with its options",
+    "entrypoint": "FILE.py:CALLABLE, relative to this file, or package.module:CALLABLE",
+    "args": "keyword arguments of the callable",
+    "files": "data files it reads: paths and globs relative to this file; a folder stands for all "
+    "below it",
+    "env": "environment variables it sees: a list of names to pass on, or name -> value",
+    "dtype": "type of the elements",
+    "shape": "sizes, outermost first: integers, or symbols of dynamic_axes",
+    "low": "least random value",
+    "high": "upper bound of the random values; for integers one past the greatest",
+    "fill": "one constant instead of random values",
+    "min": "least size",
+    "max": "greatest size",
+    "example": "size the model is exported with; from min to max",
+    "mode": "how weights and activations are stored",
+    "variant.validate": "tolerances of this variant; before those of its precision",
+    "variant.optimize": "over the recipe's `optimize`, for this variant",
+}
+"""Key -> one line for the schema, the reference page and the editor."""

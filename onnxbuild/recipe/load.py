@@ -1,0 +1,77 @@
+"""A recipe's file -> recipes, or all of its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.recipe import PROVIDERS, Recipe
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRecipes:
+    """What one recipe file gives.
+
+    Attributes:
+        recipes: One, or one for each combination of its matrix.
+        files: Every recipe and base file that was read, absolute.
+        folders: Every folder whose listing decided what a glob of `files` names, absolute.
+    """
+
+    recipes: tuple[Recipe, ...]
+    files: tuple[Path, ...]
+    folders: tuple[Path, ...]
+
+
+def load_recipes(
+    path: Path,
+    *,
+    project: Path,
+    overrides: Mapping[str, str] = _NONE,
+    environment: Mapping[str, str] = _NONE,
+    providers_known: Collection[str] = tuple(PROVIDERS),
+) -> LoadedRecipes:
+    """Read, merge, render, check and parse a recipe.
+
+    Args:
+        path: The recipe's file.
+        project: The project's root; paths in recipes and messages are relative to it.
+        overrides: `--set`: a var, a matrix name or a dotted key -> a YAML scalar.
+        environment: Where the variables named by `env` lists are looked up.
+        providers_known: The short names that `providers` takes.
+
+    Raises:
+        UsageError: There is no such file, or it can't be read.
+        RecipeErrors: All faults of the recipe.
+    """
+    from onnxbuild.recipe.assemble import Loader  # imports yaml and jsonschema
+    from onnxbuild.recipe.extend import absolute
+
+    file, root = absolute(path), absolute(project)
+    content = _read(file, path)
+    loader = Loader(root, environment, providers_known)
+    recipes = loader.load(file, content, overrides)
+    return LoadedRecipes(recipes, tuple(loader.files()), tuple(sorted(loader.folders())))
+
+
+def _read(file: Path, shown: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
+        near = did_you_mean(file.name, [each.name for each in siblings])
+        fix = f"write `{shown.parent / near.split(chr(39))[1]}`" if near else "write its path"
+        what = f"there is no recipe {shown}"
+        raise UsageError(f"{what}; {near}" if near else what, fix=fix) from None
+    except IsADirectoryError:
+        fix = f"name a file in it, such as {shown / 'NAME.yaml'}"
+        raise UsageError(f"{shown} is a folder; expected a recipe", fix=fix) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        fix = "check the path and its permissions"
+        raise UsageError(f"can't read recipe {shown}: {reason}", fix=fix) from None

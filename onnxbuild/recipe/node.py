@@ -1,0 +1,137 @@
+"""A YAML value with the place it was written at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core.recipe import Location
+
+Scalar = str | int | float | bool | None
+
+NODES_MAX = 10_000
+DEPTH_MAX = 64
+
+Path = tuple[str | int, ...]
+
+
+class Unknown:
+    """A value that could not be read; its fault is reported already."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value.
+
+    Attributes:
+        at: Where it starts.
+        value: A scalar, a tuple of nodes, a mapping of key -> member, or UNKNOWN.
+        templated: Jinja stands in it, or below it.
+    """
+
+    at: Location
+    value: Scalar | tuple[Node, ...] | Mapping[str, Member] | Unknown
+    templated: bool = False
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """Its members; none where it is no mapping."""
+        return self.value if isinstance(self.value, Mapping) else {}
+
+    @property
+    def items(self) -> tuple[Node, ...]:
+        """Its items; none where it is no list."""
+        return self.value if isinstance(self.value, tuple) else ()
+
+    def child(self, key: str) -> Node | None:
+        """The value under `key`, where there is one."""
+        member = self.members.get(key)
+        return None if member is None else member.node
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A key's place and its value."""
+
+    at: Location
+    node: Node
+
+
+def scalar(value: Scalar, at: Location) -> Node:
+    """A node for a scalar, marked where Jinja stands in it."""
+    return Node(at, value, templated=isinstance(value, str) and has_template(value))
+
+
+def mapping(members: Mapping[str, Member], at: Location) -> Node:
+    """A node for a mapping."""
+    return Node(at, members, templated=any(m.node.templated for m in members.values()))
+
+
+def sequence(items: Sequence[Node], at: Location) -> Node:
+    """A node for a list."""
+    return Node(at, tuple(items), templated=any(item.templated for item in items))
+
+
+def has_template(text: str) -> bool:
+    """Whether Jinja has anything to do with `text`."""
+    return "{{" in text or "{%" in text or "{#" in text
+
+
+def plain(node: Node) -> Any:
+    """The value without places: dicts, lists, scalars, UNKNOWN."""
+    if isinstance(node.value, Mapping):
+        return {key: plain(member.node) for key, member in node.value.items()}
+    if isinstance(node.value, tuple):
+        return [plain(item) for item in node.value]
+    return node.value
+
+
+def locate(node: Node, path: Path) -> Location:
+    """Where the value at `path` stands, or the nearest one above it."""
+    for part in path:
+        below = _step(node, part)
+        if below is None:
+            break
+        node = below
+    return node.at
+
+
+def locate_key(node: Node, path: Path) -> Location:
+    """Where the key that ends `path` stands; an item's own place in a list."""
+    above = node
+    for part in path[:-1]:
+        below = _step(above, part)
+        if below is None:
+            return above.at
+        above = below
+    member = above.members.get(str(path[-1])) if path else None
+    return member.at if member is not None else locate(above, path[-1:])
+
+
+def _step(node: Node, part: str | int) -> Node | None:
+    if isinstance(part, int):
+        return node.items[part] if part < len(node.items) else None
+    return node.child(part)
+
+
+def key_places(node: Node, prefix: str = "") -> Iterator[tuple[str, Location]]:
+    """Dotted key -> place of the key, for every mapping below `node`."""
+    for key, member in node.members.items():
+        dotted = f"{prefix}{key}"
+        yield dotted, member.at
+        yield from key_places(member.node, f"{dotted}.")
+
+
+def dotted(path: Path) -> str:
+    """A path as a reader writes it: `dummy_inputs.ids.shape[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.lstrip(".")

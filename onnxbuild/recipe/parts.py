@@ -1,0 +1,196 @@
+"""Valid nodes -> the typed parts of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+
+from onnxbuild.catalog import CATALOG, KIND_OF_MODE
+from onnxbuild.core.params import from_json
+from onnxbuild.core.recipe import (
+    PRECISION_OF_MODE,
+    Axis,
+    DummyInput,
+    Entrypoint,
+    Location,
+    Mode,
+    Variant,
+)
+from onnxbuild.recipe.keys import CALLABLES
+from onnxbuild.recipe.node import UNKNOWN, Node, Path, plain, scalar
+from onnxbuild.steps.validate import VariantTolerances
+
+SECTIONS: Mapping[str, type] = {
+    kind.section: kind.options
+    for kind in CATALOG.values()
+    if kind.section and kind.options is not None
+}
+
+DEFAULT_OPSET = 18
+_DEFAULTS = Location("default", 0, 0)
+
+ReadEntrypoint = Callable[[Node, Path], Entrypoint | None]
+
+
+@dataclass(slots=True)
+class Parts:
+    """What of a recipe could be read; parts with faults are left out.
+
+    Attributes:
+        unsound: Paths with faults, on whose absence nothing may be concluded.
+    """
+
+    root: Node
+    unsound: set[Path] = field(default_factory=set)
+    inputs: dict[str, DummyInput] = field(default_factory=dict)
+    axes: dict[str, Axis] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    variants: dict[str, Variant] = field(default_factory=dict)
+    providers: dict[str, dict[str, str]] = field(default_factory=dict)
+    sections: dict[str, object] = field(default_factory=dict)
+    entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
+
+    def sound(self, *path: str | int) -> bool:
+        """Whether nothing at, above or below `path` has a fault."""
+        return not any(bad[: len(path)] == path or path[: len(bad)] == bad for bad in self.unsound)
+
+    def node(self, *path: str) -> Node | None:
+        """The value at `path`, where there is one."""
+        node: Node | None = self.root
+        for key in path:
+            node = None if node is None else node.child(key)
+        return node
+
+
+def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
+    """The typed parts of a rendered recipe.
+
+    Args:
+        root: Checked against the schema.
+        unsound: Where it has faults.
+        read: Reads an entrypoint; None after reporting its faults.
+    """
+    parts = Parts(root, unsound | set(_unknown_paths(root, ())))
+    parts.inputs = _named(parts, "dummy_inputs", _input)
+    parts.axes = _named(parts, "dynamic_axes", _axis)
+    outputs = parts.node("outputs")
+    if outputs is not None and parts.sound("outputs"):
+        parts.outputs = tuple(plain(outputs))
+    for section in SECTIONS:
+        if parts.sound(section):
+            parts.sections[section] = _section(section, parts.node(section))
+    parts.variants = _variants(parts)
+    if parts.sound("providers"):
+        parts.providers = _providers(parts.node("providers"))
+    for path, name in entrypoint_paths():
+        node = parts.node(*path)
+        if node is not None and parts.sound(*path):
+            entrypoint = read(node, path)
+            if entrypoint is not None:
+                parts.entrypoints[name] = entrypoint
+    return parts
+
+
+def entrypoint_paths() -> list[tuple[tuple[str, ...], str]]:
+    """(path, name) of every key that takes an entrypoint; `model` first."""
+    below = [
+        ((section, key), name)
+        for section, keys in CALLABLES.items()
+        for key, (name, _) in keys.items()
+    ]
+    return [(("model",), "model"), *below]
+
+
+def variant_nodes(quantization: Node | None) -> dict[str, tuple[Location, Node]]:
+    """Variant name -> (place of its key, its value), the short forms written out."""
+    if quantization is None:
+        return {"fp32": (_DEFAULTS, scalar("none", _DEFAULTS))}
+    if isinstance(quantization.value, str):
+        precision = PRECISION_OF_MODE.get(quantization.value)
+        return {} if precision is None else {precision: (quantization.at, quantization)}
+    return {name: (member.at, member.node) for name, member in quantization.members.items()}
+
+
+def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str, Any]:
+    node = parts.node(key)
+    if node is None:
+        return {}
+    return {
+        name: make(name, plain(member.node))
+        for name, member in node.members.items()
+        if parts.sound(key, name)
+    }
+
+
+def _input(name: str, value: Any) -> DummyInput:
+    return DummyInput(name, **{**value, "shape": tuple(value["shape"])})
+
+
+def _axis(name: str, value: Any) -> Axis:
+    return Axis(name, **value)
+
+
+def _section(section: str, node: Node | None) -> object:
+    written = {} if node is None else plain(node)
+    if isinstance(written, str):
+        written = {"level": written}  # `optimize: none`
+    own = {k: v for k, v in written.items() if k not in CALLABLES.get(section, {})}
+    return from_json(SECTIONS[section], own, section)
+
+
+def _variants(parts: Parts) -> dict[str, Variant]:
+    made = {}
+    for name, (at, node) in variant_nodes(parts.node("quantization")).items():
+        path = ("quantization", name) if parts.node("quantization", name) else ("quantization",)
+        if parts.sound(*path):
+            made[name] = _variant(parts, name, at, plain(node))
+    return made
+
+
+def _variant(parts: Parts, name: str, at: Location, value: Any) -> Variant:
+    written = {"mode": value} if isinstance(value, str) else value
+    mode = cast("Mode", written["mode"])
+    where = f"quantization.{name}"
+    kind = KIND_OF_MODE.get(mode)
+    options: object = None
+    if kind is not None and kind.options is not None:
+        known = {each.name for each in fields(kind.options)}
+        options = from_json(kind.options, {k: v for k, v in written.items() if k in known}, where)
+    sections: dict[str, object] = {}
+    if "validate" in written:
+        sections["validate"] = from_json(VariantTolerances, written["validate"], where)
+    if "optimize" in written and parts.sound("optimize"):
+        sections["optimize"] = _overlaid(parts.node("optimize"), written["optimize"], where)
+    return Variant(name, mode, options, sections, at)
+
+
+def _overlaid(recipe: Node | None, variant: Any, where: str) -> object:
+    """A variant's `optimize` over the recipe's."""
+    below = {} if recipe is None else plain(recipe)
+    below, over = ({"level": v} if isinstance(v, str) else v for v in (below, variant))
+    return from_json(SECTIONS["optimize"], {**below, **over}, where)
+
+
+def _providers(node: Node | None) -> dict[str, dict[str, str]]:
+    if node is None:
+        return {"cpu": {}}
+    written = plain(node)
+    if isinstance(written, dict):
+        named = list(written.items())
+    else:
+        named = [
+            (each, {}) if isinstance(each, str) else next(iter(each.items())) for each in written
+        ]
+    return {name: {k: str(v) for k, v in options.items()} for name, options in named}
+
+
+def _unknown_paths(node: Node, path: Path) -> list[Path]:
+    if node.value is UNKNOWN:
+        return [path]
+    below: list[Path] = []
+    for key, member in node.members.items():
+        below += _unknown_paths(member.node, (*path, key))
+    for n, item in enumerate(node.items):
+        below += _unknown_paths(item, (*path, n))
+    return below

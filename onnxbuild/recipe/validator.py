@@ -1,0 +1,73 @@
+"""Each top-level key of a recipe against its part of the schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator, TypeChecker, ValidationError, validators
+
+from onnxbuild.recipe.explain import Explainer, missing_key, unknown_key
+from onnxbuild.recipe.faults import Fault
+from onnxbuild.recipe.json_schema import Schema
+from onnxbuild.recipe.node import UNKNOWN, Node, plain
+from onnxbuild.recipe.schema import rendered_schema
+
+
+def _is_integer(_: TypeChecker, value: object) -> bool:
+    return type(value) is int  # neither true nor 1.0
+
+
+def _pattern(_: Any, pattern: str, value: object, __: Schema) -> Iterator[ValidationError]:
+    """ECMA's meaning: ASCII classes, and `$` not before a line's end."""
+    expression = re.sub(r"\$$", r"\\Z", pattern)
+    if isinstance(value, str) and not re.search(expression, value, re.ASCII):
+        yield ValidationError(f"{value!r} does not match {pattern}")
+
+
+_Validator = validators.extend(
+    Draft202012Validator,
+    validators={"pattern": _pattern},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
+)
+
+
+class KeyValidator:
+    """Validates top-level keys one by one, so that what did not change is checked once."""
+
+    def __init__(self, providers: Collection[str]) -> None:
+        self._schema = rendered_schema(tuple(providers))
+        self._explainer = Explainer(self._schema["$defs"])
+
+    def keys(self) -> list[str]:
+        """The top-level keys of a recipe."""
+        return list(self._schema["properties"])
+
+    def frame(self, root: Node) -> list[Fault]:
+        """Unknown and missing top-level keys."""
+        faults = [
+            unknown_key(key, self._schema, at_path=(key,), at=member.at)
+            for key, member in root.members.items()
+            if key not in self._schema["properties"]
+        ]
+        faults += [
+            missing_key(key, self._schema, root, ())
+            for key in self._schema["then"]["required"]
+            if key not in root.members
+        ]
+        return faults
+
+    def check(self, key: str, root: Node) -> list[Fault]:
+        """The faults of one known key's value."""
+        node = root.child(key)
+        if node is None or node.value is UNKNOWN:
+            return []
+        errors = self._validator(key).iter_errors(plain(node))
+        return [fault for error in errors for fault in self._explainer.faults(error, root, (key,))]
+
+    @cache  # noqa: B019 - lives as long as one load
+    def _validator(self, key: str) -> Any:
+        schema = {"$defs": self._schema["$defs"], **self._schema["properties"][key]}
+        return _Validator(schema)
