@@ -22,7 +22,7 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
 from onnxbuild.summary import summarize
-from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +218,19 @@ def request_of(request: Request) -> str:
     """The key that the request's memo is kept under."""
     paths = [str(path) for path in request.recipes]
     return memo.request_key(paths, request.only, request.settings or {}, request.store_root)
+
+
+def story(request: Request, step: str) -> tuple[list[str], str] | None:
+    """Why a step last ran, and its log; None if it never ran here."""
+    workspace = open_workspace(request.project, request.store_root)
+    try:
+        return workspace.history.story(step)
+    finally:
+        workspace.close()
+
+
+def last_log(request: Request, step: str) -> str | None:
+    """The log file of a step's last run, failed or not; None if it never ran here."""
+    name = log_name(step)
+    runs = sorted((request.store_root / "runs").glob(f"*/logs/{name}"))
+    return str(runs[-1]) if runs else None

@@ -158,9 +158,14 @@ def start_run(
         ports=ports,
         limits=Limits(options.jobs or machine.usable_cores(), memory_bytes),
         keep_going=options.keep_going,
-        log_of=lambda step: logs / f"{step.replace(':', '--').replace('/', '-')}.log",
+        log_of=lambda step: logs / log_name(step),
     )
     return Run(run, builder, executor, held)
+
+
+def log_name(step: str) -> str:
+    """The file name of a step's log."""
+    return f"{step.replace(':', '--').replace('/', '-')}.log"
 
 
 def _sweep(root: Path) -> None:

@@ -63,7 +63,7 @@ def _settings(
     return settings
 
 
-class Bytes(click.ParamType[int]):
+class Bytes(click.ParamType):  # type: ignore[type-arg]  # older click is not generic
     """A size: 4GiB, 512MiB, 2G."""
 
     name = "SIZE"

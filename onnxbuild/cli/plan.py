@@ -1,0 +1,67 @@
+"""`onnxbuild plan`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
+
+if TYPE_CHECKING:
+    from onnxbuild.engine.plan import Planned
+
+
+@click.command("plan")
+@recipes_argument()
+@only_option()
+@set_option()
+@store_option()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a step.")
+def command(
+    *,
+    recipes: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Show what `run` would build, and why; builds nothing.
+
+    A step marked `maybe` follows one that runs: if the new output has the old content, it is cut
+    off and stays as it is.
+    """
+    from onnxbuild.api import Request, plan
+
+    planned = plan(Request(tuple(map(Path, recipes)), only, settings, store))
+    for each in planned:
+        click.echo(json.dumps(_as_json(each)) if as_json else _as_line(each))
+    if not as_json:
+        hits = sum(each.hit for each in planned)
+        click.echo(f"{len(planned)} steps: {hits} cached, {len(planned) - hits} to look at")
+    for each in planned:
+        if each.error is not None:
+            raise each.error
+
+
+def _as_line(each: Planned) -> str:
+    if each.error is not None:
+        return f"fails   {each.step}  ({each.error.what})"
+    if each.hit:
+        return f"cached  {each.step}"
+    if each.after:
+        return f"maybe   {each.step}  (after {', '.join(each.after)})"
+    return f"run     {each.step}  ({'; '.join(map(str, each.reasons))})"
+
+
+def _as_json(each: Planned) -> dict[str, object]:
+    state = "cached" if each.hit else "maybe" if each.after else "run"
+    return {
+        "step": each.step,
+        "state": "fails" if each.error is not None else state,
+        "reasons": [{"subject": r.subject, "old": r.old, "new": r.new} for r in each.reasons],
+        "after": list(each.after),
+    }

@@ -1,0 +1,31 @@
+"""`onnxbuild schema`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("schema")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write it to a file, such as schemas/recipe.schema.json, instead of printing it.",
+)
+def command(*, write: str | None) -> None:
+    """Print the JSON Schema of recipes (draft 2020-12).
+
+    An editor's YAML language server uses it from a recipe's first line:
+
+    \b
+    # yaml-language-server: $schema=../schemas/recipe.schema.json
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.recipe.schema import schema_text
+
+    if write is None:
+        click.echo(schema_text(), nl=False)
+    else:
+        Path(write).write_text(schema_text(), encoding="utf-8")
+        click.echo(f"wrote {write}")
