@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.checks import checker_faults
+from onnxbuild.onnxkit.interface import interface_faults, unused_inputs
+from onnxbuild.onnxkit.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.summary import summarize
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +29,29 @@ class CheckParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; breaches are findings."""
-    raise NotImplementedError
+    """Write report.json; breaches are findings.
+
+    Raises:
+        StepError: The input is no model at all.
+    """
+    params: CheckParams = context.params
+    folder = context.input("model")
+    model = load_model(folder, weights=False)
+    findings = (
+        *interface_faults(model, params.inputs, params.outputs, params.opset),
+        *checker_faults(folder, context.scratch),
+    )
+    summary = {**summarize(model), "size_bytes": file_bytes(folder)}
+    report = {
+        "passed": not findings,
+        "findings": to_json(findings),
+        "unused_inputs": unused_inputs(model),
+        "dynamic_axes": {axis.name: [axis.min, axis.max] for axis in params.axes},
+        "summary": summary,
+    }
+    write_report(context.output("report"), report)
+    metrics = {name: summary[name] for name in ("nodes", "parameters", "size_bytes", "ir_version")}
+    return Outcome(metrics, findings)
 
 
 KIND = StepKind(

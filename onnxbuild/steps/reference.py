@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
+from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.torch_module import (
+    call_user,
+    check_signature,
+    load_module,
+    make_torch_deterministic,
+    output_names,
+    refuse_nan,
+    run_module,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+
+_SAMPLE = "sample-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +55,92 @@ class ReferenceParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write points.json and one .npz a point."""
-    raise NotImplementedError
+    """Write points.json and one .npz a point.
+
+    Raises:
+        StepError: forward fails at a point, its outputs hold NaN, or a sample is not as declared.
+    """
+    params: ReferenceParams = context.params
+    make_torch_deterministic()
+    module = load_module(context, params.model)
+    check_signature(module, params.inputs, context.where)
+    writer = ReferenceWriter(context.output("reference"))
+    notes: list[str] = []
+    samples = 0
+    for name, sizes, feeds in _all_feeds(context):
+        point = _run_point(context, module, name, sizes, feeds)
+        infinite = _infinite_outputs(point)
+        if infinite:
+            notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
+        writer.add(point)
+        samples += name.startswith(_SAMPLE)
+    return Outcome({"points": writer.finish(), "samples": samples}, notes=tuple(notes))
+
+
+def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
+    """(name, sizes, feeds) of the seeded points, then of the real samples."""
+    params: ReferenceParams = context.params
+    seed = params.options.seed
+    for point in reference_points(params.axes, params.options.points, seed):
+        feeds = make_feeds(params.inputs, point.sizes, f"{seed}:{point.name}")
+        yield point.name, point.sizes, feeds
+    if params.samples is not None:
+        for n, found in enumerate(_samples(context, params.samples)):
+            where = f"{context.where} ({params.samples.target}, sample {n})"
+            feeds = check_feeds(found, params.inputs, where, params.axes)
+            yield f"{_SAMPLE}{n:02}", sizes_of(feeds, params.inputs, where), feeds
+
+
+def _samples(context: StepContext, entrypoint: Entrypoint) -> list[object]:
+    make = context.load(entrypoint)
+    most = context.params.options.max_samples
+
+    def collect() -> list[object] | None:
+        made = make(**entrypoint.args)
+        wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
+        return None if wrong else list(islice(made, most))
+
+    found = call_user(collect, entrypoint.target, context.where)
+    if not found:
+        problem = "yields no sample" if found is not None else "does not return an iterable"
+        raise StepError(
+            f"{entrypoint.target} {problem}",
+            where=context.where,
+            fix="yield mappings of input name -> array, one a sample",
+        )
+    return found
+
+
+def _run_point(
+    context: StepContext,
+    module: torch.nn.Module,
+    name: str,
+    sizes: Mapping[str, int],
+    feeds: Feeds,
+) -> ReferencePoint:
+    try:
+        arrays = run_module(module, feeds, context.where)
+    except StepError as error:
+        shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
+        raise StepError(
+            f"PyTorch fails at point '{name}' ({shown}): {error.what}",
+            where=error.where,
+            fix="narrow the axis in `dynamic_axes` to what the model takes, or bound the inputs "
+            "(`low`, `high`)",
+        ) from error
+    names = output_names(context.params.outputs, len(arrays), context.where)
+    refuse_nan(names, arrays, name, context.where)
+    return ReferencePoint(name, sizes, feeds, dict(zip(names, arrays, strict=True)))
+
+
+def _infinite_outputs(point: ReferencePoint) -> str:
+    import numpy as np
+
+    return ", ".join(
+        f"'{name}'"
+        for name, array in point.outputs.items()
+        if array.dtype.kind == "f" and bool(np.isinf(array).any())
+    )
 
 
 def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
