@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.exporter_errors import explain_export
+from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.torch_module import flatten_outputs
 
@@ -72,7 +73,11 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
             model = export(wrapper, request)
     except failures as error:
         raise explain_export(error, exporter, request.opset, request.where) from error
-    _unwrap_names(model)
+    names = [each.name for each in request.inputs]
+    final = dict(zip(_safe_names("input", len(names)), names, strict=True))
+    names = list(request.output_names)
+    final |= zip(_safe_names("output", len(names)), names, strict=True)
+    settle_names(model, final, _WRAPPED)
     return model, _trace_remarks(caught)
 
 
@@ -119,8 +124,8 @@ def _export_dynamo(wrapper: torch.nn.Module, request: ExportRequest) -> onnx.Mod
         wrapper,
         _tensors(request),
         dynamic_shapes=(_dynamic_shapes(request),),
-        input_names=[each.name for each in request.inputs],
-        output_names=list(request.output_names),
+        input_names=_safe_names("input", len(request.inputs)),
+        output_names=_safe_names("output", len(request.output_names)),
         opset_version=request.opset,
         custom_translation_table=dict(request.translations) or None,
         dynamo=True,
@@ -135,16 +140,18 @@ def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onn
     import torch
 
     axes = {
-        each.name: {n: name for n, name in enumerate(each.shape) if isinstance(name, str)}
-        for each in request.inputs
+        safe: {n: name for n, name in enumerate(each.shape) if isinstance(name, str)}
+        for safe, each in zip(
+            _safe_names("input", len(request.inputs)), request.inputs, strict=True
+        )
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
     torch.onnx.export(
         wrapper,
         _tensors(request),
         str(file),
-        input_names=[each.name for each in request.inputs],
-        output_names=list(request.output_names),
+        input_names=_safe_names("input", len(request.inputs)),
+        output_names=_safe_names("output", len(request.output_names)),
         dynamic_axes={name: dims for name, dims in axes.items() if dims},
         opset_version=request.opset,
         do_constant_folding=request.constant_folding,
@@ -176,29 +183,13 @@ def _tensors(request: ExportRequest) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(request.feeds[each.name].copy()) for each in request.inputs)
 
 
-def _unwrap_names(model: onnx.ModelProto) -> None:
-    """Take the wrapper's own name off weights (`module.`) and scopes (`/module/`)."""
-    graph = model.graph
-    taken = {t.name for t in graph.initializer} | {v.name for v in graph.input}
-    taken |= {name for node in graph.node for name in node.output}
-    new = {}
-    for name in sorted(taken):
-        short = _unwrapped(name)
-        if short != name and short not in taken:
-            new[name] = short
-            taken.add(short)
-    for value in (*graph.initializer, *graph.value_info):
-        value.name = new.get(value.name, value.name)
-    for node in graph.node:
-        node.name = _unwrapped(node.name)
-        node.input[:] = [new.get(name, name) for name in node.input]
-        node.output[:] = [new.get(name, name) for name in node.output]
+def _safe_names(kind: str, count: int) -> list[str]:
+    """Names that no value inside can have.
 
-
-def _unwrapped(name: str) -> str:
-    if name.startswith(f"{_WRAPPED}."):
-        return name.removeprefix(f"{_WRAPPED}.")
-    return name.removeprefix(f"/{_WRAPPED}") if name.startswith(f"/{_WRAPPED}/") else name
+    With torch 2.13's dynamo exporter an output called `embedding` collides with the value of the
+    node of that name, and the graph is no longer in SSA form.
+    """
+    return [f"onnxbuild::{kind}_{n}" for n in range(count)]
 
 
 @contextlib.contextmanager

@@ -39,10 +39,9 @@ def name_output_axes(
             symbol = next(
                 (s for s in symbols if [sizes[s] for sizes, _ in observed] == seen), None
             )
-            if len(set(seen)) == 1 and (symbol is None or dim.HasField("dim_value")):
-                if not dim.HasField("dim_value") and not dim.dim_param:
-                    dim.dim_param = f"{value.name}_dim_{axis}"
-            elif symbol is not None:
+            if len(set(seen)) == 1 and dim.HasField("dim_value"):
+                continue
+            if symbol is not None:
                 dim.dim_param = symbol
             elif not _is_formula(dim.dim_param, symbols):
                 dim.dim_param = f"{value.name}_dim_{axis}"
