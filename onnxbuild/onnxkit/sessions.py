@@ -30,6 +30,7 @@ def open_session(
     options: Mapping[str, str] | None = None,
     threads: int = 1,
     optimize: bool = True,
+    spin: bool = True,
     where: str = "",
 ) -> onnxruntime.InferenceSession:
     """Open a model on one execution provider.
@@ -41,6 +42,7 @@ def open_session(
         threads: Threads within an operator; 1 makes sums come out the same everywhere, 0 leaves
             the choice to ONNX Runtime.
         optimize: Whether the session fuses and folds the graph for this host.
+        spin: Whether idle threads spin on after a run, which takes cores from whatever runs next.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -60,7 +62,7 @@ def open_session(
     try:
         session = onnxruntime.InferenceSession(
             str(model_path(path)),
-            _session_options(threads=threads, optimize=optimize),
+            _session_options(threads=threads, optimize=optimize, spin=spin),
             providers=[(wanted, dict(options or {}))],
             enable_fallback=0,
         )
@@ -99,7 +101,7 @@ def first_line(error: BaseException) -> str:
     return _NOISE.sub("", lines[0]).strip() if lines else type(error).__name__
 
 
-def _session_options(*, threads: int, optimize: bool) -> onnxruntime.SessionOptions:
+def _session_options(*, threads: int, optimize: bool, spin: bool) -> onnxruntime.SessionOptions:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -108,6 +110,8 @@ def _session_options(*, threads: int, optimize: bool) -> onnxruntime.SessionOpti
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = True
     options.log_severity_level = _LOG_FATAL
+    if not spin:
+        options.add_session_config_entry("session.force_spinning_stop", "1")
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = (
         levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL

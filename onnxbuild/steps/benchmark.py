@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.params import option
+from onnxbuild.core.points import Point, example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.host import describe_host, usable_cores
+from onnxbuild.onnxkit.latency import Latency, measure_latencies, timed
+from onnxbuild.onnxkit.memory import peak_growth_bytes
+from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.running import fit_feeds, run_session
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.torch_module import call_user, load_module
+
+if TYPE_CHECKING:
+    import torch
+
+BASELINE = "pytorch"
+
+_METHOD = {
+    "latency": "rounds of short bursts, all models interleaved in random order in one process; "
+    "each burst after a 10 ms pause and one run thrown away; inputs and outputs are numpy arrays "
+    "(tensors for PyTorch)",
+    "load_s": "wall time to make the session; for pytorch, to call the entrypoint, its imports "
+    "included",
+    "peak_rss_growth_bytes": "peak resident memory of the process while the model is loaded and "
+    "run once at each point, less that before, sampled each ms; earlier models stay loaded",
+    "drift": "spread of the medians of the four quarters of the measurement, as a share of the "
+    "median; stable means 3 % or less",
+}
+_BUSY_PERCENT = 25.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +71,196 @@ class BenchmarkParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json: latency in ms, throughput in items/s, memory and size in bytes."""
-    raise NotImplementedError
+    """Write report.json: latency in ms, throughput in items/s, memory and size in bytes.
+
+    An item is one element along the first axis of the first input.
+
+    Raises:
+        StepError: A point names an axis that is not there, or a model does not load or run.
+    """
+    import torch
+
+    params: BenchmarkParams = context.params
+    options = params.options
+    threads = options.threads or usable_cores()
+    torch.set_num_threads(threads)
+    host = describe_host()
+    points = _points(params, context.where)
+    feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
+    models: dict[str, dict[str, object]] = {}
+    runners: dict[str, dict[str, Callable[[], object]]] = {point.name: {} for point in points}
+    for name, load in _loaders(context, threads).items():
+        record, runs = _prepare(load, feeds)
+        models[name] = record
+        for point, run_once in runs.items():
+            runners[point][name] = run_once
+    measured = {
+        point.name: measure_latencies(
+            runners[point.name],
+            warmup=options.warmup,
+            min_samples=options.min_samples,
+            max_time_s=options.max_time_s,
+        )
+        for point in points
+    }
+    for name, folder in _variants(context).items():
+        models[name]["size_bytes"] = file_bytes(context.input(folder))
+    report = {
+        "host": {**host, "threads": threads},
+        "provider": params.provider,
+        "method": _METHOD,
+        "models": models,
+        "points": [_show(point, feeds[point.name], measured[point.name]) for point in points],
+    }
+    write_report(context.output("report"), report)
+    return Outcome(
+        metrics=_metrics(points[0], measured, models),
+        notes=_notes(host, measured),
+    )
+
+
+_Load = Callable[[], Callable[[Feeds], Callable[[], object]]]
+"""Loads a model; what it gives binds feeds to a call that runs once."""
+
+
+def _variants(context: StepContext) -> dict[str, str]:
+    """Variant -> the input that holds its model."""
+    return {name.partition("/")[2]: name for name in context.input_names}
+
+
+def _loaders(context: StepContext, threads: int) -> dict[str, _Load]:
+    params: BenchmarkParams = context.params
+    loaders: dict[str, _Load] = {}
+    if params.options.baseline:
+        loaders[BASELINE] = lambda: _bind_module(load_module(context, params.model), context)
+    for name, folder in _variants(context).items():
+        loaders[name] = lambda folder=folder: _open(context, folder, threads)  # type: ignore[misc]
+    return loaders
+
+
+def _bind_module(
+    module: torch.nn.Module, context: StepContext
+) -> Callable[[Feeds], Callable[[], object]]:
+    import torch
+
+    params: BenchmarkParams = context.params
+
+    def bind(feeds: Feeds) -> Callable[[], object]:
+        tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
+
+        def run_once() -> object:
+            with torch.inference_mode():
+                return module(**tensors)
+
+        call_user(run_once, params.model.target, context.where)
+        return run_once
+
+    return bind
+
+
+def _open(
+    context: StepContext, folder: str, threads: int
+) -> Callable[[Feeds], Callable[[], object]]:
+    params: BenchmarkParams = context.params
+    session = open_session(
+        context.input(folder),
+        provider=params.provider,
+        options=params.provider_options,
+        threads=threads,
+        spin=False,  # threads that spin on would slow whatever is measured next
+        where=context.where,
+    )
+
+    def bind(feeds: Feeds) -> Callable[[], object]:
+        fitting = fit_feeds(session, feeds)
+        run_session(session, fitting, where=context.where)
+        return lambda: session.run(None, fitting)
+
+    return bind
+
+
+def _prepare(
+    load: _Load, feeds: Mapping[str, Feeds]
+) -> tuple[dict[str, object], dict[str, Callable[[], object]]]:
+    """Load a model and run it once at each point; how long and how much memory that took."""
+
+    def prepare() -> tuple[float, dict[str, Callable[[], object]]]:
+        bind, seconds = timed(load)
+        return seconds, {point: bind(each) for point, each in feeds.items()}
+
+    (load_s, runs), grown = peak_growth_bytes(prepare)
+    return {"load_s": round(load_s, 4), "peak_rss_growth_bytes": grown}, runs
+
+
+def _points(params: BenchmarkParams, where: str) -> tuple[Point, ...]:
+    example = example_sizes(params.axes)
+    wanted: Sequence[Mapping[str, int]] = params.options.points or ({},)
+    points: dict[str, Point] = {}
+    for sizes in wanted:
+        for axis in sizes:
+            if axis not in example:
+                raise StepError(
+                    f"`benchmark.points` names the axis '{axis}'; expected "
+                    f"{', '.join(example) or 'none'}",
+                    where=where,
+                    fix=did_you_mean(axis, example) or "declare it in `dynamic_axes`",
+                )
+        filled = {**example, **sizes}
+        name = ",".join(f"{axis}={size}" for axis, size in filled.items()) or "fixed"
+        points[name] = Point(name, filled)
+    return tuple(points.values())
+
+
+def _show(point: Point, feeds: Feeds, measured: Mapping[str, Latency]) -> dict[str, object]:
+    first = next(iter(feeds.values()))
+    items = int(first.shape[0]) if first.ndim else 1
+    base = measured.get(BASELINE)
+    results = {
+        name: {
+            **asdict(latency),
+            "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
+            "speedup": None if base is None else round(base.p50_ms / latency.p50_ms, 3),
+        }
+        for name, latency in measured.items()
+    }
+    return {"point": point.name, "sizes": dict(point.sizes), "items": items, "results": results}
+
+
+def _metrics(
+    point: Point,
+    measured: Mapping[str, Mapping[str, Latency]],
+    models: Mapping[str, Mapping[str, object]],
+) -> dict[str, object]:
+    """For the table: each model at the first point."""
+    latencies = measured[point.name]
+    base = latencies.get(BASELINE)
+    return {
+        "point": point.name,
+        "models": {
+            name: {
+                "p50_ms": latency.p50_ms,
+                "speedup": None if base is None else round(base.p50_ms / latency.p50_ms, 3),
+                "size_bytes": models[name].get("size_bytes"),
+            }
+            for name, latency in latencies.items()
+        },
+    }
+
+
+def _notes(
+    host: Mapping[str, object], measured: Mapping[str, Mapping[str, Latency]]
+) -> tuple[str, ...]:
+    notes = []
+    busy = host["busy_percent"]
+    if isinstance(busy, float) and busy > _BUSY_PERCENT:
+        notes.append("the machine was busy with other work when the measurement began")
+    shaky = sorted({n for each in measured.values() for n, x in each.items() if not x.stable})
+    if shaky:
+        notes.append(
+            f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
+            "`drift` in benchmark.json"
+        )
+    return tuple(notes)
 
 
 KIND = StepKind(

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import math
+import numbers
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.feeds import Feeds, check_feeds
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.torch_module import (
+    call_user,
+    load_module,
+    make_torch_deterministic,
+    output_names,
+    run_module,
+)
+from onnxbuild.onnxkit.user_data import iterate_user
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_ROUNDING = 1e-9
+"""0.99 - 0.98 is more than 0.01 in binary; a drop of exactly the bound passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,142 @@ class EvaluateParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; a score under its gate is a finding."""
-    raise NotImplementedError
+    """Write report.json; a score under its gate is a finding.
+
+    Raises:
+        StepError: The data yields nothing, or not what the recipe declares, or the metric gives no
+            finite number.
+    """
+    params: EvaluateParams = context.params
+    predict = (
+        _torch_predictor(context) if params.model is not None else _runtime_predictor(context)
+    )
+    outputs: list[dict[str, np.ndarray]] = []
+    labels: list[object] = []
+    samples = 0
+    for feeds, truth in _batches(context):
+        outputs.append(predict(feeds))
+        labels.append(truth)
+        first = next(iter(feeds.values()))
+        samples += int(first.shape[0]) if first.ndim else 1
+    if not labels:
+        raise StepError(
+            f"{params.data.target} yields nothing to evaluate on",
+            where=context.where,
+            fix="yield at least one (feeds, labels)",
+        )
+    score = _score(context, outputs, labels)
+    baseline = _baseline(context)
+    findings = _findings(params, score, baseline)
+    report = {
+        "variant": params.variant or "pytorch",
+        "provider": params.provider,
+        "metric": params.metric.target,
+        "score": score,
+        "baseline_score": baseline,
+        "drop": None if baseline is None else baseline - score,
+        "min": params.options.min,
+        "max_drop": params.options.max_drop,
+        "passed": not findings,
+        "samples": samples,
+        "batches": len(labels),
+    }
+    write_report(context.output("report"), report)
+    shown = ("score", "baseline_score", "drop", "samples")
+    return Outcome(metrics={name: report[name] for name in shown}, findings=findings)
+
+
+def _batches(context: StepContext) -> Iterator[tuple[Feeds, object]]:
+    params: EvaluateParams = context.params
+    for n, item in enumerate(iterate_user(context, params.data)):
+        place = f"{context.where} ({params.data.target}, item {n})"
+        if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
+            raise StepError(
+                f"found a {type(item).__name__}; expected a pair (feeds, labels)",
+                where=place,
+                fix="yield {input name: array}, labels",
+            )
+        yield check_feeds(item[0], params.inputs, place), item[1]
+
+
+def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
+    params: EvaluateParams = context.params
+    assert params.model is not None
+    make_torch_deterministic()
+    module = load_module(context, params.model)
+
+    def predict(feeds: Feeds) -> dict[str, np.ndarray]:
+        arrays = run_module(module, feeds, context.where)
+        names = output_names(params.outputs, len(arrays), context.where)
+        return dict(zip(names, arrays, strict=True))
+
+    return predict
+
+
+def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
+    params: EvaluateParams = context.params
+    session = open_session(
+        context.input("model"),
+        provider=params.provider,
+        options=params.provider_options,
+        where=context.where,
+    )
+    return lambda feeds: run_session(session, feeds, where=context.where)
+
+
+def _score(
+    context: StepContext, outputs: list[dict[str, np.ndarray]], labels: list[object]
+) -> float:
+    """What the user's metric says of all batches."""
+    params: EvaluateParams = context.params
+    metric = context.load(params.metric)
+    target = params.metric.target
+    value = call_user(lambda: metric(outputs, labels, **params.metric.args), target, context.where)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise StepError(
+            f"{target} returned a {type(value).__name__}; expected a float",
+            where=context.where,
+            fix="return float(...)",
+        )
+    if not math.isfinite(value):
+        raise StepError(
+            f"{target} returned {float(value)}; expected a finite number",
+            where=context.where,
+            fix="look for an empty class, a division by zero, or a model whose outputs hold NaN",
+        )
+    return float(value)
+
+
+def _baseline(context: StepContext) -> float | None:
+    if "baseline" not in context.input_names:
+        return None
+    report = json.loads((context.input("baseline") / REPORT_FILE).read_text("utf-8"))
+    return float(report["score"])
+
+
+def _findings(params: EvaluateParams, score: float, baseline: float | None) -> tuple[Finding, ...]:
+    least, most = params.options.min, params.options.max_drop
+    where = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    findings = []
+    if least is not None and score < least - _ROUNDING:
+        findings.append(
+            Finding(
+                f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
+                where,
+                "see whether PyTorch itself reaches it; else lower `evaluate: {min: ...}`",
+            )
+        )
+    if most is not None and baseline is not None and baseline - score > most + _ROUNDING:
+        findings.append(
+            Finding(
+                f"{params.metric.target} is {score:.6g}, {baseline - score:.6g} below PyTorch's "
+                f"{baseline:.6g}; expected at most {most:g} below",
+                where,
+                "calibrate with more samples, keep sensitive nodes in fp32 with "
+                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`",
+            )
+        )
+    return tuple(findings)
 
 
 def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:

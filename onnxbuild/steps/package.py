@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
 
-from onnxbuild.core.recipe import Axis, Precision
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+import onnxbuild
+from onnxbuild.core.recipe import PROVIDERS, Axis, Precision
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit import bundle_loader
+from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.summary import summarize
+
+FORMAT = 1
+"""Raised whenever manifest.json changes in a way that its readers notice."""
+
+SUMS_FILE = "SHA256SUMS"
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +45,118 @@ class PackageParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the bundle."""
-    raise NotImplementedError
+    """Write the bundle: the model, what was found out about it, checksums, and a loader.
+
+    The same inputs give the same bytes: no time, path or host goes into any file.
+    """
+    params: PackageParams = context.params
+    bundle = context.output("bundle")
+    source = context.input("model")
+    model_files = sorted(path for path in source.rglob("*") if path.is_file())
+    for path in model_files:
+        target = bundle / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)  # a hard link would let an edit reach the store
+    validations = _reports(context, "validation")
+    evaluations = _reports(context, "evaluation")
+    write_report(bundle, validations, "validation.json")
+    if evaluations:
+        write_report(bundle, evaluations, "evaluation.json")
+    shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
+    digests = {path.name: _sha256(path) for path in _files(bundle)}
+    write_report(
+        bundle, _manifest(params, bundle, digests, validations, evaluations), "manifest.json"
+    )
+    names = [path.relative_to(bundle).as_posix() for path in _files(bundle)]
+    sums = "".join(f"{_sha256(bundle / name)}  {name}\n" for name in names)
+    (bundle / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
+    size = sum((bundle / path.relative_to(source)).stat().st_size for path in model_files)
+    return Outcome(metrics={"model_bytes": size, "files": [*names, SUMS_FILE]})
+
+
+def _manifest(
+    params: PackageParams,
+    bundle: Path,
+    digests: dict[str, str],
+    validations: dict[str, Any],
+    evaluations: dict[str, Any],
+) -> dict[str, Any]:
+    summary = summarize(load_model(bundle, weights=False))
+    return {
+        "format": FORMAT,
+        "name": params.recipe,
+        "variant": params.variant,
+        "precision": params.precision,
+        "recipe_sha256": params.recipe_sha256,
+        "files": {
+            name: {"sha256": sha256, "size_bytes": (bundle / name).stat().st_size}
+            for name, sha256 in digests.items()
+        },
+        "inputs": summary["inputs"],
+        "outputs": summary["outputs"],
+        "dynamic_axes": {
+            axis.name: {"min": axis.min, "max": axis.max, "example": axis.example}
+            for axis in params.axes
+        },
+        "opsets": summary["opsets"],
+        "ir_version": summary["ir_version"],
+        "nodes": summary["nodes"],
+        "parameters": summary["parameters"],
+        "providers": [
+            {"name": PROVIDERS[name], "options": params.provider_options.get(name, {})}
+            for name in params.providers
+        ],
+        "validation": {
+            provider: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
+            for provider, report in validations.items()
+        },
+        "evaluation": {
+            provider: {
+                key: report.get(key)
+                for key in ("metric", "score", "baseline_score", "drop", "samples", "passed")
+            }
+            for provider, report in evaluations.items()
+        },
+        "versions": {
+            "onnxbuild": onnxbuild.__version__,
+            "onnx": metadata.version("onnx"),
+            "onnxruntime": _runtime_version(),
+        },
+    }
+
+
+def _reports(context: StepContext, group: str) -> dict[str, Any]:
+    """Provider -> its report, of the inputs `group`/*."""
+    return {
+        name.partition("/")[2]: json.loads((context.input(name) / REPORT_FILE).read_text("utf-8"))
+        for name in context.input_names
+        if name.startswith(f"{group}/")
+    }
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _runtime_version() -> str:
+    import onnxruntime
+
+    return str(onnxruntime.__version__)
 
 
 KIND = StepKind(
     name="package",
     version=1,
     params=PackageParams,
-    inputs=("model", "check", "validation/*", "evaluation/*"),
+    inputs=("model", "check", "export-check", "validation/*", "evaluation/*"),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, file_bytes, load_model, save_model
+from onnxbuild.onnxkit.quantization import (
+    quant_type,
+    quantized_nodes,
+    refuse_auto,
+    refuse_nothing,
+)
+from onnxbuild.onnxkit.selection import check_nodes, check_op_types, check_supported
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.value_types import load_typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +45,77 @@ class DynamicParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Quantize `model`."""
-    raise NotImplementedError
+    """Quantize `model`.
+
+    Raises:
+        StepError: The options name what is not there, nothing can be quantized, or ONNX Runtime's
+            quantizer fails.
+    """
+    from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+    options: DynamicOptions = context.params.options
+    where = context.where
+    source, target = context.input("model"), context.output("model")
+    refuse_auto("reduce_range", options.reduce_range, where)
+    model = load_typed(source)
+    check_supported(options.op_types, IntegerOpsRegistry, option="op_types", where=where)
+    check_op_types(options.op_types, model, option="op_types", where=where)
+    check_nodes(options.nodes_to_exclude, model, option="nodes_to_exclude", where=where)
+    convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
+    save_model(model, context.scratch / "typed")
+    del model  # the quantizer reads it anew
+    quantized = _quantize(context.scratch / "typed", context.scratch / "quantized", options, where)
+    model = load_model(quantized)
+    counts = quantized_nodes(model, qdq=False)
+    refuse_nothing(
+        counts, "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights", where
+    )
+    canonicalize(model)
+    save_model(model, target)
+    open_session(target, where=where)
+    notes = []
+    if convolutions and "ConvInteger" in counts:
+        notes.append(
+            f"{counts['ConvInteger']} Conv nodes are quantized dynamically, which runs slower than "
+            "fp32 on CPUs; `mode: static` suits convolutions"
+        )
+    return Outcome(
+        metrics={
+            "quantized_nodes": sum(counts.values()),
+            "quantized": counts,
+            "size_bytes": file_bytes(target),
+            "size_ratio": round(file_bytes(target) / file_bytes(source), 4),
+        },
+        notes=tuple(notes),
+    )
+
+
+def _quantize(source: Path, folder: Path, options: DynamicOptions, where: str) -> Path:
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+
+    folder.mkdir()
+    try:
+        call_tool(
+            lambda: quantize_dynamic(
+                source / MODEL_FILE,
+                folder / MODEL_FILE,
+                op_types_to_quantize=list(options.op_types),
+                per_channel=options.per_channel,
+                reduce_range=options.reduce_range,
+                weight_type=quant_type(options.weight_type),
+                nodes_to_exclude=list(options.nodes_to_exclude),
+                use_external_data_format=(source / WEIGHTS_FILE).exists(),
+                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+            )
+        )
+    except ToolError as error:
+        raise StepError(
+            f"ONNX Runtime's quantizer fails: {error}",
+            where=where,
+            fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",
+        ) from error
+    return folder
 
 
 KIND = StepKind(

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.quantization import (
+    quant_type,
+    quantized_nodes,
+    refuse_auto,
+    refuse_nothing,
+)
+from onnxbuild.onnxkit.ranges import tensors_data
+from onnxbuild.onnxkit.selection import check_nodes, check_op_types, check_supported
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.value_types import load_typed
+
+if TYPE_CHECKING:
+    import onnx
+
+RANGES_FILE = "ranges.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +55,90 @@ class StaticParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Quantize `model` with the ranges of `calibration`."""
-    raise NotImplementedError
+    """Quantize `model` with the ranges of `calibration`.
+
+    Nodes that touch a value without a usable range (an attention mask's infinities) stay in fp32.
+
+    Raises:
+        StepError: The options name what is not there, nothing can be quantized, or ONNX Runtime's
+            quantizer fails.
+    """
+    options: StaticOptions = context.params.options
+    where = context.where
+    source, target = context.input("model"), context.output("model")
+    refuse_auto("reduce_range", options.reduce_range, where)
+    refuse_auto("activation_type", options.activation_type, where)
+    model = load_typed(source)
+    check_supported(options.op_types, _supported(), option="op_types", where=where)
+    check_op_types(options.op_types, model, option="op_types", where=where)
+    check_nodes(options.nodes_to_exclude, model, option="nodes_to_exclude", where=where)
+    calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
+    unbounded = set(calibration["unbounded"])
+    masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
+    excluded = sorted({*options.nodes_to_exclude, *masked})
+    try:
+        model = call_tool(lambda: _quantize(model, options, calibration["ranges"], excluded))
+    except ToolError as error:
+        raise StepError(
+            f"ONNX Runtime's quantizer fails: {error}",
+            where=where,
+            fix="leave the node it names in fp32 with `nodes_to_exclude`",
+        ) from error
+    counts = quantized_nodes(model, qdq=True)
+    refuse_nothing(counts, "Conv, Gemm, MatMul or another operator with calibrated inputs", where)
+    canonicalize(model)
+    save_model(model, target)
+    open_session(target, where=where)
+    notes = []
+    if masked:
+        notes.append(
+            f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"
+        )
+    return Outcome(
+        metrics={
+            "quantized_nodes": sum(counts.values()),
+            "quantized": counts,
+            "size_bytes": file_bytes(target),
+            "size_ratio": round(file_bytes(target) / file_bytes(source), 4),
+        },
+        notes=tuple(notes),
+    )
+
+
+def _supported() -> list[str]:
+    """The operator types that ONNX Runtime quantizes by default, sorted."""
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    return sorted({*QDQRegistry, *QLinearOpsRegistry})
+
+
+def _quantize(
+    model: onnx.ModelProto,
+    options: StaticOptions,
+    ranges: Mapping[str, tuple[float, float]],
+    excluded: Sequence[str],
+) -> onnx.ModelProto:
+    """onnxruntime.quantization.quantize_static from behind its calibration on."""
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+    from onnxruntime.quantization.quantize import update_opset_version
+
+    weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
+    symmetric = options.activation_type == "int8"  # S8S8, as ARM's kernels want it
+    quantizer: Any = QDQQuantizer(
+        update_opset_version(model, weights),
+        options.per_channel,
+        options.reduce_range,
+        weights,
+        activations,
+        tensors_data(ranges),
+        [],
+        list(excluded),
+        list(options.op_types) or _supported(),
+        {"ActivationSymmetric": symmetric},
+    )
+    quantizer.quantize_model()
+    quantized: onnx.ModelProto = quantizer.model.model
+    return quantized
 
 
 KIND = StepKind(

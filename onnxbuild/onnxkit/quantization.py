@@ -1,0 +1,78 @@
+"""What both quantizers share: types, what was quantized, and errors where nothing was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+
+if TYPE_CHECKING:
+    import onnx
+
+_CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+
+
+def quant_type(name: str) -> Any:
+    """ONNX Runtime's QuantType of `int8` or `uint8`."""
+    from onnxruntime.quantization import QuantType
+
+    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+
+
+def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
+    """Operator type -> how many nodes are quantized, sorted by name.
+
+    Args:
+        model: What a quantizer made.
+        qdq: Count the nodes that read a DequantizeLinear; else those that read 8-bit weights.
+    """
+    import onnx
+
+    eight_bits = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
+    low = (
+        {node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"}
+        if qdq
+        else {each.name for each in model.graph.initializer if each.data_type in eight_bits}
+    )
+    counts = Counter(
+        node.op_type
+        for node in model.graph.node
+        if node.op_type not in _CONVERSIONS and low & set(node.input)
+    )
+    return dict(sorted(counts.items()))
+
+
+def refuse_auto(name: str, value: object, where: str) -> None:
+    """See that the resolver replaced `auto` by what the host wants.
+
+    Raises:
+        StepError: It did not, which is a bug.
+    """
+    if value == "auto":
+        raise StepError(
+            f"`{name}` is still 'auto'; the resolver replaces it by what the host's CPU wants",
+            where=where,
+            fix="this is a bug of onnxbuild: please report it; until then set the option",
+        )
+
+
+def refuse_nothing(counts: Mapping[str, int], wanted: str, where: str) -> None:
+    """See that something was quantized.
+
+    Args:
+        counts: From `quantized_nodes`.
+        wanted: What a model needs for that, for the message.
+        where: `recipe:step`.
+
+    Raises:
+        StepError: Nothing was.
+    """
+    if not counts:
+        raise StepError(
+            f"nothing was quantized; expected at least one {wanted}",
+            where=where,
+            fix="see `op_types` and `nodes_to_exclude`, or take this variant out of "
+            "`quantization`",
+        )

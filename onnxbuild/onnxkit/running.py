@@ -1,0 +1,43 @@
+"""Running a session on feeds, whatever precision its inputs have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.sessions import first_line, session_errors
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+
+def fit_feeds(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
+    """The feeds that the model takes, float32 as float16 where it takes that."""
+    return {
+        value.name: feeds[value.name].astype("float16")
+        if value.type == "tensor(float16)" and feeds[value.name].dtype == "float32"
+        else feeds[value.name]
+        for value in session.get_inputs()
+        if value.name in feeds
+    }
+
+
+def run_session(
+    session: onnxruntime.InferenceSession, feeds: Feeds, where: str = ""
+) -> dict[str, np.ndarray]:
+    """Output name -> array, in the graph's order.
+
+    Raises:
+        StepError: ONNX Runtime fails.
+    """
+    names = [value.name for value in session.get_outputs()]
+    try:
+        return dict(zip(names, session.run(names, fit_feeds(session, feeds)), strict=True))
+    except session_errors() as error:
+        raise StepError(
+            f"ONNX Runtime fails: {first_line(error)}",
+            where=where,
+            fix="see that the sizes are ones the model takes",
+        ) from error

@@ -1,0 +1,35 @@
+"""The user's data callables: whatever they return or raise, item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.torch_module import call_user
+
+_END = object()
+
+
+def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
+    """The items of a callable that yields, or returns something iterable; none is kept.
+
+    Raises:
+        StepError: The callable is missing, raises (at once or at an item), or gives nothing to
+            iterate over.
+    """
+    make = context.load(data)
+    found = call_user(lambda: make(**data.args), data.target, context.where)
+    if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
+        raise StepError(
+            f"{data.target} returned a {type(found).__name__}; expected something to iterate over",
+            where=context.where,
+            fix="write it as a generator: `yield` each sample",
+        )
+    items = iter(found)
+    while True:
+        item = call_user(lambda: next(items, _END), data.target, context.where)
+        if item is _END:
+            return
+        yield item

@@ -1,0 +1,112 @@
+"""Element types of a graph's values: what onnx's shape inference does not know, ONNX Runtime does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.onnxkit.graphs import tensor_bytes
+from onnxbuild.onnxkit.model_files import load_model, model_path
+from onnxbuild.onnxkit.sessions import session_errors
+
+if TYPE_CHECKING:
+    import onnx
+
+_INLINE_BYTES = 1024
+"""Constants up to this size stay in the probe: shapes, axes and scales are read by inference."""
+
+
+def load_typed(folder: Path) -> onnx.ModelProto:
+    """A model, weights included, in which every value of the main graph has a `value_info`.
+
+    Quantizers and the fp16 converter go by these entries; onnx infers none behind an operator of
+    another domain (com.microsoft), where they then fail or leave a Cast out.
+
+    Args:
+        folder: An artifact's folder, or a model's file.
+
+    Raises:
+        StepError: The model can't be read.
+    """
+    import onnx
+
+    model = load_model(folder, weights=False)
+    _add_types(model)
+    path = model_path(folder)
+    onnx.load_external_data_for_model(model, str(path.parent))
+    return model
+
+
+def _add_types(model: onnx.ModelProto) -> None:
+    """Ask ONNX Runtime for the types that are missing; where it refuses, they stay missing."""
+    import onnx
+    import onnxruntime
+
+    missing = _untyped(model.graph)
+    if not missing:
+        return
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    probe = _probe(model, missing).SerializeToString()
+    try:
+        session = onnxruntime.InferenceSession(probe, options, providers=["CPUExecutionProvider"])
+    except session_errors():
+        return
+    element_types = {f"tensor({name})": code for name, code in _runtime_names().items()}
+    for output in session.get_outputs():
+        if output.name in missing and output.type in element_types:
+            model.graph.value_info.append(
+                onnx.helper.make_tensor_value_info(
+                    output.name, element_types[output.type], output.shape or []
+                )
+            )
+
+
+def _untyped(graph: onnx.GraphProto) -> dict[str, None]:
+    """The values without an element type, in the order they are made."""
+    typed = {
+        value.name
+        for field in (graph.value_info, graph.output)
+        for value in field
+        if (value.type.HasField("tensor_type") and value.type.tensor_type.elem_type)
+        or value.type.HasField("sequence_type")
+    }
+    made = (name for node in graph.node for name in node.output)
+    return {name: None for name in made if name and name not in typed}
+
+
+def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
+    """The graph with its weights as inputs, so that none is copied, and `missing` as outputs."""
+    import onnx
+
+    probe = onnx.ModelProto(ir_version=model.ir_version)
+    probe.opset_import.extend(model.opset_import)
+    probe.functions.extend(model.functions)
+    graph = probe.graph
+    graph.name = model.graph.name
+    graph.node.extend(model.graph.node)
+    graph.input.extend(model.graph.input)
+    graph.output.extend(model.graph.output)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
+    for tensor in model.graph.initializer:
+        if tensor_bytes(tensor) <= _INLINE_BYTES:
+            graph.initializer.append(tensor)
+        else:
+            graph.input.append(
+                onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            )
+    return probe
+
+
+def _runtime_names() -> dict[str, int]:
+    """ONNX Runtime's spelling of an element type -> TensorProto's code."""
+    import onnx
+
+    names = {
+        name.lower(): int(code)
+        for name, code in onnx.TensorProto.DataType.items()
+        if name != "UNDEFINED"
+    }
+    return {**names, "float": onnx.TensorProto.FLOAT}
