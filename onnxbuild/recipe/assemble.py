@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
-from onnxbuild.core.recipe import Location, Recipe
+from onnxbuild.core.recipe import Entrypoint, Location, Recipe
 from onnxbuild.recipe.checks import check_parts
 from onnxbuild.recipe.entrypoints import EntrypointReader
 from onnxbuild.recipe.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.extend import Sources, read_with_bases
 from onnxbuild.recipe.faults import Fault, Faults
 from onnxbuild.recipe.globs import Glob
-from onnxbuild.recipe.node import UNKNOWN, Member, Node, key_places, mapping, plain
+from onnxbuild.recipe.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
 from onnxbuild.recipe.overrides import apply_overrides
 from onnxbuild.recipe.parts import DEFAULT_OPSET, Parts, read_parts, variant_nodes
 from onnxbuild.recipe.validator import KeyValidator
@@ -25,34 +26,37 @@ class Loader:
     """Loads one recipe file; what its combinations share is read, checked and parsed once."""
 
     def __init__(
-        self, project: Path, environment: Mapping[str, str], providers: Collection[str]
+        self, project: FilePath, environment: Mapping[str, str], providers: Collection[str]
     ) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
         self._glob = Glob()
         self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
         self._validator = KeyValidator(providers)
+        self._complete = True
         self._checked: dict[str, tuple[Node, list[Fault]]] = {}
 
-    def files(self) -> Iterable[Path]:
+    def files(self) -> Iterable[FilePath]:
         """Every recipe file that was read."""
         return self._sources.files.values()
 
-    def folders(self) -> Iterable[Path]:
+    def folders(self) -> Iterable[FilePath]:
         """Every folder whose listing decided a glob."""
         return self._glob.folders
 
-    def load(self, file: Path, content: bytes, overrides: Mapping[str, str]) -> tuple[Recipe, ...]:
+    def load(
+        self, file: FilePath, content: bytes, overrides: Mapping[str, str]
+    ) -> tuple[Recipe, ...]:
         """All recipes of a file.
 
         Raises:
             RecipeErrors: All its faults.
         """
         recipes: list[Recipe] = []
-        root = read_with_bases(file, content, self._sources, self._faults)
+        root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
-            root = apply_overrides(root, overrides, self._validator.keys(), self._faults)
-            self._faults.update(self._validator.frame(root))
+            root = apply_overrides(root, overrides, self._validator.known, self._faults)
+            self._faults.update(self._validator.frame(root, complete=self._complete))
             recipes = self._expanded(root)
         if self._faults:
             raise self._faults.error(list(self._sources.files))
@@ -61,7 +65,7 @@ class Loader:
     def _expanded(self, root: Node) -> list[Recipe]:
         renderer = Renderer(self._faults)
         preamble = [fault for key in _UNRENDERED for fault in self._validator.check(key, root)]
-        preamble += [fault for fault in _templated_matrix(root)]
+        preamble += _templated_matrix(root)
         self._faults.update(preamble)
         shared_places = dict(_places(root))
         if preamble:  # what templates see is not known; the rest can still be checked
@@ -81,23 +85,22 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
-        faults = [fault for key in root.members for fault in self._check(key, root)]
-        known = set(self._validator.keys())
+        known = self._validator.known
+        faults = [f for key in root.members if key in known for f in self._check(key, root)]
         unsound = {fault.path for fault in faults} | {(k,) for k in root.members if k not in known}
         self._faults.update(faults)
 
-        def read(node: Node, path: tuple[str | int, ...]) -> Any:
-            return self._entrypoints.read(node, path, self._faults)
+        def read(node: Node, path: Path, parts: Parts) -> Entrypoint | None:
+            return self._entrypoints.read(node, path, parts.sound, self._faults)
 
         parts = read_parts(root, unsound, read)
-        self._faults.update(check_parts(parts))
+        if self._complete:  # what a lost base declares can't be missed
+            self._faults.update(check_parts(parts))
         if self._faults:
             return None
         return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
 
     def _check(self, key: str, root: Node) -> list[Fault]:
-        if key not in self._validator.keys():
-            return []
         node = root.members[key].node
         before = self._checked.get(key)
         if before is None or before[0] is not node:
@@ -105,8 +108,8 @@ class Loader:
         return self._checked[key][1]
 
     def _check_names(self, recipes: list[Recipe]) -> None:
-        names = [recipe.name for recipe in recipes]
-        for name in sorted({name for name in names if names.count(name) > 1}):
+        counts = Counter(recipe.name for recipe in recipes)
+        for name in sorted(name for name, count in counts.items() if count > 1):
             what = f"two combinations of the matrix are both named '{name}'"
             at = recipes[0].lines.get("matrix", recipes[0].location)
             self._faults.add(

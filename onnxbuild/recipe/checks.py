@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
-from onnxbuild.core.errors import did_you_mean
-from onnxbuild.core.recipe import Axis, DummyInput, Location
-from onnxbuild.recipe.faults import Fault, choices, show
+from onnxbuild.core.recipe import Axis, Location
+from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
-from onnxbuild.recipe.parts import Parts
+from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
 
 _INTEGER_RANGES = {
     "int64": (-(2**63), 2**63 - 1),
@@ -24,9 +25,9 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     """Every breach, as far as the parts without faults show it."""
     for axis in parts.axes.values():
         yield from _axis(axis, parts)
-    for each in parts.inputs.values():
-        yield from _symbols(each, parts)
-        yield from _values(each, parts)
+    for name in _declared(parts, "dummy_inputs"):
+        yield from _symbols(name, parts)
+        yield from _values(name, parts)
     yield from _unused_axes(parts)
     for section in ("reference", "benchmark"):
         yield from _points(section, parts)
@@ -61,67 +62,79 @@ def _axis(axis: Axis, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, _at(parts, *path, "example"), fix)
 
 
-def _symbols(each: DummyInput, parts: Parts) -> Iterator[Fault]:
-    declared = _declared(parts, "dynamic_axes")
+def _sizes(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
+    """(position, size or symbol) of each part of an input's shape that has no fault."""
+    shape = parts.node("dummy_inputs", name, "shape")
+    for n, item in enumerate(shape.items if shape else ()):
+        if parts.sound("dummy_inputs", name, "shape", n):
+            yield n, item.value
+
+
+def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
     axes = parts.node("dynamic_axes")
     if axes is not None and not isinstance(axes.value, dict):
         return
-    for n, size in enumerate(each.shape):
-        if isinstance(size, int) or size in declared:
+    declared = _declared(parts, "dynamic_axes")
+    for n, size in _sizes(name, parts):
+        if not isinstance(size, str) or size in declared:
             continue
-        path = ("dummy_inputs", each.name, "shape", n)
-        near = did_you_mean(size, declared)
+        path = ("dummy_inputs", name, "shape", n)
+        near = nearest(size, declared)
         what = f"symbol '{size}' in {dotted(path)} is not declared in dynamic_axes"
         fix = f"add `{size}: {{min: 1, max: 64, example: 2}}` to dynamic_axes"
-        if near:
-            what, fix = f"{what}; {near}", f"write `{near.split(chr(39))[1]}`"
-        yield Fault(what, _at(parts, *path), fix)
+        yield Fault(hinted(what, near), _at(parts, *path), f"write `{near}`" if near else fix)
 
 
 def _unused_axes(parts: Parts) -> Iterator[Fault]:
-    if set(parts.inputs) != set(_declared(parts, "dummy_inputs")) or not parts.inputs:
+    names = _declared(parts, "dummy_inputs")
+    if not all(parts.sound("dummy_inputs", name, "shape") for name in names) or not names:
         return
-    used = {size for each in parts.inputs.values() for size in each.shape}
+    used = {size for name in names for _, size in _sizes(name, parts)}
     for name in _declared(parts, "dynamic_axes"):
-        if name not in used and parts.sound("dynamic_axes", name):
+        if name not in used:
             what = f"axis '{name}' is used by no shape of dummy_inputs"
-            yield Fault(
-                what, _key_at(parts, "dynamic_axes", name), "remove it, or use it in a shape"
-            )
+            at = _key_at(parts, "dynamic_axes", name)
+            yield Fault(what, at, "remove it, or use it in a shape")
 
 
-def _values(each: DummyInput, parts: Parts) -> Iterator[Fault]:
-    path = ("dummy_inputs", each.name)
-    if each.fill is not None and (each.low is not None or each.high is not None):
+def _values(name: str, parts: Parts) -> Iterator[Fault]:
+    path = ("dummy_inputs", name)
+    keys = ("dtype", "low", "high", "fill")
+    sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
+    given = {key: node.value for key, node in sound.items() if node is not None}
+    if "fill" in given and ("low" in given or "high" in given):
         what = f"{dotted(path)} has fill beside low or high; expected one or the other"
         yield Fault(what, _key_at(parts, *path, "fill"), "remove `fill`, or `low` and `high`")
         return
-    for key, value in (("low", each.low), ("high", each.high), ("fill", each.fill)):
-        expected = "" if value is None else _misfit(each.dtype, key, value)
+    dtype = given.pop("dtype", None)
+    for key, value in given.items():
+        expected = _misfit(dtype, key, value) if isinstance(dtype, str) else ""
         if expected:
-            what = f"{dotted((*path, key))} is {show(value)}; expected {expected} for {each.dtype}"
-            yield Fault(what, _at(parts, *path, key), f"write {expected}, or change `dtype`")
+            what = f"{dotted((*path, key))} is {show(value)}; expected {expected} for {dtype}"
+            fix = "remove it" if dtype == "bool" and key != "fill" else f"write {expected}"
+            yield Fault(what, _at(parts, *path, key), f"{fix}, or change `dtype`")
             return
-    low = 0 if each.low is None and each.dtype in _INTEGER_RANGES else each.low
-    if low is not None and each.high is not None and low >= each.high:
-        what = (
-            f"{dotted(path)} has low {show(low)} and high {show(each.high)}; expected low < high"
-        )
+    low = given.get("low", 0 if dtype in _INTEGER_RANGES else None)
+    high = given.get("high")
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high:
+        what = f"{dotted(path)} has low {show(low)} and high {show(high)}; expected low < high"
         yield Fault(what, _at(parts, *path, "high"), "write a greater `high`")
 
 
-def _misfit(dtype: str, key: str, value: float | bool) -> str:
+def _misfit(dtype: str, key: str, value: object) -> str:
     """What `value` should have been, or an empty string where it fits."""
     if dtype == "bool":
         if key != "fill":
             return "no low and no high"
         return "" if isinstance(value, bool) else "true or false"
-    if isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return "a number"
     if dtype in _INTEGER_RANGES:
+        if not isinstance(value, int):
+            return "an integer"
         low, high = _INTEGER_RANGES[dtype]
         high += key == "high"
-        fits = isinstance(value, int) and low <= value <= high
+        fits = low <= value <= high
         return "" if fits else f"an integer from {low} to {high}"
     greatest = _FLOAT_MAX.get(dtype)
     fits = greatest is None or abs(value) <= greatest
@@ -130,7 +143,7 @@ def _misfit(dtype: str, key: str, value: float | bool) -> str:
 
 def _points(section: str, parts: Parts) -> Iterator[Fault]:
     points = parts.node(section, "points")
-    if points is None or not parts.sound(section):
+    if points is None or not parts.sound(section, "points"):
         return
     declared = _declared(parts, "dynamic_axes")
     for n, point in enumerate(points.items):
@@ -156,10 +169,10 @@ def _int(size: object) -> int:
 
 
 def _undeclared(path: Path, name: str, declared: list[str], at: Location) -> Fault:
-    near = did_you_mean(name, declared)
+    near = nearest(name, declared)
     what = f"{dotted(path[:-1])} names axis '{name}', which dynamic_axes does not declare"
     if near:
-        return Fault(f"{what}; {near}", at, f"write `{near.split(chr(39))[1]}`")
+        return Fault(hinted(what, near), at, f"write `{near}`")
     return Fault(what, at, f"declare '{name}' in dynamic_axes, or remove it")
 
 
@@ -175,20 +188,25 @@ def _variant_names(parts: Parts) -> Iterator[Fault]:
 
 
 def _calibration(parts: Parts) -> Iterator[Fault]:
-    if parts.node("calibration", "data") is not None or not parts.sound("calibration"):
+    calibration = parts.node("calibration")
+    if parts.node("calibration", "data") or (calibration and not parts.sound("calibration")):
         return
-    for name, variant in parts.variants.items():
-        if variant.mode == "static":
+    for name, (at, node) in variant_nodes(parts.node("quantization")).items():
+        mode = node if isinstance(node.value, str) else node.child("mode")
+        if mode is not None and mode.value == "static":
             what = f"variant '{name}' has mode 'static', and no calibration.data is named"
-            yield Fault(what, variant.location, "add `calibration: {data: FILE.py:CALLABLE}`")
+            yield Fault(what, at, "add `calibration: {data: FILE.py:CALLABLE}`")
 
 
 def _evaluation(parts: Parts) -> Iterator[Fault]:
     section = parts.node("evaluate")
     if section is None or not isinstance(section.value, dict):
         return
+    known = {*CALLABLES["evaluate"], *(each.name for each in fields(SECTIONS["evaluate"]))}
+    if set(section.members) - known:
+        return  # one of them may be what is meant
     missing = [key for key in ("data", "metric") if key not in section.members]
-    if missing and (section.members or section.value == {}):
+    if missing and section.members:
         what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
         fix = f"add `{missing[0]}: FILE.py:CALLABLE`"
         yield Fault(what, _key_at(parts, "evaluate"), fix)
@@ -196,10 +214,10 @@ def _evaluation(parts: Parts) -> Iterator[Fault]:
 
 def _providers(parts: Parts) -> Iterator[Fault]:
     node = parts.node("providers")
-    if node is None or not parts.sound("providers"):
-        return
     seen: set[str] = set()
-    for n, item in enumerate(node.items):
+    for n, item in enumerate(node.items if node else ()):
+        if not parts.sound("providers", n):
+            continue
         name = str(item.value) if isinstance(item.value, str) else next(iter(item.members))
         if name in seen:
             what = f"providers names '{name}' twice; expected each once"
@@ -218,8 +236,8 @@ def _tolerances(parts: Parts) -> Iterator[Fault]:
             continue
         for name, member in outputs.members.items():
             if name not in parts.outputs:
-                near = did_you_mean(name, parts.outputs)
+                near = nearest(name, parts.outputs)
+                expected = f"expected {choices(parts.outputs)}"
                 what = f"{dotted((*owner, 'outputs'))} names '{name}', which is no output"
-                expected = near or f"expected {choices(parts.outputs)}"
-                fix = f"write `{near.split(chr(39))[1]}`" if near else "write an output's name"
-                yield Fault(f"{what}; {expected}", member.at, fix)
+                fix = f"write `{near}`" if near else "write an output's name"
+                yield Fault(hinted(what, near, expected), member.at, fix)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Entrypoint, Location
 from onnxbuild.recipe.extend import Sources, absolute, relative_to_project, sibling_names
-from onnxbuild.recipe.faults import Fault, Faults, show
+from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.globs import Glob
-from onnxbuild.recipe.node import Node
+from onnxbuild.recipe.node import Node, dotted, plain
 from onnxbuild.recipe.node import Path as KeyPath
-from onnxbuild.recipe.node import dotted, plain
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -31,23 +29,29 @@ class EntrypointReader:
         self._names: dict[Path, frozenset[str] | None] = {}
         self._expanded: dict[tuple[str, Path], list[Path]] = {}
 
-    def read(self, node: Node, path: KeyPath, faults: Faults) -> Entrypoint | None:
-        """The entrypoint at `node`, or None where one of its faults is reported.
+    def read(
+        self, node: Node, path: KeyPath, sound: Callable[..., bool], faults: Faults
+    ) -> Entrypoint | None:
+        """The entrypoint at `node`, or None where it has faults.
 
         Args:
-            node: Valid by the schema: a string, or a mapping.
+            node: A string, or a mapping.
             path: Where it stands in the recipe.
+            sound: Whether the schema has no fault at a path; only such parts are read.
             faults: Takes what is wrong.
         """
-        is_short = isinstance(node.value, str)
+        is_short = not isinstance(node.value, dict)
         target = node if is_short else node.child("entrypoint")
-        assert target is not None
         target_path = path if is_short else (*path, "entrypoint")
-        args, files, env = (node.child(key) for key in ("args", "files", "env"))
-        found = self._target(str(target.value), target.at, target_path, faults)
+        found = None
+        if target is not None and sound(*target_path):
+            found = self._target(str(target.value), target.at, target_path, faults)
+        args, files, env = (
+            node.child(key) if sound(*path, key) else None for key in ("args", "files", "env")
+        )
         expanded = () if files is None else tuple(self._files(files, (*path, "files"), faults))
         variables = {} if env is None else self._env(env, (*path, "env"), faults)
-        if found is None:
+        if found is None or not sound(*path):
             return None
         return Entrypoint(
             target=found[0],
@@ -76,37 +80,31 @@ class EntrypointReader:
                 return None
             return text, self._roots(folder, self._sources.project)
         file = absolute(Path(home), folder)
-        if not self._check_file(file, home, name, at, path, faults):
+        refusal = self._refusal(file, home, name)
+        if refusal is not None:
+            what, fix = refusal
+            faults.add(Fault(f"{dotted(path)}: {what}", at, fix, path))
             return None
         target = f"{relative_to_project(file, self._sources.project)}:{name}"
         return target, self._roots(file.parent, folder, self._sources.project)
 
-    def _check_file(
-        self, file: Path, home: str, name: str, at: Location, path: KeyPath, faults: Faults
-    ) -> bool:
+    def _refusal(self, file: Path, home: str, name: str) -> tuple[str, str] | None:
+        """(what, fix) where the file is not there or does not define the name."""
         try:
-            content = file.read_bytes() if file not in self._names else b""
+            if file not in self._names:
+                self._names[file] = top_level_names(file.read_bytes())
         except (OSError, ValueError):
-            near = did_you_mean(file.name, sibling_names(file, (".py",)))
-            shown = show(relative_to_project(absolute(file), self._sources.project))
-            what = f"{dotted(path)} names {show(home)}, and there is no file {shown}"
-            fix = (
-                f"write `{home[: -len(file.name)]}{near.split(chr(39))[1]}:{name}`" if near else ""
-            )
-            fix = fix or "write a path relative to this recipe"
-            faults.add(Fault(f"{what}; {near}" if near else what, at, fix, path))
-            return False
-        if file not in self._names:
-            self._names[file] = top_level_names(content)
+            near = nearest(file.name, sibling_names(file, (".py",)))
+            shown = show(relative_to_project(file, self._sources.project))
+            fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
+            what = hinted(f"there is no file {shown}", near)
+            return what, fix or "write a path relative to this recipe"
         names = self._names[file]
         if names is None or name in names:
-            return True
-        public = sorted(each for each in names if not each.startswith("_"))
-        near = did_you_mean(name, public)
-        what = f"{home} defines no '{name}'"
-        fix = f"write `{home}:{near.split(chr(39))[1]}`" if near else f"define `{name}` in {home}"
-        faults.add(Fault(f"{what}; {near}" if near else what, at, fix, path))
-        return False
+            return None
+        near = nearest(name, sorted(each for each in names if not each.startswith("_")))
+        fix = f"write `{home}:{near}`" if near else f"define `{name}` in {home}"
+        return hinted(f"{home} defines no '{name}'", near), fix
 
     def _roots(self, *folders: Path) -> tuple[str, ...]:
         shown = (relative_to_project(folder, self._sources.project) for folder in folders)

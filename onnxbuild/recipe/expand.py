@@ -21,6 +21,7 @@ from onnxbuild.recipe.node import (
     mapping,
     plain,
     sequence,
+    unknown_paths,
 )
 
 if TYPE_CHECKING:
@@ -67,16 +68,19 @@ class Renderer:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._templates: Templates | None = None
+        self._declared: set[str] = set()
 
     def scope(self, variables: Node | None, chosen: Mapping[str, Scalar]) -> dict[str, Any]:
         """What templates see: the matrix's choice, then the vars, each over those before it.
 
         A name in both is the matrix's: a base's single value becomes a sweep's.
         """
+        self._declared = set() if variables is None else set(variables.members)
         scope: dict[str, Any] = dict(chosen)
         for name, member in ({} if variables is None else variables.members).items():
             if name not in chosen:
-                scope[name] = plain(self.render(member.node, scope, ("vars", name)))
+                value = self.render(member.node, scope, ("vars", name))
+                scope[name] = UNKNOWN if unknown_paths(value) else plain(value)
         return scope
 
     def render(self, node: Node, scope: Mapping[str, Any], path: Path = ()) -> Node:
@@ -106,13 +110,15 @@ class Renderer:
         from onnxbuild.recipe.template import TemplateFault, Templates
 
         self._templates = self._templates or Templates()
-        if any(plain_value is UNKNOWN for plain_value in scope.values()):
-            return Node(at, UNKNOWN)  # a var it may stand on has its own fault
         try:
             value = self._templates.render(text, scope)
-            return _Native(at).node(value, 0)
+            return Node(at, UNKNOWN) if value is UNKNOWN else _Native(at).node(value, 0)
         except TemplateFault as fault:
-            self._faults.add(Fault(fault.what, at, fault.fix, path))
+            what, fix = fault.what, fault.fix
+            if fault.name in self._declared:
+                what = f"'{fault.name}' is declared below; a var may use those above it"
+                fix = f"move `{fault.name}` above this line"
+            self._faults.add(Fault(what, at, fix, path))
         except _NotPlainError as error:
             fix = "give a text, a number, a boolean, a list or a mapping"
             self._faults.add(Fault(f"the template gives {error}", at, fix, path))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from jsonschema import ValidationError
 
-from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import PROVIDERS
-from onnxbuild.recipe.faults import Fault, choices, show
+from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.json_schema import Schema
+from onnxbuild.recipe.keys import PATTERN_WORDS
 from onnxbuild.recipe.node import UNKNOWN, Node, Path, dotted, locate, locate_key
 
 _TYPES = {
@@ -40,27 +40,32 @@ class Explainer:
             root: The whole recipe.
             above: The path of the value that was validated.
         """
-        if error.instance is UNKNOWN:
+        found: Any = error.instance
+        wanted: Any = error.validator_value
+        schema = cast("Schema", error.schema)
+        if found is UNKNOWN:
             return
         path = (*above, *error.absolute_path)
         keyword = str(error.validator)
         if keyword == "anyOf":
             yield from self._union(error, root, above, path)
         elif keyword == "additionalProperties":
-            for key in error.instance:
-                if key not in error.schema["properties"]:
-                    at = locate_key(root, (*path, key))
-                    yield unknown_key(key, error.schema, at_path=(*path, key), at=at)
+            unknown = (key for key in found if key not in schema["properties"])
+            for key in unknown:
+                yield unknown_key(key, schema, (*path, key), root)
         elif keyword == "required":
-            for key in error.validator_value:
-                if key not in error.instance:
-                    yield missing_key(key, error.schema, root, path)
-        elif keyword == "propertyNames" or "propertyNames" in error.absolute_schema_path:
-            yield _bad_name(str(error.instance), str(error.validator_value), root, path)
+            for key in wanted:
+                if key not in found:
+                    yield missing_key(key, schema, root, path)
+        elif "propertyNames" in error.absolute_schema_path:
+            yield _bad_name(found, wanted, root, path)
         elif keyword == "uniqueItems":
-            yield from _repeated(error.instance, root, path)
+            yield from _repeated(found, root, path)
+        elif keyword == "maxProperties":
+            what = f"{dotted(path)} is a mapping of {len(found)} keys; expected one"
+            yield Fault(what, locate(root, path), "write each as an item of its own", path)
         else:
-            yield self._mismatch(error.instance, error.schema, root, path)
+            yield self._mismatch(found, schema, root, path)
 
     def _union(
         self, error: ValidationError, root: Node, above: Path, path: Path
@@ -73,7 +78,7 @@ class Explainer:
                 for below in errors:
                     yield from self.faults(below, root, above)
                 return
-        yield self._mismatch(error.instance, error.schema, root, path)
+        yield self._mismatch(error.instance, cast("Schema", error.schema), root, path)
 
     def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
         expected = self._expected(schema)
@@ -84,9 +89,7 @@ class Explainer:
         known = list(self._enumerated(schema))
         near = _nearest(found, known)
         fix = f"write `{near}`" if near else self._fix(found, schema, expected)
-        return Fault(
-            f"{what}; did you mean '{near}'?" if near else what, locate(root, path), fix, path
-        )
+        return Fault(hinted(what, near), locate(root, path), fix, path)
 
     def _fix(self, found: object, schema: Schema, expected: str) -> str:
         types = set(self._types(schema))
@@ -95,14 +98,21 @@ class Explainer:
         if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
             return f"write `{_BOOLEAN_WORDS[found]}`"
         if types & {"integer", "number"}:
-            number = _number(found)
+            number = _number(found, schema)
             if number is not None:
                 return f"write `{number}`"
+        pattern = schema.get("pattern")
+        if pattern and isinstance(found, str) and re.search(pattern, _mended(found)):
+            return f"write `{_mended(found)}`"
+        if "const" in schema:
+            return f"write `{schema['const']}`"
         if "string" in types and isinstance(found, (bool, int, float)):
             return f'quote it: `"{show(found)}"`'
-        if "array" in types and not isinstance(found, (dict, list)):
+        is_list = schema.get("type") == "array" or isinstance(found, str)
+        if "array" in types and is_list and not isinstance(found, (dict, list)):
             return f"write `[{found}]`"
-        return f"write {expected}"
+        example = next(iter(schema.get("properties", ())), None)
+        return f"write a mapping, such as `{{{example}: ...}}`" if example else f"write {expected}"
 
     def _expected(self, schema: Schema) -> str:
         schema = self._resolved(schema)
@@ -114,7 +124,9 @@ class Explainer:
             return show(schema["const"]).strip("'")
         if schema.get("type") == "string" and "title" in schema:
             return str(schema["title"])
-        types = schema.get("type", "value")
+        types = schema["type"]
+        if isinstance(types, list) and "title" in schema:
+            return str(schema["title"])
         names = [_TYPES[each] for each in ([types] if isinstance(types, str) else types)]
         return " or ".join(names) + _bounds(schema)
 
@@ -140,15 +152,13 @@ class Explainer:
         return "string" not in types and not list(self._enumerated(schema)) or "boolean" in types  # noqa: RUF021
 
 
-def unknown_key(key: str, schema: Schema, *, at_path: Path, at: Any) -> Fault:
+def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
     """A key that `schema` does not know, and the one that is meant."""
-    title = str(schema["title"])
-    known = list(schema["properties"])
+    title, known = str(schema["title"]), list(schema["properties"])
+    near = nearest(key, known)
     what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
-    near = did_you_mean(key, known)
-    if near:
-        return Fault(f"{what}; {near}", at, f"write `{near.split(chr(39))[1]}`", at_path)
-    return Fault(f"{what}; expected {choices(known)}", at, "remove it", at_path)
+    what = hinted(what, near, f"expected {choices(known)}")
+    return Fault(what, locate_key(root, path), f"write `{near}`" if near else "remove it", path)
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
@@ -175,24 +185,28 @@ def _example(key: str, schema: Schema) -> str:
 
 
 def _kind_of_key(title: str) -> str:
-    return "a key of" if title.startswith(("a ", "an ", "tol", "variant")) else "an option of"
+    return "a key of" if title.startswith(("a ", "an ", "variant ")) else "an option of"
 
 
 def _is_other_kind(error: ValidationError) -> bool:
     """The value is not even of this branch's kind, so that its other errors say nothing."""
     parent = error.parent
     same_place = parent is not None and list(error.absolute_path) == list(parent.absolute_path)
-    return same_place and error.validator in _KIND_KEYWORDS
+    is_name = "propertyNames" in error.relative_schema_path
+    return same_place and not is_name and error.validator in _KIND_KEYWORDS
 
 
-def _bad_name(name: str, pattern: str, root: Node, path: Path) -> Fault:
-    dots = ", '.', '_' and '-'" if "." in pattern else " and '_'"
-    first = "a letter or a digit" if pattern.startswith("^[A-Za-z0-9]") else "a letter or '_'"
+def _bad_name(name: str, wanted: str | list[str], root: Node, path: Path) -> Fault:
+    """A key of the user's own that is not allowed: by a pattern, or by a list of names."""
+    at, whole = locate_key(root, (*path, name)), (*path, name)
     what = f"name {show(name)} in {dotted(path)} is not allowed"
-    expected = f"expected letters, digits{dots}, starting with {first}"
-    fixed = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
-    fix = f"write `{fixed}`" if re.search(pattern, fixed) else "choose another name"
-    return Fault(f"{what}; {expected}", locate_key(root, (*path, name)), fix, (*path, name))
+    if not isinstance(wanted, str):
+        near = _nearest(name, wanted)
+        fix = f"write `{near}`" if near else "write one of these"
+        return Fault(hinted(what, near, f"expected {choices(wanted)}"), at, fix, whole)
+    fixed = _mended(name)
+    fix = f"write `{fixed}`" if re.search(wanted, fixed) else "choose another name"
+    return Fault(f"{what}; expected {PATTERN_WORDS[wanted]}", at, fix, whole)
 
 
 def _repeated(items: list[Any], root: Node, path: Path) -> Iterator[Fault]:
@@ -217,19 +231,25 @@ def _nearest(found: object, known: list[str]) -> str:
     by_long_name = {long: short for short, long in PROVIDERS.items()}
     if by_long_name.get(found) in known:
         return by_long_name[found]
-    lowered = [value for value in known if value == found.lower()]
-    near = did_you_mean(found, known)
-    return lowered[0] if lowered else near.split("'")[1] if near else ""
+    return found.lower() if found.lower() in known else nearest(found, known)
 
 
-def _number(found: object) -> str | None:
-    """The number that is meant by a string, or by a float without fraction."""
-    if isinstance(found, float) and found.is_integer():
-        return str(int(found))
+def _mended(name: str) -> str:
+    """A name with what no name may hold replaced."""
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+
+
+def _number(found: object, schema: Schema) -> str | None:
+    """The number that is meant: by a string, by a float without fraction, or the nearest bound."""
     if isinstance(found, str) and re.fullmatch(r"[-+]?[0-9_]{1,18}", found, re.ASCII):
         digits = found.replace("_", "")
-        return str(int(digits)) if digits.strip("+-") else None
-    return None
+        found = int(digits) if digits.strip("+-") else None
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        return None
+    number = int(found) if isinstance(found, int) or found.is_integer() else found
+    number = max(number, schema.get("minimum", number))
+    number = min(number, schema.get("maximum", number))
+    return str(number) if isinstance(number, int) or schema.get("type") == "number" else None
 
 
 def _bounds(schema: Schema) -> str:
@@ -240,10 +260,11 @@ def _bounds(schema: Schema) -> str:
         return f" of at least {least}"
     if most is not None:
         return f" of at most {most}"
-    if schema.get("minItems") or schema.get("minProperties"):
-        return " with at least one entry"
     if "maxProperties" in schema:
         return " with one entry"
+    if schema.get("minItems") or schema.get("minProperties"):
+        return " with at least one entry"
     if "minLength" in schema:
         return " that is not empty"
-    return f" that matches {schema['pattern']}" if "pattern" in schema else ""
+    pattern = schema.get("pattern")
+    return f" of {PATTERN_WORDS.get(pattern, pattern)}" if pattern else ""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.core.errors import did_you_mean
-from onnxbuild.recipe.faults import Fault, Faults, show
+from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.read import read_yaml
 
@@ -50,8 +49,12 @@ def absolute(path: Path, folder: Path | None = None) -> Path:
     return Path(os.path.abspath(folder / path if folder else path))  # noqa: PTH100 - keeps links
 
 
-def read_with_bases(file: Path, content: bytes, sources: Sources, faults: Faults) -> Node | None:
-    """The recipe merged over its bases, or None where nothing of it can be read.
+def read_with_bases(
+    file: Path, content: bytes, sources: Sources, faults: Faults
+) -> tuple[Node | None, bool]:
+    """The recipe merged over its bases, and whether all of them could be read.
+
+    The recipe is None where nothing of it can be read.
 
     Args:
         file: The recipe, absolute.
@@ -61,6 +64,7 @@ def read_with_bases(file: Path, content: bytes, sources: Sources, faults: Faults
     """
     layers: list[Node] = []
     chain: list[Path] = []
+    complete = False
     while True:
         chain.append(file)
         shown = sources.add(file)
@@ -73,14 +77,15 @@ def read_with_bases(file: Path, content: bytes, sources: Sources, faults: Faults
         layers.append(_without_extends(root))
         base = _base_of(root, file, chain, sources, faults)
         if base is None:
+            complete = root.child("extends") is None
             break
         file, content = base
     if not layers:
-        return None
+        return None, False
     merged = layers.pop()
     while layers:
         merged = merge(merged, layers.pop())
-    return merged
+    return merged, complete
 
 
 def merge(base: Node, over: Node) -> Node:
@@ -123,9 +128,9 @@ def _base_of(
     try:
         return base, base.read_bytes()
     except OSError as error:
-        near = did_you_mean(base.name, sibling_names(base, (".yaml", ".yml")))
+        near = nearest(base.name, sibling_names(base, (".yaml", ".yml")))
         reason = "is not there" if isinstance(error, FileNotFoundError) else "can't be read"
-        what = f"extends names {show(node.value)}, which {reason}{f'; {near}' if near else ''}"
+        what = hinted(f"extends names {show(node.value)}, which {reason}", near)
         fix = "write a path relative to this file"
     except ValueError:
         what = f"extends is {show(node.value)}, which is no path"

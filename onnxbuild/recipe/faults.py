@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from onnxbuild.core.errors import RecipeError, RecipeErrors
+from onnxbuild.core.errors import RecipeError, RecipeErrors, did_you_mean
 from onnxbuild.core.recipe import Location
 from onnxbuild.recipe.node import Path, Unknown
 
@@ -77,9 +77,9 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return "a list"
+        return "a list" if value else "an empty list"
     if isinstance(value, dict):
-        return "a mapping"
+        return "a mapping" if value else "an empty mapping"
     if isinstance(value, Unknown):
         return "unknown"
     return str(value)
@@ -89,3 +89,16 @@ def choices(known: Iterable[object]) -> str:
     """`one of a, b, c`, or the only one."""
     names = [value if isinstance(value, str) else show(value) for value in known]
     return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+
+
+def nearest(found: str, known: Iterable[str]) -> str:
+    """The one of `known` that `found` seems to mean, or an empty string."""
+    hint = did_you_mean(found, known)
+    return hint.removeprefix("did you mean '").removesuffix("'?")
+
+
+def hinted(what: str, near: str, otherwise: str = "") -> str:
+    """`what` with the name that is meant, or with what is expected where none is near."""
+    if near:
+        return f"{what}; did you mean '{near}'?"
+    return f"{what}; {otherwise}" if otherwise else what

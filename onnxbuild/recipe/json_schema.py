@@ -71,7 +71,7 @@ class SchemaBuilder:
         if origin in (dict, Mapping):
             item = self._of(typing.get_args(kind)[1], limits)
             return {"type": "object", "additionalProperties": item}
-        assert dataclasses.is_dataclass(kind) and isinstance(kind, type), kind
+        assert isinstance(kind, type), kind
         if kind.__name__ not in self.definitions:
             self.definitions[kind.__name__] = {}  # holds the place, should it name itself
             self.definitions[kind.__name__] = self.mapping(kind, _title(kind))
@@ -79,5 +79,6 @@ class SchemaBuilder:
 
 
 def _title(kind: type) -> str:
-    """`VariantTolerances` -> `variant tolerances`."""
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()
+    """`VariantTolerances` -> `variant tolerances`, `Tolerance` -> `a tolerance`."""
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()
+    return words if words.endswith("s") else f"a {words}"

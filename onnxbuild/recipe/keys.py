@@ -6,6 +6,11 @@ from collections.abc import Mapping
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
+PATTERN_WORDS: Mapping[str, str] = {
+    NAME: "letters, digits, '.', '_' and '-', starting with a letter or a digit",
+    SYMBOL: "letters, digits and '_', not starting with a digit",
+    r"^\w+$": "letters, digits and '_'",
+}
 
 CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "export": {

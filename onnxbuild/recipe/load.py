@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import PROVIDERS, Recipe
+from onnxbuild.recipe.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -64,10 +65,9 @@ def _read(file: Path, shown: Path) -> bytes:
         return file.read_bytes()
     except FileNotFoundError:
         siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
-        near = did_you_mean(file.name, [each.name for each in siblings])
-        fix = f"write `{shown.parent / near.split(chr(39))[1]}`" if near else "write its path"
-        what = f"there is no recipe {shown}"
-        raise UsageError(f"{what}; {near}" if near else what, fix=fix) from None
+        near = nearest(file.name, [each.name for each in siblings])
+        fix = f"write `{shown.parent / near}`" if near else "write its path"
+        raise UsageError(hinted(f"there is no recipe {shown}", near), fix=fix) from None
     except IsADirectoryError:
         fix = f"name a file in it, such as {shown / 'NAME.yaml'}"
         raise UsageError(f"{shown} is a folder; expected a recipe", fix=fix) from None

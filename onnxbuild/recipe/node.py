@@ -135,3 +135,15 @@ def dotted(path: Path) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
     return text.lstrip(".")
+
+
+def unknown_paths(node: Node, path: Path = ()) -> list[Path]:
+    """Where UNKNOWN stands at or below `node`, which is at `path`."""
+    if node.value is UNKNOWN:
+        return [path]
+    below: list[Path] = []
+    for key, member in node.members.items():
+        below += unknown_paths(member.node, (*path, key))
+    for n, item in enumerate(node.items):
+        below += unknown_paths(item, (*path, n))
+    return below

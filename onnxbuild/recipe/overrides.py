@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from onnxbuild.core.errors import did_you_mean
-from onnxbuild.core.recipe import Location
-from onnxbuild.recipe.faults import Fault, Faults
-from onnxbuild.recipe.node import Member, Node, Path, mapping, scalar, sequence
+from onnxbuild.core.recipe import PRECISION_OF_MODE, Location
+from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest
+from onnxbuild.recipe.node import Member, Node, mapping, scalar, sequence
+from onnxbuild.recipe.parts import entrypoint_paths
 from onnxbuild.recipe.scalars import resolve
 
 _QUOTES = ("'", '"')
 _QUOTED_MIN = 2
-_SHORT_FORMS = {"quantization": "mode", "model": "entrypoint", "optimize": "level"}
+_SHORT_FORMS: Mapping[tuple[str, ...], str] = {
+    **{path: "entrypoint" for path, _ in entrypoint_paths()},
+    ("optimize",): "level",
+}
 
 
 def apply_overrides(
@@ -38,9 +41,16 @@ def apply_overrides(
             continue
         if path[0] == "matrix":
             value = sequence([value], at)
-        changed = _put(root, path, value, at, faults, path)
-        root = root if changed is None else changed
+        try:
+            root = _put(root, path, 0, Member(at, value))
+        except _ClosedError as closed:
+            fix = f"set `{closed}` as a whole, or edit the recipe"
+            faults.add(Fault(f"'{closed}' is no mapping; --set can't reach inside", at, fix))
     return root
+
+
+class _ClosedError(ValueError):
+    """A value on the way is no mapping; its argument is the dotted key."""
 
 
 def _unquoted(text: str) -> str | int | float | bool | None:
@@ -65,10 +75,10 @@ def _target(
         return parts
     names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
     names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
-    near = did_you_mean(key, names_known) or did_you_mean(parts[0], names_known)
+    near = nearest(key, names_known) or nearest(parts[0], names_known)
     what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
-    faults.add(Fault(f"{what}; {near}" if near else what, at, fix))
+    faults.add(Fault(hinted(what, near), at, fix))
     return None
 
 
@@ -77,35 +87,28 @@ def _names(root: Node, home: str) -> list[str]:
     return [] if node is None else list(node.members)
 
 
-def _put(
-    node: Node, path: tuple[str, ...], value: Node, at: Location, faults: Faults, whole: Path
-) -> Node | None:
-    """`node` with `value` at `path`, or None where there is no way to get there."""
-    key, rest = path[0], path[1:]
+def _put(node: Node, path: tuple[str, ...], depth: int, value: Member) -> Node:
+    """`node` with `value` at `path[depth:]`."""
+    key, above = path[depth], path[: depth + 1]
     members = dict(node.members)
     old = members.get(key)
-    below: Node | None = value
-    if rest:
-        inner = Node(at, {}) if old is None else _opened(old.node, whole, len(whole) - len(rest))
-        if inner is None:
-            dotted = ".".join(str(part) for part in whole[: len(whole) - len(rest)])
-            fix = f"set `{dotted}` as a whole, or edit the recipe"
-            faults.add(Fault(f"'{dotted}' is no mapping; --set can't reach inside", at, fix))
-            return None
-        below = _put(inner, rest, value, at, faults, whole)
-    if below is None:
-        return None
-    members[key] = Member(at if old is None or not rest else old.at, below)
+    if len(above) == len(path):
+        members[key] = value
+        return mapping(members, node.at)
+    inner = Node(value.at, {}) if old is None else _opened(old.node, above)
+    below = _put(inner, path, depth + 1, value)
+    members[key] = Member(value.at if old is None else old.at, below)
     return mapping(members, node.at)
 
 
-def _opened(node: Node, whole: Path, depth: int) -> Node | None:
+def _opened(node: Node, path: tuple[str, ...]) -> Node:
     """A mapping to set a key in: the node itself, or its short form written out."""
     if isinstance(node.value, Mapping):
         return node
-    short = _SHORT_FORMS.get(str(whole[0]))
-    is_variant = whole[0] == "quantization" and depth == 2  # noqa: PLR2004
-    is_section = whole[0] in ("model", "optimize") and depth == 1
-    if short is not None and isinstance(node.value, str) and (is_variant or is_section):
-        return mapping({short: Member(node.at, node)}, node.at)
-    return None
+    short = _SHORT_FORMS.get(path)
+    if path[0] == "quantization" and isinstance(node.value, str):
+        is_variant = len(path) > 1
+        short = "mode" if is_variant else PRECISION_OF_MODE.get(node.value)
+    if short is None or not isinstance(node.value, str):
+        raise _ClosedError(".".join(path))
+    return mapping({short: Member(node.at, node)}, node.at)

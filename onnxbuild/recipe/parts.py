@@ -18,7 +18,7 @@ from onnxbuild.core.recipe import (
     Variant,
 )
 from onnxbuild.recipe.keys import CALLABLES
-from onnxbuild.recipe.node import UNKNOWN, Node, Path, plain, scalar
+from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.steps.validate import VariantTolerances
 
 SECTIONS: Mapping[str, type] = {
@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, type] = {
 DEFAULT_OPSET = 18
 _DEFAULTS = Location("default", 0, 0)
 
-ReadEntrypoint = Callable[[Node, Path], Entrypoint | None]
+ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
 
 
 @dataclass(slots=True)
@@ -69,9 +69,9 @@ def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
     Args:
         root: Checked against the schema.
         unsound: Where it has faults.
-        read: Reads an entrypoint; None after reporting its faults.
+        read: Reads an entrypoint; None where it has faults.
     """
-    parts = Parts(root, unsound | set(_unknown_paths(root, ())))
+    parts = Parts(root, unsound | set(unknown_paths(root)))
     parts.inputs = _named(parts, "dummy_inputs", _input)
     parts.axes = _named(parts, "dynamic_axes", _axis)
     outputs = parts.node("outputs")
@@ -85,8 +85,8 @@ def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
         parts.providers = _providers(parts.node("providers"))
     for path, name in entrypoint_paths():
         node = parts.node(*path)
-        if node is not None and parts.sound(*path):
-            entrypoint = read(node, path)
+        if node is not None:
+            entrypoint = read(node, path, parts)
             if entrypoint is not None:
                 parts.entrypoints[name] = entrypoint
     return parts
@@ -183,14 +183,3 @@ def _providers(node: Node | None) -> dict[str, dict[str, str]]:
             (each, {}) if isinstance(each, str) else next(iter(each.items())) for each in written
         ]
     return {name: {k: str(v) for k, v in options.items()} for name, options in named}
-
-
-def _unknown_paths(node: Node, path: Path) -> list[Path]:
-    if node.value is UNKNOWN:
-        return [path]
-    below: list[Path] = []
-    for key, member in node.members.items():
-        below += _unknown_paths(member.node, (*path, key))
-    for n, item in enumerate(node.items):
-        below += _unknown_paths(item, (*path, n))
-    return below

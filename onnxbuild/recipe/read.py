@@ -7,6 +7,7 @@ nesting nor an alias bomb costs more than the limits in `node`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
@@ -73,7 +74,7 @@ def read_yaml(content: bytes, shown: str, faults: Faults) -> Node | None:
         return None
     composer = _Composer(shown, faults)
     try:
-        loader = yaml.SafeLoader(text)
+        loader: Any = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
         faults.add(syntax_fault(error, shown, text))
         return None
@@ -108,7 +109,7 @@ class _Composer:
         self._total = 0
         self._documents = 0
 
-    def place(self, mark: yaml.Mark) -> Location:
+    def place(self, mark: Any) -> Location:
         return Location(self._shown, mark.line + 1, mark.column + 1)
 
     def take(self, event: yaml.Event) -> None:
@@ -136,10 +137,8 @@ class _Composer:
 
     def _close(self) -> None:
         done = self._stack.pop()
-        if done.is_mapping:
-            node = mapping(done.members, done.at)
-        else:
-            node = sequence(done.items, done.at)
+        at = done.at
+        node = mapping(done.members, at) if done.is_mapping else sequence(done.items, at)
         tree = _Tree(node, done.size, done.height + 1)
         if done.anchor:
             self._anchors[done.anchor] = tree

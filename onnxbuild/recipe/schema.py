@@ -13,7 +13,11 @@ from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.keys import CALLABLES, NAME, PARTS, SYMBOL
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+_ONE_VALUE: Schema = {
+    "type": ["string", "integer", "number", "boolean"],
+    "title": "a string, a number, true or false",
+}
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schem
     provider = value({"enum": list(providers)})
     options: Schema = {
         "type": "object",
-        "additionalProperties": value({"type": ["string", "integer", "number", "boolean"]}),
+        "additionalProperties": value(_ONE_VALUE),
     }
     by_name = _named(options, {"enum": list(providers)}, least=1)
     return {
@@ -86,7 +90,7 @@ def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schem
                 "type": "array",
                 "minItems": 1,
                 "uniqueItems": True,
-                "items": {"type": ["string", "integer", "number", "boolean", "null"]},
+                "items": {**_ONE_VALUE, "type": [*_ONE_VALUE["type"], "null"]},
             },
             {"pattern": SYMBOL},
         ),
@@ -133,7 +137,9 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
         }
         schema = builder.mapping(kind.options, kind.section, extra)
         if kind.section == "optimize":
-            builder.definitions["optimize"] = {"anyOf": [{"const": "none"}, schema]}
+            level = schema["properties"]["level"]
+            short = {key: level[key] for key in level if key in ("enum", "anyOf")}
+            builder.definitions["optimize"] = {"anyOf": [short, schema]}
             schema = {"$ref": "#/$defs/optimize"}
         sections[kind.section] = schema
     return sections
@@ -151,8 +157,8 @@ def _entrypoint(builder: SchemaBuilder) -> Schema:
         "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
         "env": {
             "anyOf": [
-                {"type": "array", "items": {"type": "string", "pattern": _ENV_NAME}},
-                _named(builder.value({"type": ["string", "integer"]}), {"pattern": _ENV_NAME}),
+                {"type": "array", "items": {"type": "string", "pattern": SYMBOL}},
+                _named(builder.value({"type": ["string", "integer"]}), {"pattern": SYMBOL}),
             ],
             "default": [],
         },

@@ -25,6 +25,8 @@ _PLAIN_WORDS = (
     ("found unknown escape character", "this escape is not one of YAML's", "use single quotes"),
 )
 
+_OPENED = ("expected ',' or ']'", "expected ',' or '}'", "found unexpected end of stream")
+
 
 def decode(content: bytes, shown: str) -> str:
     """The text of a file.
@@ -54,9 +56,11 @@ def syntax_fault(error: yaml.YAMLError, shown: str, text: str) -> Fault:
     mark = error.problem_mark or error.context_mark
     at = Location(shown, mark.line + 1, mark.column + 1) if mark else Location(shown, 1, 1)
     problem = error.problem or error.context or "not YAML"
+    start = error.context_mark
     for sign, what, fix in _PLAIN_WORDS:
         if sign in problem:
-            return Fault(f"YAML syntax: {what}", at, fix)
+            from_line = f" (it starts in line {start.line + 1})" if start and mark != start else ""
+            return Fault(f"YAML syntax: {what}{from_line if sign in _OPENED else ''}", at, fix)
     return Fault(f"YAML syntax: {problem}", at, "mend the syntax at this place")
 
 

@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2 import meta, nodes
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
 from jinja2.nativetypes import NativeCodeGenerator, NativeEnvironment
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from onnxbuild.core.errors import did_you_mean
 from onnxbuild.recipe.bounds import (
     BINARY,
     FILTERS,
@@ -28,6 +28,8 @@ from onnxbuild.recipe.bounds import (
     TEXT_MAX,
     BoundError,
 )
+from onnxbuild.recipe.faults import choices, hinted, nearest
+from onnxbuild.recipe.node import UNKNOWN
 
 TEMPLATE_MAX = 4_096
 
@@ -42,12 +44,19 @@ _RAISED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, 
 
 
 class TemplateFault(ValueError):  # noqa: N818 - reported as a fault of the recipe
-    """A template that can't be rendered: what is wrong, and the fix."""
+    """A template that can't be rendered.
 
-    def __init__(self, what: str, fix: str) -> None:
+    Attributes:
+        what: The value found and what is wrong with it.
+        fix: Something to type.
+        name: The name that is not declared, where that is the fault.
+    """
+
+    def __init__(self, what: str, fix: str, *, name: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.name = name
 
 
 class _Generator(NativeCodeGenerator):
@@ -68,7 +77,8 @@ class _Environment(ImmutableSandboxedEnvironment, NativeEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=jinja2.StrictUndefined, optimized=False, cache_size=0)
         self.globals = dict(FUNCTIONS)
-        self.filters = {name: self.filters[name] for name in PLAIN_FILTERS} | FILTERS
+        self.filters = {name: self.filters[name] for name in PLAIN_FILTERS}
+        self.filters.update(FILTERS)
 
     def is_safe_callable(self, obj: Any) -> bool:
         if obj in FUNCTIONS.values():
@@ -88,7 +98,7 @@ class Templates:
         self._compiled: dict[str, tuple[jinja2.Template, bool, frozenset[str]]] = {}
 
     def render(self, text: str, scope: Mapping[str, Any]) -> Any:
-        """The value of `text` with the names of `scope`.
+        """The value of `text` with the names of `scope`; UNKNOWN where one of them is.
 
         Raises:
             TemplateFault: Syntax, an unknown name, something forbidden or too large.
@@ -99,6 +109,8 @@ class Templates:
         try:
             template, is_expression, names = self._compile(text)
             _check_names(names, scope)
+            if any(scope.get(name) is UNKNOWN for name in names):
+                return UNKNOWN
             pieces = list(template.root_render_func(template.new_context(dict(scope))))
             pieces = [_defined(piece) for piece in pieces]
             value = pieces[0] if is_expression else "".join(str(piece) for piece in pieces)
@@ -109,7 +121,7 @@ class Templates:
         except TemplateFault:
             raise
         except BoundError as error:
-            raise TemplateFault(f"the template is too large: {error}", _EXPECTED) from None
+            raise TemplateFault(f"the template fails: {error}", _EXPECTED) from None
         except RecursionError:
             raise TemplateFault("the template is nested too deep", "shorten it") from None
         except (*_RAISED, SyntaxError) as error:
@@ -138,7 +150,7 @@ class Templates:
 
     def _refuse(self, error: jinja2.TemplateError) -> NoReturn:
         message = error.message or type(error).__name__
-        if isinstance(error, jinja2.sandbox.SecurityError):
+        if isinstance(error, SecurityError):
             found = re.search(r"attribute '(\w+)'", message)
             name = f" ('{found[1]}')" if found else ""
             what = f"the template reaches for Python's internals{name}; a recipe can't"
@@ -146,12 +158,10 @@ class Templates:
         unknown = re.match(r"No (filter|test) named '(\w+)'", message)
         if unknown:
             known = self._environment.filters if unknown[1] == "filter" else ()
-            near = did_you_mean(unknown[2], known)
+            near = nearest(unknown[2], known)
             what = f"unknown {unknown[1]} '{unknown[2]}' in the template"
-            raise TemplateFault(
-                f"{what}; {near}" if near else f"{what}; expected one of {', '.join(known)}",
-                "write one of these" if not near else f"write `{near.split(chr(39))[1]}`",
-            ) from None
+            what = hinted(what, near, f"expected {choices(known)}" if known else "")
+            raise TemplateFault(what, f"write `{near}`" if near else _EXPECTED) from None
         if isinstance(error, jinja2.TemplateSyntaxError):
             what = f"template syntax: {message.rstrip('.')}"
             raise TemplateFault(what, "close every `{{` with `}}` and every quote") from None
@@ -170,12 +180,11 @@ def _check_names(names: frozenset[str], scope: Mapping[str, Any]) -> None:
     unknown = sorted(names - set(scope) - set(FUNCTIONS))
     if not unknown:
         return
-    near = did_you_mean(unknown[0], scope)
-    known = ", ".join(scope) or "none (the recipe has no vars)"
-    what = f"'{unknown[0]}' is not declared in vars or matrix"
-    if near:
-        raise TemplateFault(f"{what}; {near}", f"write `{near.split(chr(39))[1]}`")
-    raise TemplateFault(f"{what}; known: {known}", f"add `vars: {{{unknown[0]}: ...}}`")
+    near = nearest(unknown[0], scope)
+    known = f"expected {choices(scope)}" if scope else "the recipe has none"
+    what = hinted(f"'{unknown[0]}' is not declared in vars or matrix", near, known)
+    fix = f"write `{near}`" if near else f"add `vars: {{{unknown[0]}: ...}}`"
+    raise TemplateFault(what, fix, name=unknown[0])
 
 
 def _defined(value: Any) -> Any:

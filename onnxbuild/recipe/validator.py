@@ -27,7 +27,7 @@ def _pattern(_: Any, pattern: str, value: object, __: Schema) -> Iterator[Valida
         yield ValidationError(f"{value!r} does not match {pattern}")
 
 
-_Validator = validators.extend(
+_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     validators={"pattern": _pattern},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
@@ -41,21 +41,22 @@ class KeyValidator:
         self._schema = rendered_schema(tuple(providers))
         self._explainer = Explainer(self._schema["$defs"])
 
-    def keys(self) -> list[str]:
+    @property
+    def known(self) -> tuple[str, ...]:
         """The top-level keys of a recipe."""
-        return list(self._schema["properties"])
+        return tuple(self._schema["properties"])
 
-    def frame(self, root: Node) -> list[Fault]:
-        """Unknown and missing top-level keys."""
+    def frame(self, root: Node, *, complete: bool) -> list[Fault]:
+        """Unknown top-level keys, and the missing ones where all bases were read."""
         faults = [
-            unknown_key(key, self._schema, at_path=(key,), at=member.at)
-            for key, member in root.members.items()
+            unknown_key(key, self._schema, (key,), root)
+            for key in root.members
             if key not in self._schema["properties"]
         ]
         faults += [
             missing_key(key, self._schema, root, ())
             for key in self._schema["then"]["required"]
-            if key not in root.members
+            if complete and key not in root.members
         ]
         return faults
 
