@@ -120,7 +120,7 @@ class Renderer:
                 fix = f"move `{fault.name}` above this line"
             self._faults.add(Fault(what, at, fix, path))
         except _NotPlainError as error:
-            fix = "give a text, a number, a boolean, a list or a mapping"
+            fix = "give a string, a number, true or false, a list or a mapping, and not too large"
             self._faults.add(Fault(f"the template gives {error}", at, fix, path))
         return Node(at, UNKNOWN)
 

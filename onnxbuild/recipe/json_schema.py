@@ -52,7 +52,7 @@ class SchemaBuilder:
             "type": "object",
             "title": title,
             "description": (kind.__doc__ or "").partition("\n")[0],
-            "properties": {**(extra or {}), **self.properties(kind)},
+            "properties": {**self.properties(kind), **(extra or {})},
             "additionalProperties": False,
         }
 

@@ -77,6 +77,8 @@ class _Page:
         return self._definitions[reference.rpartition("/")[2]] if reference else schema
 
     def _value(self, schema: Schema) -> str:
+        if schema.get("$ref") in _NAMES:
+            return _NAMES[schema["$ref"]]
         schema = self._resolved(schema)
         if "anyOf" in schema:
             return ", or ".join(dict.fromkeys(map(self._value, schema["anyOf"])))
@@ -87,11 +89,12 @@ class _Page:
         if schema["type"] == "array":
             return f"list of {self._value(schema['items'])}"
         if isinstance(schema["type"], list) or schema["type"] == "string":
-            return str(schema.get("title", "string" if schema["type"] == "string" else "number"))
+            return "string" if schema["type"] == "string" else str(schema.get("title", "number"))
         limits = [f"{sign} {schema[key]}" for key, sign in _LIMITS.items() if key in schema]
-        return ", ".join([_TYPES.get(schema["type"], schema["type"]), *limits])
+        return ", ".join([_TYPES.get(schema["type"], str(schema["type"])), *limits])
 
 
+_NAMES = {"#/$defs/entrypoint": "callable", "#/$defs/VariantTolerances": "tolerances"}
 _LIMITS = {"minimum": ">=", "maximum": "<="}
 
 

@@ -140,7 +140,7 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             level = schema["properties"]["level"]
             short = {key: level[key] for key in level if key in ("enum", "anyOf")}
             builder.definitions["optimize"] = {"anyOf": [short, schema]}
-            schema = {"$ref": "#/$defs/optimize"}
+            schema = {"$ref": "#/$defs/optimize", "description": schema["description"]}
         sections[kind.section] = schema
     return sections
 

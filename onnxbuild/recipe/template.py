@@ -136,8 +136,9 @@ class Templates:
         if text not in self._compiled:
             tree = self._environment.parse(text)
             for node in tree.find_all(nodes.Node):
-                if not isinstance(node, _ALLOWED):
-                    kind = type(node).__name__.lower()
+                is_self = isinstance(node, nodes.Name) and node.name == "self"
+                if is_self or not isinstance(node, _ALLOWED):
+                    kind = "self" if is_self else type(node).__name__.lower()
                     raise TemplateFault(f"a template may not hold '{kind}'", _EXPECTED)
             names = frozenset(meta.find_undeclared_variables(tree))
             code = self._environment.compile(tree)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess  # noqa: TID251 - a fresh interpreter shows what is imported
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import BuildError, RecipeErrors, UsageError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Recipe
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.project import find_project
+from onnxbuild.steps.optimize import OptimizeOptions
+from onnxbuild.steps.quantize_dynamic import DynamicOptions
+from onnxbuild.steps.validate import Tolerance, VariantTolerances
+
+FULL = """\
+# a recipe with every part
+version: 1
+name: minilm
+description: for people
+model:
+  entrypoint: models/model.py:load
+  args: {hidden: 16}
+dummy_inputs:
+  input_ids:      {dtype: int64, shape: [batch, sequence], low: 0, high: 30522}
+  attention_mask: {dtype: int64, shape: [batch, sequence], fill: 1}
+outputs: [last_hidden_state]
+dynamic_axes:
+  sequence: {min: 1, max: 512, example: 16}
+  batch:    {min: 1, max: 64, example: 2}
+opset: 17
+quantization:
+  fp32: none
+  small: {mode: dynamic, per_channel: false, optimize: {level: basic},
+          validate: {cosine_min: 0.9, outputs: {last_hidden_state: {atol: 1}}}}
+  still: static
+providers: [{cuda: {device_id: 1, do_copy: true}}, cpu]
+optimize: {level: none, num_heads: 12}
+reference: {seed: 3, samples: models/model.py:samples, points: [{batch: 4}]}
+calibration: {samples: 5, data: {entrypoint: "models/model.py:samples", args: {n: 1}}}
+evaluate: {data: "models/model.py:samples", metric: "models/model.py:score", max_drop: 1}
+"""
+
+
+def test_a_recipe_with_every_part_gives_typed_parts(project):
+    recipe = project.recipe(FULL)
+    assert (recipe.name, recipe.opset, recipe.outputs) == ("minilm", 17, ("last_hidden_state",))
+    assert recipe.location == Location("recipes/demo.yaml", 1, 1)
+    assert recipe.model == Entrypoint(
+        "recipes/models/model.py:load", {"hidden": 16}, roots=("recipes/models", "recipes", ".")
+    )
+    assert recipe.inputs == (
+        DummyInput("input_ids", "int64", ("batch", "sequence"), low=0, high=30522),
+        DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1),
+    )
+    assert recipe.axes == (Axis("sequence", 1, 512, 16), Axis("batch", 1, 64, 2))
+    assert recipe.providers == ("cuda", "cpu")
+    assert recipe.provider_options == {"cuda": {"device_id": "1", "do_copy": "True"}, "cpu": {}}
+    assert set(recipe.entrypoints) == {"samples", "calibration", "evaluation", "metric"}
+    assert recipe.entrypoints["calibration"].args == {"n": 1}
+
+
+def test_a_variants_options_and_own_sections_are_typed(project):
+    fp32, small, still = project.recipe(FULL).variants
+    assert (fp32.name, fp32.mode, fp32.options, fp32.sections) == ("fp32", "none", None, {})
+    assert small.options == DynamicOptions(per_channel=False)
+    assert small.sections == {
+        "validate": VariantTolerances(
+            cosine_min=0.9, outputs={"last_hidden_state": Tolerance(atol=1.0)}
+        ),
+        "optimize": OptimizeOptions(level="basic", num_heads=12),  # over the recipe's own
+    }
+    assert (still.mode, still.precision) == ("static", "int8")
+    assert str(small.location) == "recipes/demo.yaml:18:3"
+
+
+def test_every_section_of_the_catalog_is_there_with_its_defaults(project, base):
+    recipe = project.recipe(base)
+    kinds = [kind for kind in CATALOG.values() if kind.section]
+    assert set(recipe.sections) == {kind.section for kind in kinds}
+    for kind in kinds:
+        assert kind.options is not None
+        assert recipe.sections[kind.section] == kind.options()
+
+
+def test_a_short_recipe_has_the_defaults_of_the_rest(project, base):
+    recipe = project.recipe(base)
+    assert [(v.name, v.mode) for v in recipe.variants] == [("fp32", "none")]
+    assert (recipe.opset, recipe.providers, recipe.outputs) == (18, ("cpu",), ())
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [("none", "fp32"), ("fp16", "fp16"), ("dynamic", "int8")]
+)
+def test_a_single_mode_is_short_for_a_variant_named_by_its_precision(project, base, mode, name):
+    recipe = project.recipe(base + f"quantization: {mode}\n")
+    assert [(v.name, v.mode) for v in recipe.variants] == [(name, mode)]
+    assert f"quantization.{name}" in recipe.lines
+
+
+def test_optimize_takes_a_level_alone(project, base):
+    recipe = project.recipe(base + "optimize: none\n")
+    assert recipe.sections["optimize"] == OptimizeOptions(level="none")
+
+
+def test_providers_may_be_a_mapping(project, base):
+    recipe = project.recipe(base + "providers: {openvino: {device_type: CPU}, cpu: {}}\n")
+    assert recipe.providers == ("openvino", "cpu")
+    assert recipe.provider_options["openvino"] == {"device_type": "CPU"}
+
+
+def test_lines_name_every_key_of_the_recipe(project):
+    lines = project.recipe(FULL).lines
+    assert str(lines["opset"]) == "recipes/demo.yaml:15:1"
+    assert str(lines["dummy_inputs.attention_mask"]) == "recipes/demo.yaml:10:3"
+    assert str(lines["dynamic_axes.batch.max"]) == "recipes/demo.yaml:14:22"
+    assert str(lines["quantization.small.per_channel"]) == "recipes/demo.yaml:18:26"
+    assert str(lines["evaluate.metric"]) == "recipes/demo.yaml:25:45"
+
+
+def test_a_recipe_can_be_pickled_and_written_as_json(project):
+    recipe = project.recipe(FULL)
+    assert pickle.loads(pickle.dumps(recipe)) == recipe
+    assert isinstance(to_json(recipe), dict)
+
+
+def test_loading_twice_gives_equal_recipes(project):
+    assert project.load(FULL) == project.load(FULL)
+
+
+def test_comments_and_layout_change_no_part_of_a_recipe(project, base):
+    def parts(recipe: Recipe):
+        return recipe.name, recipe.model, recipe.inputs, recipe.axes, recipe.sections
+
+    assert parts(project.recipe(base)) == parts(project.recipe(f"# note\n\n{base}"))
+
+
+def test_a_missing_recipe_is_a_usage_error_that_guesses(project, base):
+    project.load(base)
+    with pytest.raises(UsageError) as caught:
+        load_recipes(project.folder / "recipes/dem.yaml", project=project.folder)
+    assert "there is no recipe" in caught.value.what
+    assert "did you mean 'demo.yaml'?" in caught.value.what
+    assert "demo.yaml" in caught.value.fix
+    with pytest.raises(UsageError, match="there is no recipe"):
+        load_recipes(project.folder / "nowhere/dem.yaml", project=project.folder)
+
+
+def test_a_folder_is_no_recipe(project):
+    with pytest.raises(UsageError, match="is a folder; expected a recipe"):
+        load_recipes(project.folder / "recipes", project=project.folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_recipe_that_may_not_be_read_is_a_usage_error(project, base):
+    file = project.write("recipes/closed.yaml", base)
+    file.chmod(0)
+    with pytest.raises(UsageError, match="can't read recipe"):
+        load_recipes(file, project=project.folder)
+
+
+def test_impossible_paths_are_usage_errors(project):
+    with pytest.raises(UsageError):
+        load_recipes(Path("a\0b"), project=project.folder)
+
+
+def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path):
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    assert find_project(tmp_path / "a/b/c/r.yaml") == tmp_path
+    (tmp_path / "a/pyproject.toml").touch()
+    assert find_project(tmp_path / "a/b/c/r.yaml") == tmp_path / "a"
+    assert find_project(tmp_path / "a/b/../r.yaml") == tmp_path / "a"
+
+
+def test_providers_known_may_be_narrowed(project, base):
+    file = project.write("recipes/demo.yaml", base + "providers: [cuda]\n")
+    with pytest.raises(RecipeErrors, match=r"providers\[0\] is 'cuda'; expected cpu"):
+        load_recipes(file, project=project.folder, providers_known=("cpu",))
+
+
+def test_importing_the_loader_loads_no_yaml_no_schema_and_no_framework():
+    code = (
+        "import sys, onnxbuild.recipe.load, onnxbuild.recipe.project\n"
+        "print([m for m in ('yaml', 'jinja2', 'jsonschema', 'torch', 'numpy', 'onnx') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_loading_a_recipe_without_templates_imports_no_jinja(project, base):
+    file = project.write("recipes/demo.yaml", base)
+    code = (
+        "import sys, pathlib\n"
+        "from onnxbuild.recipe.load import load_recipes\n"
+        f"load_recipes(pathlib.Path({str(file)!r}), project=pathlib.Path({str(project.folder)!r}))\n"
+        "print([m for m in ('jinja2', 'torch', 'numpy', 'onnx') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+_QUIET = settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@given(content=st.binary(max_size=120))
+@_QUIET
+def test_arbitrary_bytes_raise_nothing_but_build_errors(project, content):
+    with pytest.raises(BuildError):
+        project.load(content)
+
+
+_WORDS = st.sampled_from(
+    ["version", "name", "model", "dummy_inputs", "dynamic_axes", "quantization", "int8", "mode",
+     "dynamic", "static", "validate", "outputs", "providers", "cpu", "vars", "matrix", "extends",
+     "{{ a }}", "{{ a", "optimize", "none", "points", "shape", "dtype", "int64", "batch", "min",
+     "entrypoint", "models/model.py:load", "files", "*.py", "env", "evaluate", "data", "x"]
+)  # fmt: skip
+_VALUES = st.recursive(
+    _WORDS | st.integers(-5, 100) | st.booleans() | st.none() | st.floats(-2, 2),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(_WORDS, below, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(value=st.dictionaries(_WORDS, _VALUES, max_size=10), kept=st.integers(0, 3))
+@_QUIET
+def test_any_tree_of_a_recipes_words_loads_or_raises_recipe_errors(project, value, kept):
+    import yaml
+
+    sound = {
+        "version": 1,
+        "name": "demo",
+        "model": "models/model.py:load",
+        "dummy_inputs": {"x": {"dtype": "int64", "shape": [2]}},
+    }
+    value.update(list(sound.items())[: kept + 1])
+    file = project.write("recipes/demo.yaml", yaml.safe_dump(value))
+    with contextlib.suppress(RecipeErrors):
+        load_recipes(file, project=project.folder)
