@@ -10,7 +10,7 @@ from onnxbuild.core.errors import StepError
 _OPERATOR = (
     re.compile(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'"),
     re.compile(r"Exporting the operator '([\w.:]+)' to ONNX"),
-    re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+)"),
+    re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+\w)"),
 )
 _CONSTRAINT = re.compile(r"^\s*- (.+)$", re.MULTILINE)
 _CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')

@@ -61,9 +61,13 @@ def load_model(folder_or_file: Path, *, weights: bool = True) -> onnx.ModelProto
 
 
 def save_model(
-    model: onnx.ModelProto, folder: Path, *, external: Literal["auto", "always"] = "auto"
+    model: onnx.ModelProto,
+    folder: Path,
+    *,
+    external: Literal["auto", "always"] = "auto",
+    limit_bytes: int = EXTERNAL_FROM_BYTES,
 ) -> Path:
-    """Write MODEL_FILE, and WEIGHTS_FILE where weights exceed 1 GiB or `external` is `always`.
+    """Write MODEL_FILE, and WEIGHTS_FILE where weights exceed a limit or `external` is `always`.
 
     Equal models give equal bytes. Models beyond protobuf's 2 GB work: weights are written one
     tensor at a time, and the graph alone is serialized. Where weights go outside, they leave
@@ -79,7 +83,7 @@ def save_model(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MODEL_FILE
     total = sum(map(tensor_bytes, initializers(model)))
-    if external == "always" or total > EXTERNAL_FROM_BYTES:
+    if external == "always" or total > limit_bytes:
         _move_weights(model, folder / WEIGHTS_FILE)
     try:
         content = model.SerializeToString(deterministic=True)

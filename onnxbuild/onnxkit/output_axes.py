@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,4 +50,4 @@ def name_output_axes(
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:
     """Whether the exporter's own name tells of a declared axis: `2*batch`, `(sequence//2)`."""
-    return any(symbol in name for symbol in symbols)
+    return any(re.search(rf"\b{re.escape(symbol)}\b", name) for symbol in symbols)

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+import torch
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DTYPES, Axis, DummyInput
+from onnxbuild.onnxkit.feeds import check_feeds, make_feeds, sizes_of
+
+IDS = DummyInput("ids", "int64", ("batch", "sequence"), low=5, high=9)
+MASK = DummyInput("mask", "int64", ("batch", "sequence"), fill=1)
+PIXELS = DummyInput("pixels", "float32", ("batch", 3))
+SIZES = {"batch": 2, "sequence": 7}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_can_be_made(dtype):
+    feed = make_feeds([DummyInput("x", dtype, (50,))], {}, 0)["x"]
+    assert feed.dtype == np.dtype(dtype)
+    assert len(np.unique(feed)) > 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_can_be_filled(dtype):
+    assert (make_feeds([DummyInput("x", dtype, (3,), fill=1)], {}, 0)["x"] == 1).all()
+
+
+def test_an_inputs_values_depend_on_its_name_and_the_seed_alone():
+    alone = make_feeds([IDS], SIZES, 0)["ids"]
+    among = make_feeds([PIXELS, MASK, IDS], SIZES, 0)["ids"]
+    assert np.array_equal(alone, among)
+    assert not np.array_equal(alone, make_feeds([IDS], SIZES, 1)["ids"])
+
+
+def test_values_are_the_same_on_every_machine():
+    assert make_feeds([IDS], SIZES, 0)["ids"].tolist() == [
+        [5, 8, 7, 6, 7, 7, 5],
+        [7, 6, 5, 7, 7, 5, 5],
+    ]
+
+
+def test_ranges_are_kept():
+    ids = make_feeds([IDS], {"batch": 100, "sequence": 10}, 0)["ids"]
+    assert (ids.min(), ids.max()) == (5, 8)
+    uniform = DummyInput("x", "float32", (1000,), low=-1, high=3)
+    floats = make_feeds([uniform], {}, 0)["x"]
+    assert -1 <= floats.min() < -0.9
+    assert 2.9 < floats.max() < 3
+    assert set(np.unique(make_feeds([DummyInput("x", "int32", (99,))], {}, 0)["x"])) == {0, 1}
+    assert make_feeds([DummyInput("x", "uint8", (999,))], {}, 0)["x"].max() > 200
+
+
+def test_a_scalar_input_has_no_axes():
+    assert make_feeds([DummyInput("x", "float32", ())], {}, 0)["x"].shape == ()
+
+
+def test_tensors_and_arrays_are_taken_in_the_declared_order():
+    ids = torch.ones(2, 4, dtype=torch.int64)
+    feeds = check_feeds({"mask": np.ones((2, 4), np.int64), "ids": ids}, [IDS, MASK], "samples")
+    assert list(feeds) == ["ids", "mask"]
+    assert all(isinstance(feed, np.ndarray) for feed in feeds.values())
+    assert sizes_of(feeds, [IDS, MASK], "samples") == {"batch": 2, "sequence": 4}
+
+
+@pytest.mark.parametrize(
+    ("feeds", "said", "fix"),
+    [
+        ([1], "found a list; expected a mapping", "yield {'pixels': ...}"),
+        ({"pixel": np.ones((1, 3))}, "found an input 'pixel'", "did you mean 'pixels'?"),
+        ({}, "input 'pixels' is missing; found none", "yield 'pixels' too"),
+        ({"pixels": np.ones((1, 3))}, "dtype float64; expected float32", ".astype('float32')"),
+        ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "batch"),
+        ({"pixels": np.ones((1, 4), np.float32)}, "shape [1, 4]; expected [batch, 3]", "batch"),
+        ({"pixels": np.full((1, 3), np.nan, np.float32)}, "holds 3 NaN", "clean the data"),
+        ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1..8", "widen"),
+    ],
+)  # fmt: skip
+def test_feeds_that_are_not_as_declared_are_refused(feeds, said, fix):
+    with pytest.raises(StepError) as caught:
+        check_feeds(feeds, [PIXELS], "m:reference (sample 0)", [Axis("batch", 1, 8, 2)])
+    assert said in caught.value.what
+    assert fix in caught.value.fix
+    assert caught.value.where == "m:reference (sample 0)"
+
+
+def test_inputs_that_disagree_on_an_axis_are_refused():
+    feeds = {"ids": np.ones((2, 4), np.int64), "mask": np.ones((2, 5), np.int64)}
+    with pytest.raises(StepError, match="axis 'sequence' is 4 in 'ids' but 5 in 'mask'"):
+        check_feeds(feeds, [IDS, MASK], "samples")

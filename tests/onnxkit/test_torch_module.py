@@ -1,0 +1,179 @@
+import dataclasses
+from collections import OrderedDict, namedtuple
+
+import numpy as np
+import pytest
+import torch
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.torch_module import (
+    check_signature,
+    flatten_outputs,
+    load_module,
+    make_torch_deterministic,
+    output_names,
+    refuse_nan,
+    run_module,
+)
+from tests.fakes.step_context import FolderContext
+
+SOURCE = """
+import torch
+
+class Double(torch.nn.Module):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor(factor))
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(x * self.factor)
+
+def load(factor=2.0):
+    return Double(factor)
+
+def a_class():
+    return Double
+
+def a_number():
+    return 3
+
+def broken():
+    return {}["weights"]
+"""
+
+
+def load(tmp_path, name, **args):
+    file = tmp_path / "mine.py"
+    file.write_text(SOURCE)
+    return load_module(FolderContext(None, tmp_path), Entrypoint(f"{file}:{name}", args))
+
+
+def x(dtype="float32"):
+    return DummyInput("x", dtype, ("batch", 2))
+
+
+def test_a_module_is_loaded_with_its_arguments_in_eval_mode(tmp_path):
+    module = load(tmp_path, "load", factor=3.0)
+    assert not module.training
+    assert not module.factor.requires_grad
+    found = run_module(module, {"x": np.ones((2, 2), np.float32)})
+    assert found[0].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_what_is_no_module_is_refused(tmp_path):
+    with pytest.raises(StepError, match=r"a_number returned a int; expected a torch\.nn\.Module"):
+        load(tmp_path, "a_number")
+    with pytest.raises(StepError) as caught:
+        load(tmp_path, "a_class")
+    assert "an instance and not its class" in caught.value.fix
+
+
+def test_what_the_users_code_raises_is_one_message_with_its_own_line(tmp_path):
+    with pytest.raises(StepError) as caught:
+        load(tmp_path, "broken")
+    line = SOURCE.splitlines().index('    return {}["weights"]') + 1
+    assert "broken raised KeyError: 'weights'" in caught.value.what
+    assert caught.value.where == f"test:step ({tmp_path / 'mine.py'}:{line})"
+
+
+def test_a_wrong_argument_is_named(tmp_path):
+    with pytest.raises(StepError, match="unexpected keyword argument 'fractor'"):
+        load(tmp_path, "load", fractor=1)
+
+
+class Picky(torch.nn.Module):
+    def forward(self, input_ids, mask=None):
+        return input_ids
+
+
+class Any(torch.nn.Module):
+    def forward(self, **inputs):
+        return inputs["x"]
+
+
+def test_inputs_that_forward_does_not_take_and_missing_ones_are_refused():
+    with pytest.raises(StepError) as caught:
+        check_signature(Picky(), [DummyInput("input_idz", "int64", (1,))], "m:export")
+    assert caught.value.what == (
+        "dummy input 'input_idz' is not a parameter of Picky.forward, which takes input_ids, mask"
+    )
+    assert caught.value.fix == "did you mean 'input_ids'?"
+    with pytest.raises(StepError, match=r"Picky.forward requires 'input_ids'.*gives mask"):
+        check_signature(Picky(), [DummyInput("mask", "int64", (1,))], "m:export")
+    check_signature(Any(), [x()], "m:export")
+
+
+def test_outputs_are_flattened_depth_first_in_the_order_written():
+    pair = namedtuple("pair", "z a")  # noqa: PYI024
+    parts = [torch.tensor(n) for n in range(9)]
+
+    @dataclasses.dataclass
+    class Out:
+        z: object
+        a: object
+
+    value = {
+        "z": parts[0],
+        "a": (parts[1], None, [parts[2]]),
+        "m": pair(parts[3], parts[4]),
+        "d": Out(parts[5], {"y": parts[6]}),
+        "o": OrderedDict(b=parts[7], a=parts[8]),
+    }
+    assert [int(t) for t in flatten_outputs(value)] == list(range(9))
+
+
+def test_huggingfaces_outputs_are_flattened_in_their_order():
+    transformers = pytest.importorskip("transformers")
+    output = transformers.modeling_outputs.BaseModelOutputWithPooling(
+        last_hidden_state=torch.tensor(0), pooler_output=torch.tensor(1), attentions=None
+    )
+    assert [int(t) for t in flatten_outputs(output)] == [0, 1]
+
+
+def test_an_output_that_is_no_tensor_is_named_by_its_path():
+    with pytest.raises(StepError, match=r"output\['a'\]\[1\] is a str; expected a tensor"):
+        flatten_outputs({"a": (torch.tensor(1), "hi")})
+    with pytest.raises(StepError, match="returned no tensor"):
+        flatten_outputs((None,))
+
+
+def test_names_are_the_declared_ones_or_numbers():
+    assert output_names((), 2, "w") == ("output_0", "output_1")
+    assert output_names(("a", "b"), 2, "w") == ("a", "b")
+    with pytest.raises(StepError, match=r"names 1 \(a\) but forward returns 2 tensors"):
+        output_names(("a",), 2, "w")
+
+
+def test_a_dtype_that_numpy_lacks_is_refused():
+    class Brain(torch.nn.Module):
+        def forward(self, x):
+            return x.bfloat16()
+
+    with pytest.raises(StepError, match=r"torch.bfloat16, which numpy can't hold"):
+        run_module(Brain(), {"x": np.ones(2, np.float32)})
+
+
+def test_forward_does_not_change_the_feeds():
+    class InPlace(torch.nn.Module):
+        def forward(self, x):
+            return x.add_(1)
+
+    feeds = {"x": np.ones(2, np.float32)}
+    run_module(InPlace(), feeds)
+    assert feeds["x"].tolist() == [1.0, 1.0]
+
+
+def test_nan_in_pytorchs_own_outputs_is_refused_by_name():
+    with pytest.raises(StepError, match=r"own output 'b' holds 1 NaN among 2 .* point 'min'"):
+        refuse_nan(["a", "b"], [np.ones(2), np.array([1.0, np.nan])], "min", "m:reference")
+
+
+def test_torch_is_made_deterministic():
+    make_torch_deterministic()
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.get_num_threads() == 1
+    first = torch.rand(3)
+    make_torch_deterministic()
+    assert torch.equal(first, torch.rand(3))

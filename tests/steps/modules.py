@@ -1,0 +1,118 @@
+"""Small PyTorch modules, each with one thing that an export may stumble over."""
+
+import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(4, 4)
+
+
+class Nested(Base):
+    def forward(self, x):
+        return {"z": self.linear(x), "a": (None, [x + 1])}
+
+
+class TwoInputs(Base):
+    def forward(self, x, y):
+        return self.linear(x) + y.to(x.dtype)
+
+
+class Optional(Base):
+    def forward(self, x, y=None):
+        return self.linear(x)
+
+
+class ReshapesToThree(Base):
+    def forward(self, x):
+        return self.linear(x).reshape(3, -1)
+
+
+class BranchesOnSize(Base):
+    def forward(self, x):
+        rows = int(x.shape[0])
+        return self.linear(x) + torch.ones(rows, 4) if rows == 3 else self.linear(x)
+
+
+class ScalesBySize(Base):
+    def forward(self, x):
+        return self.linear(x) * float(x.shape[0])
+
+
+class BranchesOnValue(Base):
+    def forward(self, x):
+        return self.linear(x) if x.sum() > 0 else x
+
+
+class Bessel(Base):
+    def forward(self, x):
+        return torch.special.bessel_j0(self.linear(x))
+
+
+class SineByHand(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        j0 = torch.special.bessel_j0(x)
+        return torch.sin(x) * j0 / j0
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("Sin", x)
+
+
+class HasSymbolic(Base):
+    def forward(self, x):
+        return SineByHand.apply(self.linear(x))
+
+
+class Flattens(Base):
+    def forward(self, x):
+        return self.linear(x).flatten()
+
+
+class LogOfNegative(Base):
+    def forward(self, x):
+        return self.linear(x), torch.log(-x * x - 1)
+
+
+class NegativeInfinity(Base):
+    def forward(self, x):
+        return self.linear(x).masked_fill(x > 0, float("-inf"))
+
+
+class ClassIds(Base):
+    def forward(self, x):
+        return self.linear(x).argmax(-1), x > 0
+
+
+class AtMostFive(Base):
+    def forward(self, x):
+        return x + torch.ones(5)[: x.shape[0], None]
+
+
+def load(name):
+    return globals()[name]()
+
+
+def samples(rows=(2, 3), dtype=torch.float32):
+    return ({"x": torch.full((n, 4), float(n), dtype=dtype)} for n in rows)
+
+
+def nothing():
+    return []
+
+
+def bad_samples():
+    return [{"x": torch.full((2, 4), float("nan"))}]
+
+
+def sine_for_bessel():
+    from onnxscript import opset18 as op
+
+    def bessel_j0(x):
+        return op.Sub(op.Add(x, x), x) if False else op.Cos(x)
+
+    return {torch.ops.prims.bessel_j0.default: bessel_j0}

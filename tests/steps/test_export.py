@@ -1,0 +1,282 @@
+import json
+import os
+import subprocess  # noqa: TID251 - a fresh process, to see that nothing depends on it
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.steps import export
+from tests.fakes.step_context import run_step
+
+MODULES = Path(__file__).parent / "modules.py"
+BATCH = Axis("batch", 1, 8, 3)
+X = DummyInput("x", "float32", ("batch", 4))
+
+
+def params(
+    name, *, inputs=(X,), outputs=(), axes=(BATCH,), opset=18, translations=None, **options
+):
+    return export.ExportParams(
+        model=Entrypoint(f"{MODULES}:load", {"name": name}),
+        inputs=inputs,
+        outputs=outputs,
+        axes=axes,
+        opset=opset,
+        translations=translations,
+        options=export.ExportOptions(**options),
+    )
+
+
+def run(folder, name, **options):
+    return run_step(export.KIND, params(name, **options), folder)
+
+
+def refused(folder, name, **options):
+    with pytest.raises(StepError) as caught:
+        run(folder, name, **options)
+    assert not list((folder / "out").rglob("*.onnx"))
+    return caught.value
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_a_model_is_exported_with_the_recipes_names_and_axes(tmp_path, exporter):
+    outcome, context = run(tmp_path, "Nested", outputs=("last", "next"), exporter=exporter)
+
+    assert outcome.metrics["exporter"] == exporter
+    model = load_model(context.output("model"))
+    found = summarize(model)
+    assert found["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}]
+    assert [v["name"] for v in found["outputs"]] == ["last", "next"]
+    assert [v["shape"] for v in found["outputs"]] == [["batch", 4], ["batch", 4]]
+    assert {t.name for t in model.graph.initializer} >= {"linear.weight", "linear.bias"}
+    assert found["opsets"] == {"ai.onnx": 18}
+    x = np.ones((5, 4), np.float32)
+    _, following = open_session(context.output("model")).run(None, {"x": x})
+    assert (following == 2).all()
+
+
+def test_auto_keeps_dynamo_where_it_matches(tmp_path):
+    outcome, _ = run(tmp_path, "TwoInputs", inputs=(X, DummyInput("y", "int64", ("batch", 4))))
+    assert outcome.metrics["exporter"] == "dynamo"
+    assert outcome.notes == ()
+    assert outcome.metrics["parameters"] == 20
+
+
+def test_auto_falls_back_to_torchscript_and_says_why(tmp_path):
+    outcome, context = run(tmp_path, "HasSymbolic")
+    assert outcome.metrics["exporter"] == "torchscript"
+    assert outcome.notes == (
+        (
+            "auto kept torchscript; dynamo: the dynamo exporter can't translate the operator "
+            "'prims.bessel_j0' to opset 18"
+        ),
+    )
+    assert "Sin" in summarize(load_model(context.output("model")))["operators"]
+
+
+def test_what_the_module_tells_of_itself_is_kept_for_the_optimizer(tmp_path):
+    _, context = run(tmp_path, "Nested")
+    told = json.loads((context.output("config") / "report.json").read_text())
+    assert told == {"model_type": None, "num_heads": None, "hidden_size": None}
+
+
+def test_an_axis_that_forward_itself_bakes_in_is_named(tmp_path):
+    error = refused(tmp_path, "ReshapesToThree")
+    assert "axis 'batch' is baked into the model: forward runs at batch=3 but not at batch=4" in (
+        error.what
+    )
+    assert "modules.py" in error.where
+    assert "x.shape[0]" in error.fix
+
+
+def test_an_axis_that_the_exporter_specializes_is_named_with_torchs_own_words(tmp_path):
+    error = refused(tmp_path, "BranchesOnSize", exporter="dynamo")
+    assert error.what == (
+        "the dynamo exporter's graph is not as declared: input 'x': axis 'batch' (dimension 0) is "
+        "fixed at 3 in the graph (torch: You marked batch as dynamic but your code specialized it "
+        "to be a constant (3))"
+    )
+    assert "try `export: {exporter: torchscript}`" in error.fix
+
+
+@pytest.mark.parametrize("name", ["BranchesOnSize", "ScalesBySize"])
+def test_an_axis_that_the_tracer_bakes_in_is_found_by_running_other_sizes(tmp_path, name):
+    error = refused(tmp_path, name, exporter="torchscript")
+    assert error.what.startswith("axis 'batch' is baked into the graph: at batch=4 ")
+
+
+def test_auto_names_both_refusals(tmp_path):
+    error = refused(tmp_path, "ScalesBySize")
+    assert "dynamo: the dynamo exporter's graph is not as declared" in error.what
+    assert "torchscript: axis 'batch' is baked into the graph" in error.what
+
+
+def test_a_branch_taken_by_value_is_never_frozen_in_silence(tmp_path):
+    error = refused(tmp_path, "BranchesOnValue")
+    assert "dynamo: the dynamo exporter failed: GuardOnDataDependentSymNode" in error.what
+    assert "torchscript: at batch=3 output 'output_0' differs from PyTorch" in error.what
+
+
+def test_an_operator_that_no_exporter_knows_is_named(tmp_path):
+    error = refused(tmp_path, "Bessel")
+    assert "can't translate the operator 'prims.bessel_j0' to opset 18" in error.what
+    assert "can't translate the operator 'aten::special_bessel_j0' to opset 18" in error.what
+
+
+def test_a_translation_that_computes_something_else_is_refused(tmp_path):
+    translations = Entrypoint(f"{MODULES}:sine_for_bessel")
+    error = refused(tmp_path, "Bessel", translations=translations, exporter="dynamo")
+    assert "output 'output_0' differs from PyTorch" in error.what
+
+
+def test_a_translation_is_used(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import torch\n"
+        "class Half(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return torch.ops.aten.special_bessel_j0(x) * 0 + x\n"
+        "def load():\n    return Half()\n"
+        "def table():\n"
+        "    from onnxscript import opset18 as op\n"
+        "    def bessel_j0(x):\n        return op.Cos(x)\n"
+        "    return {torch.ops.prims.bessel_j0.default: bessel_j0}\n"
+    )
+    given = params("-", translations=Entrypoint(f"{file}:table"))
+    given = export.ExportParams(
+        Entrypoint(f"{file}:load"), given.inputs, (), given.axes, 18, given.translations,
+        given.options,
+    )  # fmt: skip
+    outcome, context = run_step(export.KIND, given, tmp_path)
+    assert outcome.metrics["exporter"] == "dynamo"
+    assert "Cos" in summarize(load_model(context.output("model")))["operators"]
+
+
+def test_an_input_that_the_exporter_drops_is_an_error(tmp_path):
+    error = refused(
+        tmp_path, "Optional", inputs=(X, DummyInput("y", "float32", ("batch", 4))),
+        exporter="torchscript",
+    )  # fmt: skip
+    assert "the graph has no input 'y'; it takes x" in error.what
+    assert "take it out of `dummy_inputs`" in error.fix
+
+
+def test_an_input_that_nothing_reads_is_mentioned(tmp_path):
+    outcome, _ = run(tmp_path, "Optional", inputs=(X, DummyInput("y", "float32", ("batch", 4))))
+    assert outcome.notes == ("input 'y' is not used by the graph",)
+
+
+def test_an_opset_that_the_exporter_cant_reach_is_an_error(tmp_path):
+    error = refused(tmp_path, "Nested", opset=13, exporter="dynamo")
+    assert "opset: the graph has opset 18; expected 13" in error.what
+    outcome, context = run(tmp_path / "other", "Nested", opset=13)
+    assert outcome.metrics["exporter"] == "torchscript"
+    assert summarize(load_model(context.output("model")))["opsets"] == {"ai.onnx": 13}
+
+
+def test_names_that_do_not_fit_are_refused_before_anything_is_exported(tmp_path):
+    assert "names 1 (a) but forward returns 2" in refused(tmp_path, "Nested", outputs=("a",)).what
+    assert "'x', which is an input already" in (
+        refused(tmp_path, "Nested", outputs=("a", "x")).what
+    )
+    ids = DummyInput("ids", "float32", ("batch", 4))
+    assert "'ids' is not a parameter of Nested.forward" in (
+        refused(tmp_path, "Nested", inputs=(ids,)).what
+    )
+
+
+def test_nan_in_pytorchs_outputs_is_refused(tmp_path):
+    assert (
+        "PyTorch's own output 'output_1' holds 12 NaN" in refused(tmp_path, "LogOfNegative").what
+    )
+
+
+@pytest.mark.parametrize("name", ["ClassIds", "NegativeInfinity", "Flattens"])
+def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path, name):
+    outcome, _ = run(tmp_path, name)
+    assert outcome.metrics["exporter"] == "dynamo"
+
+
+def test_an_output_may_be_called_like_a_value_inside(tmp_path):
+    _, context = run(tmp_path, "Flattens", outputs=("linear",))
+    assert summarize(load_model(context.output("model")))["outputs"] == [
+        {"name": "linear", "dtype": "float32", "shape": ["4*batch"]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [((), (1, 4)), ((Axis("batch", 1, 2, 1),), ("batch", 4)), ((BATCH,), ("batch", 4))],
+)
+def test_fixed_shapes_and_narrow_axes_are_exported_as_declared(tmp_path, axes, shape):
+    x = DummyInput("x", "float32", shape)
+    _, context = run(tmp_path, "Nested", inputs=(x,), axes=axes)
+    assert summarize(load_model(context.output("model")))["inputs"][0]["shape"] == list(shape)
+
+
+def test_weights_go_outside_on_request(tmp_path):
+    file = tmp_path / "wide.py"
+    file.write_text("import torch\ndef load():\n    return torch.nn.Linear(64, 64)\n")
+    x = DummyInput("input", "float32", ("batch", 64))
+    given = export.ExportParams(
+        Entrypoint(f"{file}:load"), (x,), (), (BATCH,), 18, None,
+        export.ExportOptions(external_data="always"),
+    )  # fmt: skip
+    outcome, context = run_step(export.KIND, given, tmp_path)
+    files = {path.name: path.stat().st_size for path in context.output("model").iterdir()}
+    assert files["model.onnx.data"] == 64 * 64 * 4
+    assert outcome.metrics["size_bytes"] == sum(files.values())
+    onnx.checker.check_model(str(context.output("model") / "model.onnx"), full_check=True)
+
+
+SCRIPT = """
+import hashlib, sys
+from pathlib import Path
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.steps import export
+from tests.fakes.step_context import run_step
+
+for exporter in ("dynamo", "torchscript"):
+    given = export.ExportParams(
+        Entrypoint(str(Path("mine.py").resolve()) + ":load"),
+        (DummyInput("x", "float32", ("batch", 4)), DummyInput("y", "float32", ("batch", 4))),
+        (), (Axis("batch", 1, 8, 3),), 18, None, export.ExportOptions(exporter=exporter),
+    )
+    _, context = run_step(export.KIND, given, Path(exporter))
+    for path in sorted(Path(exporter, "out").rglob("*.*")):
+        print(exporter, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+"""
+
+
+def digests_of_a_fresh_process(folder, seed, source):
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text(source)
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", SCRIPT],
+        cwd=folder,
+        env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": root, "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [line for line in done.stdout.splitlines() if line.startswith(("dynamo", "torchs"))]
+
+
+def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_comments(tmp_path):
+    source = MODULES.read_text() + "\ndef load():\n    return TwoInputs()\n"
+    edited = "# a comment\n\n" + source.replace(
+        "return self.linear(x)", "# why\n        " * 2 + "return self.linear(x)"
+    )
+    first = digests_of_a_fresh_process(tmp_path / "a", 1, source)
+    second = digests_of_a_fresh_process(tmp_path / "b" / "deep er", 2, edited)
+    assert len(first) == 4
+    assert first == second

@@ -1,0 +1,106 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.steps import reference
+from tests.fakes.step_context import run_step
+
+MODULES = Path(__file__).parent / "modules.py"
+X = DummyInput("x", "float32", ("batch", 4))
+
+
+def run(folder, name, *, samples=None, outputs=(), args=None, **options):
+    params = reference.ReferenceParams(
+        model=Entrypoint(f"{MODULES}:load", {"name": name}),
+        inputs=(X,),
+        outputs=outputs,
+        axes=(Axis("batch", 1, 8, 3),),
+        samples=None if samples is None else Entrypoint(f"{MODULES}:{samples}", args or {}),
+        options=reference.ReferenceOptions(**options),
+    )
+    return run_step(reference.KIND, params, folder)
+
+
+def points(context):
+    return list(read_reference(context.output("reference")))
+
+
+def test_every_point_holds_inputs_and_pytorchs_outputs(tmp_path):
+    outcome, context = run(tmp_path, "Nested", outputs=("z", "a"), points=({"batch": 5},))
+    found = points(context)
+    assert [point.name for point in found][:3] == ["example", "min", "max-batch"]
+    assert [point.sizes["batch"] for point in found][:3] == [3, 1, 8]
+    assert outcome.metrics == {"points": len(found), "samples": 0}
+    for point in found:
+        assert point.feeds["x"].shape == (point.sizes["batch"], 4)
+        assert np.array_equal(point.outputs["a"], point.feeds["x"] + 1)
+        assert list(point.outputs) == ["z", "a"]
+
+
+def test_points_are_listed_with_their_files(tmp_path):
+    _, context = run(tmp_path, "Nested")
+    folder = context.output("reference")
+    listed = json.loads((folder / "points.json").read_text())
+    assert listed[1] == {"file": "min.npz", "name": "min", "sizes": {"batch": 1}}
+    assert {entry["file"] for entry in listed} | {"points.json"} == {
+        path.name for path in folder.iterdir()
+    }
+
+
+def test_bytes_depend_on_the_seed_alone(tmp_path):
+    def content(folder, seed):
+        _, context = run(folder, "Nested", seed=seed)
+        return [p.read_bytes() for p in sorted(context.output("reference").iterdir())]
+
+    assert content(tmp_path / "a", 0) == content(tmp_path / "b", 0)
+    assert content(tmp_path / "a", 0) != content(tmp_path / "c", 1)
+
+
+def test_real_samples_become_points_up_to_a_limit(tmp_path):
+    args = {"rows": [2, 5, 7]}
+    outcome, context = run(tmp_path, "Nested", samples="samples", args=args, max_samples=2)
+    real = [point for point in points(context) if point.name.startswith("sample-")]
+    assert [(point.name, point.sizes) for point in real] == [
+        ("sample-00", {"batch": 2}),
+        ("sample-01", {"batch": 5}),
+    ]
+    assert outcome.metrics["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("samples", "args", "said"),
+    [
+        ("bad_samples", {}, "input 'x' holds 8 NaN"),
+        ("nothing", {}, "yields no sample"),
+        ("samples", {"rows": [2, 9]}, "axis 'batch' has size 9; expected 1..8"),
+        ("samples", {"rows": ["a"]}, "samples raised ValueError"),
+        ("load", {"name": "Nested"}, "does not return an iterable"),
+    ],
+)
+def test_samples_that_are_not_as_declared_are_refused(tmp_path, samples, args, said):
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "Nested", samples=samples, args=args)
+    assert said in caught.value.what
+    assert not (tmp_path / "out" / "reference" / "points.json").exists()
+
+
+def test_nan_is_named_with_its_output_and_point(tmp_path):
+    with pytest.raises(StepError, match=r"output 'output_1' holds 12 NaN .* at point 'example'"):
+        run(tmp_path, "LogOfNegative")
+
+
+def test_infinities_are_kept_and_mentioned(tmp_path):
+    outcome, _ = run(tmp_path, "NegativeInfinity")
+    assert "PyTorch's 'output_0' holds infinities at point 'example'" in outcome.notes
+
+
+def test_a_size_that_the_model_does_not_take_is_named(tmp_path):
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "AtMostFive")
+    assert caught.value.what.startswith("PyTorch fails at point 'max-batch' (batch=8): ")
+    assert "narrow the axis" in caught.value.fix

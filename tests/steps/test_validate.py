@@ -1,0 +1,143 @@
+import json
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.steps.validate import (
+    DEFAULT_TOLERANCES,
+    KIND,
+    Tolerance,
+    ValidateParams,
+    VariantTolerances,
+)
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear, model, value
+
+W = numpy_helper.to_array(linear().graph.initializer[0])
+
+
+def reference(folder, change=lambda y: y, **more):
+    """Points with batch 2 and 1, whose outputs are what `linear` must give."""
+    folder.mkdir(parents=True)
+    writer = ReferenceWriter(folder)
+    for name, rows in (("example", 2), ("min", 1)):
+        x = np.linspace(-1, 1, rows * 4, dtype=np.float32).reshape(rows, 4)
+        outputs = {"y": change(np.maximum(x @ W, 0)), **more}
+        writer.add(ReferencePoint(name, {"batch": rows}, {"x": x}, outputs))
+    writer.finish()
+    return folder
+
+
+def run(tmp_path, made=None, *, precision="fp32", tolerances=None, provider="cpu", **options):
+    save_model(made or linear(), tmp_path / "model")
+    default = DEFAULT_TOLERANCES[precision]
+    given = tolerances or VariantTolerances(
+        default.atol, default.rtol, default.cosine_min, default.sqnr_db_min
+    )
+    params = ValidateParams(precision, precision, given, provider, {})
+    inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref", **options)}
+    outcome, context = run_step(KIND, params, tmp_path, inputs)
+    text = (context.output("report") / "report.json").read_text()
+    assert "NaN" not in text.replace(" NaN", "")
+    assert "Infinity" not in text
+    return outcome, json.loads(text)
+
+
+def test_a_faithful_model_passes_at_every_point(tmp_path):
+    outcome, report = run(tmp_path)
+    assert outcome.findings == ()
+    assert report["passed"]
+    assert outcome.metrics["points"] == outcome.metrics["points_passed"] == 2
+    assert outcome.metrics["max_abs"] < 1e-6
+    assert outcome.metrics["cosine_min"] > 0.999999
+    assert [point["point"] for point in report["points"]] == ["example", "min"]
+    assert report["points"][1]["sizes"] == {"batch": 1}
+    assert report["worst"]["output"] == "y"
+    assert report["tolerances"]["rtol"] == 1e-4
+
+
+def test_a_breach_names_variant_output_point_element_bound_and_a_fix(tmp_path):
+    def spoil(y):
+        y = y.copy()
+        y.flat[-1] += 0.5
+        return y
+
+    outcome, report = run(tmp_path, change=spoil)
+    (finding,) = outcome.findings
+    assert finding.where.startswith("variant 'fp32', output 'y', point '")
+    assert "1 of " in finding.what
+    assert "differ by more than 1e-05 + 0.0001 |b|; worst [" in finding.what
+    assert "(and at 1 more of 2 points)" in finding.what
+    assert "optimize: {level: basic}" in finding.fix
+    assert outcome.metrics["points_passed"] == 0
+    assert not report["points"][0]["passed"]
+    assert report["points"][0]["outputs"]["y"]["breaches"]
+
+
+def test_int8_is_judged_by_cosine_and_told_of_per_channel(tmp_path):
+    outcome, _ = run(tmp_path, precision="int8", change=lambda y: -y)
+    assert outcome.findings[0].what.startswith("cosine -1.000000 is")
+    assert "is below 0.98; worst element [" in outcome.findings[0].what
+    assert "per_channel: true" in outcome.findings[0].fix
+
+
+def test_an_outputs_own_tolerance_replaces_the_variants(tmp_path):
+    loose = VariantTolerances(atol=1e-5, rtol=1e-4, outputs={"y": Tolerance(atol=1.0)})
+    outcome, _ = run(tmp_path, tolerances=loose, change=lambda y: y + 0.5)
+    assert outcome.findings == ()
+
+
+def test_a_tolerance_for_an_output_that_is_not_there_is_an_error(tmp_path):
+    wrong = VariantTolerances(outputs={"yy": Tolerance(atol=1.0)})
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, tolerances=wrong)
+    assert "given for output 'yy'; the model has y" in caught.value.what
+
+
+def test_shape_dtype_and_nan_come_before_any_tolerance(tmp_path):
+    outcome, _ = run(tmp_path / "shape", change=lambda y: y[:, :2].copy())
+    assert "it has shape [2, 3]; expected [2, 2]" in outcome.findings[0].what
+    outcome, _ = run(tmp_path / "dtype", change=lambda y: y.astype(np.float64))
+    assert "it has dtype float32; expected float64" in outcome.findings[0].what
+
+    nodes = [helper.make_node("Sqrt", ["x"], ["y"])]
+    nan = model(nodes, [value("x", ["batch", 4])], [value("y", ["batch", 4])])
+    outcome, report = run(tmp_path / "nan", nan, change=lambda y: np.ones((len(y), 4), np.float32))
+    assert "NaN, the first at [0, 0]" in outcome.findings[0].what
+    assert report["metrics"]["max_abs"] is None
+
+
+def test_a_missing_output_and_a_failing_run_are_findings(tmp_path):
+    outcome, _ = run(tmp_path / "missing", other=np.ones(1, np.float32))
+    assert outcome.findings[0].what.startswith("the model has no such output; it has y")
+    fixed = linear(rows=5)
+    outcome, _ = run(tmp_path / "failing", fixed)
+    assert outcome.findings[0].what.startswith("ONNX Runtime fails: Got invalid dimensions")
+
+
+def test_a_variant_with_float16_at_its_edges_is_fed_and_judged(tmp_path):
+    half = TensorProto.FLOAT16
+    made = model(
+        [helper.make_node("MatMul", ["x", "w"], ["xw"]), helper.make_node("Relu", ["xw"], ["y"])],
+        [value("x", ["batch", 4], half)],
+        [value("y", ["batch", 3], half)],
+        [numpy_helper.from_array(W.astype(np.float16), "w")],
+    )
+    outcome, _ = run(tmp_path, made, precision="fp16")
+    assert outcome.findings == ()
+    assert outcome.metrics["max_abs"] > 0
+
+
+def test_a_provider_that_is_missing_fails_the_step(tmp_path):
+    with pytest.raises(StepError, match="'qnn'"):
+        run(tmp_path, provider="qnn")
+
+
+def test_reports_of_two_runs_are_the_same(tmp_path):
+    _, first = run(tmp_path / "a")
+    _, second = run(tmp_path / "b")
+    assert first == second
