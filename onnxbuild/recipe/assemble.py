@@ -19,6 +19,7 @@ from onnxbuild.recipe.overrides import apply_overrides
 from onnxbuild.recipe.parts import DEFAULT_OPSET, Parts, read_parts, variant_nodes
 from onnxbuild.recipe.validator import KeyValidator
 
+NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
 
 
@@ -34,7 +35,7 @@ class Loader:
         self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
         self._validator = KeyValidator(providers)
         self._complete = True
-        self._checked: dict[str, tuple[Node, list[Fault]]] = {}
+        self._checked: dict[tuple[str, str], list[Fault]] = {}
 
     def files(self) -> Iterable[FilePath]:
         """Every recipe file that was read."""
@@ -101,14 +102,18 @@ class Loader:
         return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
 
     def _check(self, key: str, root: Node) -> list[Fault]:
-        node = root.members[key].node
-        before = self._checked.get(key)
-        if before is None or before[0] is not node:
-            self._checked[key] = node, self._validator.check(key, root)
-        return self._checked[key][1]
+        value = repr(plain(root.members[key].node))  # tells 1, 1.0, true and '1' apart
+        if (key, value) not in self._checked:
+            self._checked[key, value] = self._validator.check(key, root)
+        return self._checked[key, value]
 
     def _check_names(self, recipes: list[Recipe]) -> None:
         counts = Counter(recipe.name for recipe in recipes)
+        longest = max(counts, key=len, default="")
+        if len(longest) > NAME_MAX:
+            what = f"a combination's name has {len(longest)} characters; at most {NAME_MAX}"
+            at = recipes[0].lines["matrix"]
+            self._faults.add(Fault(what, at, "use shorter values, or fewer names"))
         for name in sorted(name for name, count in counts.items() if count > 1):
             what = f"two combinations of the matrix are both named '{name}'"
             at = recipes[0].lines.get("matrix", recipes[0].location)
@@ -143,7 +148,7 @@ def _templated_matrix(root: Node) -> Iterable[Fault]:
 
 def _places(root: Node) -> Iterable[tuple[str, Location]]:
     yield from key_places(root)
-    for name, (at, _) in variant_nodes(root.child("quantization")).items():
+    for name, (at, _) in variant_nodes(root).items():
         yield f"quantization.{name}", at
 
 

@@ -29,6 +29,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
         yield from _symbols(name, parts)
         yield from _values(name, parts)
     yield from _unused_axes(parts)
+    yield from _output_names(parts)
     for section in ("reference", "benchmark"):
         yield from _points(section, parts)
     yield from _variant_names(parts)
@@ -95,6 +96,14 @@ def _unused_axes(parts: Parts) -> Iterator[Fault]:
             what = f"axis '{name}' is used by no shape of dummy_inputs"
             at = _key_at(parts, "dynamic_axes", name)
             yield Fault(what, at, "remove it, or use it in a shape")
+
+
+def _output_names(parts: Parts) -> Iterator[Fault]:
+    inputs = _declared(parts, "dummy_inputs")
+    for n, name in enumerate(parts.outputs):
+        if name in inputs:
+            what = f"output '{name}' has the name of an input; a graph's names are unique"
+            yield Fault(what, _at(parts, "outputs", n), f"write `{name}_out`")
 
 
 def _values(name: str, parts: Parts) -> Iterator[Fault]:
@@ -191,7 +200,7 @@ def _calibration(parts: Parts) -> Iterator[Fault]:
     calibration = parts.node("calibration")
     if parts.node("calibration", "data") or (calibration and not parts.sound("calibration")):
         return
-    for name, (at, node) in variant_nodes(parts.node("quantization")).items():
+    for name, (at, node) in variant_nodes(parts.root).items():
         mode = node if isinstance(node.value, str) else node.child("mode")
         if mode is not None and mode.value == "static":
             what = f"variant '{name}' has mode 'static', and no calibration.data is named"

@@ -210,15 +210,15 @@ def _bad_name(name: str, wanted: str | list[str], root: Node, path: Path) -> Fau
 
 
 def _repeated(items: list[Any], root: Node, path: Path) -> Iterator[Fault]:
-    seen: list[tuple[type, object]] = []
+    seen: set[str] = set()
     for n, item in enumerate(items):
         if item is UNKNOWN:
             continue
-        if (type(item), item) in seen:
+        if repr(item) in seen:
             at = locate(root, (*path, n))
             what = f"{dotted(path)} holds {show(item)} twice; expected each value once"
             yield Fault(what, at, "remove one of the two", path)
-        seen.append((type(item), item))
+        seen.add(repr(item))
 
 
 def _type_name(value: object) -> str:

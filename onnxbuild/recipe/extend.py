@@ -38,10 +38,10 @@ class Sources:
 
 def relative_to_project(path: Path, project: Path) -> str:
     """POSIX path relative to the project where inside of it, else absolute."""
-    for inside, root in ((path, project), (path.resolve(), project.resolve())):
-        if inside.is_relative_to(root):
-            return inside.relative_to(root).as_posix()
-    return path.as_posix()
+    if path.is_relative_to(project):
+        return path.relative_to(project).as_posix()
+    real, root = path.resolve(), project.resolve()  # one of them may be reached by a link
+    return real.relative_to(root).as_posix() if real.is_relative_to(root) else path.as_posix()
 
 
 def absolute(path: Path, folder: Path | None = None) -> Path:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
 PATTERN_WORDS: Mapping[str, str] = {
-    NAME: "letters, digits, '.', '_' and '-', starting with a letter or a digit",
+    NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     SYMBOL: "letters, digits and '_', not starting with a digit",
     r"^\w+$": "letters, digits and '_'",
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from onnxbuild.core.recipe import PRECISION_OF_MODE, Location
-from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest
-from onnxbuild.recipe.node import Member, Node, mapping, scalar, sequence
+from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.recipe.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.parts import entrypoint_paths
+from onnxbuild.recipe.read import read_yaml
 from onnxbuild.recipe.scalars import resolve
 
 _QUOTES = ("'", '"')
@@ -25,7 +27,7 @@ def apply_overrides(
 
     Args:
         root: The merged recipe.
-        overrides: Dotted key -> text, read as a YAML scalar.
+        overrides: Dotted key -> text, read as a YAML scalar, or a list or mapping in brackets.
         known: The top-level keys of a recipe.
         faults: Takes what is wrong.
     """
@@ -35,9 +37,9 @@ def apply_overrides(
         if path is None:
             continue
         try:
-            value = scalar(_unquoted(text), at)
+            value = _value(text, at)
         except ValueError as error:
-            faults.add(Fault(str(error), at, "write a smaller number, or quote it", path))
+            faults.add(Fault(str(error), at, "write another value, or quote it", path))
             continue
         if path[0] == "matrix":
             value = sequence([value], at)
@@ -51,6 +53,29 @@ def apply_overrides(
 
 class _ClosedError(ValueError):
     """A value on the way is no mapping; its argument is the dotted key."""
+
+
+def _value(text: str, at: Location) -> Node:
+    """A scalar, or a list or mapping in brackets.
+
+    Raises:
+        ValueError: Neither.
+    """
+    if text[:1] not in ("[", "{") or has_template(text[:2]):
+        return scalar(_unquoted(text), at)
+    faults = Faults()
+    node = read_yaml(text.encode("utf-8", "replace"), at.path, faults)
+    if node is None or faults:
+        raise ValueError(f"{show(text)} is no YAML value")
+    return _moved(node, at)
+
+
+def _moved(node: Node, at: Location) -> Node:
+    if isinstance(node.value, Mapping):
+        return mapping({k: Member(at, _moved(m.node, at)) for k, m in node.members.items()}, at)
+    if isinstance(node.value, tuple):
+        return sequence([_moved(item, at) for item in node.value], at)
+    return replace(node, at=at)
 
 
 def _unquoted(text: str) -> str | int | float | bool | None:

@@ -28,7 +28,6 @@ SECTIONS: Mapping[str, type] = {
 }
 
 DEFAULT_OPSET = 18
-_DEFAULTS = Location("default", 0, 0)
 
 ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
 
@@ -102,10 +101,11 @@ def entrypoint_paths() -> list[tuple[tuple[str, ...], str]]:
     return [(("model",), "model"), *below]
 
 
-def variant_nodes(quantization: Node | None) -> dict[str, tuple[Location, Node]]:
+def variant_nodes(root: Node) -> dict[str, tuple[Location, Node]]:
     """Variant name -> (place of its key, its value), the short forms written out."""
+    quantization = root.child("quantization")
     if quantization is None:
-        return {"fp32": (_DEFAULTS, scalar("none", _DEFAULTS))}
+        return {"fp32": (root.at, scalar("none", root.at))}
     if isinstance(quantization.value, str):
         precision = PRECISION_OF_MODE.get(quantization.value)
         return {} if precision is None else {precision: (quantization.at, quantization)}
@@ -141,7 +141,7 @@ def _section(section: str, node: Node | None) -> object:
 
 def _variants(parts: Parts) -> dict[str, Variant]:
     made = {}
-    for name, (at, node) in variant_nodes(parts.node("quantization")).items():
+    for name, (at, node) in variant_nodes(parts.root).items():
         path = ("quantization", name) if parts.node("quantization", name) else ("quantization",)
         if parts.sound(*path):
             made[name] = _variant(parts, name, at, plain(node))

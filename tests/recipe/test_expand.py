@@ -57,6 +57,11 @@ def test_values_that_give_one_name_twice_are_refused(project, base):
     )
 
 
+def test_a_combinations_name_must_fit_a_folders_name(project, base):
+    (fault,) = project.faults(base + f"matrix: {{k: [{'x' * 300}]}}\n")
+    assert fault.endswith("a combination's name has 307 characters; at most 200")
+
+
 def test_a_matrix_of_millions_is_refused_at_once(project, base):
     values = ", ".join(map(str, range(100)))
     text = base + f"matrix: {{a: [{values}], b: [{values}], c: [{values}]}}\n"

@@ -250,3 +250,22 @@ def test_any_tree_of_a_recipes_words_loads_or_raises_recipe_errors(project, valu
     file = project.write("recipes/demo.yaml", yaml.safe_dump(value))
     with contextlib.suppress(RecipeErrors):
         load_recipes(file, project=project.folder)
+
+
+_HOSTILE = {
+    "unknown keys": "".join(f"key{n}: {n}\n" for n in range(4_900)),
+    "one item repeated": "outputs: [" + "a," * 9_000 + "]\n",
+    "a fault in each of many combinations": f"matrix: {{a: {list(range(2_000))}}}\nopset: 99\n",
+    "a long template": 'opset: "' + "{{ 1 }}" * 500 + '"\n',
+    "a long word": "description: " + "x" * 1_000_000,
+    "many lines": "description: >\n" + "  x\n" * 200_000,
+    "a key without end": "a" * 1_000_000,
+    "a quote without end": 'description: "' + "\\n" * 400_000,
+    "nested keys": "? " * 400_000,
+    "anchors": "&a " * 300_000,
+}
+
+
+@pytest.mark.parametrize("name", _HOSTILE)
+def test_a_hostile_file_ends_in_recipe_errors(project, base, name):
+    assert project.faults(base + _HOSTILE[name])

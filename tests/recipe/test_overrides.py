@@ -75,6 +75,21 @@ def test_a_wrong_setting_is_told_by_its_key(project, base, key, value, sentence)
     assert project.faults(base, {key: value}) == [sentence]
 
 
+def test_a_list_or_mapping_is_set_in_brackets(project, base):
+    settings = {"providers": "[cuda, cpu]", "quantization": "{q: {mode: dynamic}}"}
+    recipe = project.recipe(base, settings)
+    assert recipe.providers == ("cuda", "cpu")
+    assert recipe.variants[0].name == "q"
+    assert str(recipe.variants[0].location) == "--set quantization"
+    assert project.faults(base, {"providers": "[cuda"}) == [
+        "--set providers: '[cuda' is no YAML value"
+    ]
+
+
+def test_a_template_can_be_set(project, base):
+    assert project.recipe(base + "vars: {o: 17}\n", {"opset": "{{ o }}"}).opset == 17
+
+
 def test_extends_can_not_be_set(project, base):
     (fault,) = project.faults(base, {"extends": "x.yaml"})
     assert "no key of the recipe" in fault
