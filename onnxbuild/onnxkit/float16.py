@@ -84,8 +84,21 @@ def convert(
         op_block_list=[*DEFAULT_OP_BLOCK_LIST, *op_types],
         node_block_list=list(nodes),
     )
+    _drop_twin_casts(converted.graph)
     drop_cast_pairs(converted)
     return converted
+
+
+def _drop_twin_casts(graph: onnx.GraphProto) -> None:
+    """The converter casts a value anew, under the same name, for each fp32 node that reads it."""
+    made: set[str] = set()
+    twins = []
+    for n, node in enumerate(graph.node):
+        if node.op_type == "Cast" and node.output[0] in made:
+            twins.append(n)
+        made.update(node.output)
+    for n in reversed(twins):
+        del graph.node[n]
 
 
 def drop_cast_pairs(model: onnx.ModelProto) -> None:

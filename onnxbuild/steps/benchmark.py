@@ -28,7 +28,7 @@ BASELINE = "pytorch"
 
 _METHOD = {
     "latency": "rounds of short bursts, all models interleaved in random order in one process; "
-    "each burst after a 10 ms pause and one run thrown away; inputs and outputs are numpy arrays "
+    "each burst after a 10 ms pause and one run thrown away (none of those over 50 ms); inputs and outputs are numpy arrays "
     "(tensors for PyTorch)",
     "load_s": "wall time to make the session; for pytorch, to call the entrypoint, its imports "
     "included",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -82,11 +83,11 @@ def run(context: StepContext) -> Outcome:
     """
     options: OptimizeOptions = context.params.options
     source = context.input("model")
-    before = sum(1 for _ in all_nodes(load_model(source, weights=False)))
+    found = Counter(node.op_type for node in all_nodes(load_model(source, weights=False)))
     notes: list[str] = []
     model = None
     if options.level != "none":
-        family = _family(context, notes)
+        family = _family(context, notes, normalizes=any("LayerNorm" in op for op in found))
         if family is not None:
             model = _fused(context, family, notes)
         if model is None:
@@ -99,7 +100,7 @@ def run(context: StepContext) -> Outcome:
         model = load_model(source)
     canonicalize(model)
     metrics = {
-        "nodes_before": before,
+        "nodes_before": found.total(),
         "nodes_after": sum(1 for _ in all_nodes(model)),
         "fused": fused_operators(model),
     }
@@ -108,7 +109,7 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics={**metrics, "size_bytes": size}, notes=tuple(notes))
 
 
-def _family(context: StepContext, notes: list[str]) -> _Family | None:
+def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> _Family | None:
     """The fusions that fit: the options' own, else those that the model's config names."""
     options: OptimizeOptions = context.params.options
     if not options.transformer:
@@ -118,7 +119,7 @@ def _family(context: StepContext, notes: list[str]) -> _Family | None:
     if model_type == "auto":
         found = config.get("model_type")
         model_type = None if found is None else family_of(str(found))
-        if found is not None and model_type is None:
+        if found is not None and model_type is None and normalizes:  # not of a CNN
             notes.append(f"no transformer fusions: ONNX Runtime has none for '{found}' models")
     elif model_type not in known_model_types():
         known = known_model_types()
