@@ -61,17 +61,24 @@ class Faults:
 
         return RecipeErrors(
             [
-                RecipeError(fault.what, where=str(fault.at), fix=fault.fix)
+                RecipeError(
+                    printable(fault.what), where=printable(str(fault.at)), fix=printable(fault.fix)
+                )
                 for fault in sorted(self._faults.values(), key=order)
             ]
         )
+
+
+def printable(text: str) -> str:
+    """`text` with escapes for what would move a terminal's cursor."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def show(value: object) -> str:
     """A value as a message quotes it, cut when long."""
     if isinstance(value, str):
         text = value if len(value) <= SHOWN_MAX else f"{value[: SHOWN_MAX - 3]}..."
-        return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
+        return f"'{printable(text)}'"
     if value is None:
         return "empty"
     if isinstance(value, bool):
