@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from onnxbuild.core.digest import canonical_json
@@ -34,7 +34,6 @@ from onnxbuild.onnxkit.torch_module import (
 )
 
 if TYPE_CHECKING:
-    import onnx
     import torch
 
 
@@ -81,39 +80,49 @@ def run(context: StepContext) -> Outcome:
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
     notes = [] if params.translations is None else _translation_notes(params.options.exporter)
-    model, exporter, remarks = _first_that_matches(context, request, probes)
+    exported = _first_that_matches(context, request, probes)
     folder = context.output("model")
-    for file in sorted((context.scratch / exporter).iterdir()):
+    for file in sorted((context.scratch / exported.exporter).iterdir()):
         shutil.move(file, folder / file.name)
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json(describe_module(module)))
-    summary = summarize(model)
     metrics = {
-        "exporter": exporter,
+        "exporter": exported.exporter,
         "opset": params.opset,
-        "nodes": summary["nodes"],
-        "parameters": summary["parameters"],
+        "nodes": exported.nodes,
+        "parameters": exported.parameters,
         "size_bytes": file_bytes(folder),
     }
-    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
-    return Outcome(metrics, notes=(*notes, *remarks, *unread))
+    return Outcome(metrics, notes=(*notes, *exported.remarks))
 
 
-def _first_that_matches(
-    context: StepContext, request: ExportRequest, probes: Probes
-) -> tuple[onnx.ModelProto, str, tuple[str, ...]]:
-    """(graph, exporter, remarks) of the first exporter whose graph passes, its files in scratch."""
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """What is left to say of a graph whose files lie in scratch/EXPORTER."""
+
+    exporter: str
+    nodes: int
+    parameters: int
+    remarks: tuple[str, ...]
+
+
+def _first_that_matches(context: StepContext, request: ExportRequest, probes: Probes) -> _Exported:
+    """The first exporter whose graph passes.
+
+    Raises:
+        StepError: None does; says why each was refused.
+    """
     wanted = context.params.options.exporter
     order = EXPORTERS if wanted == "auto" else (wanted,)
     refused: list[tuple[str, StepError]] = []
     for exporter in order:
         try:
-            model, remarks = _attempt(exporter, context, request, probes)
+            exported = _attempt(exporter, context, request, probes)
         except StepError as error:
             refused.append((exporter, error.with_traceback(None)))
             shutil.rmtree(context.scratch / exporter, ignore_errors=True)
             continue
         told = tuple(f"auto kept {exporter}; {each}: {error.what}" for each, error in refused)
-        return model, exporter, (*told, *remarks)
+        return replace(exported, remarks=(*told, *exported.remarks))
     if wanted != "auto":
         alone = refused[0][1]
         other = next(each for each in EXPORTERS if each != wanted)
@@ -129,7 +138,7 @@ def _first_that_matches(
 
 def _attempt(
     exporter: str, context: StepContext, request: ExportRequest, probes: Probes
-) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+) -> _Exported:
     """Export with one exporter into scratch/EXPORTER, and hold the result against PyTorch.
 
     Raises:
@@ -144,12 +153,15 @@ def _attempt(
     if faults:
         raise _as_error(faults[0], exporter, request)
     folder = context.scratch / exporter
+    summary = summarize(model)
+    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
     save_model(model, folder, external=params.options.external_data)
+    del model  # its weights would lie in memory beside the session's
     faults = checker_faults(folder, context.scratch)
     if faults:
         raise _as_error(faults[0], exporter, request)
     check_parity(folder, probes, context.where, frozen=bool(remarks))
-    return model, remarks
+    return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
 
 
 def _as_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
