@@ -10,6 +10,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import run_id, wall_ns
+from onnxbuild.adapters.housekeeping import write_run
 from onnxbuild.adapters.sinks import JsonLines, Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
@@ -20,6 +21,7 @@ from onnxbuild.engine.build import Report
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
 from onnxbuild.summary import summarize
 from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
@@ -50,7 +52,7 @@ class Request:
         """
         if not self.recipes:
             raise UsageError("no recipe is given", fix="onnxbuild run recipes/NAME.yaml")
-        roots = {locate.project_root(path) for path in self.recipes}
+        roots = {find_project(path) for path in self.recipes}
         if len(roots) > 1:
             raise UsageError(
                 f"the recipes lie in different projects: {', '.join(sorted(map(str, roots)))}",
@@ -191,6 +193,8 @@ def build(
         cleanup.callback(started.close)
         report = started.builder.build(graph, run)
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)
+        keys = [each.key for each in report.results.values()]
+        write_run(workspace.root, run, request_of(request), keys, report.exit_code)
         if report.exit_code == 0:
             _remember(request, loaded, workspace, result, started_ns)
     return result

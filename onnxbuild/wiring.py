@@ -99,13 +99,16 @@ class Run:
     id: str
     builder: Builder
     executor: Executor
-    held: tuple[locks.FileLock, ...]
+    own_lock: tuple[Path, locks.FileLock]
+    store_lock: locks.FileLock
 
     def close(self) -> None:
         """Stop what runs and give the locks up."""
         self.executor.close()
-        for lock in self.held:
-            lock.release()
+        path, lock = self.own_lock
+        path.unlink(missing_ok=True)
+        lock.release()
+        self.store_lock.release()
 
 
 def start_run(
@@ -127,10 +130,9 @@ def start_run(
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
     """
-    held = (
-        locks.wait_lock(workspace.root / "locks" / "store", shared=True),
-        locks.wait_lock(workspace.root / "locks" / f"run-{run}"),
-    )
+    store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
+    own_path = workspace.root / "locks" / f"run-{run}"
+    own_lock = (own_path, locks.wait_lock(own_path))
     _sweep(workspace.root)
     memory_bytes = options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
     if executor is None:
@@ -160,7 +162,7 @@ def start_run(
         keep_going=options.keep_going,
         log_of=lambda step: logs / log_name(step),
     )
-    return Run(run, builder, executor, held)
+    return Run(run, builder, executor, own_lock, store_lock)
 
 
 def log_name(step: str) -> str:

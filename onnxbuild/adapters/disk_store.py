@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -85,7 +84,14 @@ class DiskStore:
         try:
             return _read_record(content, key)
         except (ValueError, KeyError, TypeError):
-            self._quarantine(path)
+            self.set_aside(path)
+            return ()
+
+    def read_record(self, path: Path) -> tuple[ActionResult, ...]:
+        """The results in a record file; empty if it is damaged."""
+        try:
+            return _read_record(path.read_bytes(), path.stem)
+        except (OSError, ValueError, KeyError, TypeError):
             return ()
 
     def record(self, result: ActionResult) -> None:
@@ -149,17 +155,17 @@ class DiskStore:
         if now == ABSENT:
             return "is missing from the store"
         if int(now.split(":")[1]) != digest.size_bytes:
-            self._quarantine(path)
+            self.set_aside(path)
             return "has the wrong size in the store"
         if self._stats.recorded(str(path), now) == digest.sha256:
             return ""
         checked_ns = time.time_ns()
         found = hash_file(str(path))
         if found is None:
-            self._quarantine(path)
+            self.set_aside(path)
             return "can't be read from the store"
         if found != digest.sha256:
-            self._quarantine(path)
+            self.set_aside(path)
             return "is damaged in the store"
         self._stats.note(str(path), found, now, checked_ns)
         return ""
@@ -168,7 +174,7 @@ class DiskStore:
         """File of the artifact -> its blob."""
         return {path: self.blob(digest) for path, digest in artifact.files}
 
-    def _quarantine(self, path: Path) -> None:
+    def set_aside(self, path: Path) -> None:
         """Move a bad file out of the way; keep it for whoever wants to know."""
         target = self.root / "quarantine" / f"{path.name}.{time.time_ns()}"
         try:
@@ -183,11 +189,6 @@ class DiskStore:
     def try_lock(self, key: str) -> FileLock | None:
         """The right to build `key`, or None while another run has it."""
         return try_lock(self.root / "locks" / f"key-{key}")
-
-    def forget_lock(self, key: str) -> None:
-        """Remove a key's lock file; whoever holds it keeps it."""
-        with contextlib.suppress(OSError):
-            (self.root / "locks" / f"key-{key}").unlink()
 
 
 def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:

@@ -135,14 +135,14 @@ class Index:
             ]
         )
 
-    def forget_memo(self, request: str) -> None:
-        """Drop a memo that no longer holds."""
-        self._write(
-            [
-                ("DELETE FROM witness WHERE request=?", [(request,)]),
-                ("DELETE FROM memo WHERE request=?", [(request,)]),
-            ]
-        )
+    def memo_used_s(self, request: str) -> float:
+        """When a request's memo was last recalled or written; 0 if there is none."""
+        rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
+        return float(rows[0][0]) if rows else 0.0
+
+    def touch_memo(self, request: str, now_s: float) -> None:
+        """Note that a memo was recalled."""
+        self._write([("UPDATE memo SET used_s=? WHERE request=?", [(now_s, request)])])
 
     def close(self) -> None:
         """Let go of the file."""

@@ -14,15 +14,6 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-def project_root(recipe: Path) -> Path:
-    """The nearest folder above the recipe that holds pyproject.toml or .git, else its own."""
-    folder = Path(os.path.abspath(recipe)).parent
-    for each in (folder, *folder.parents):
-        if (each / "pyproject.toml").exists() or (each / ".git").exists():
-            return each
-    return folder
-
-
 def store_root(project: Path, chosen: str | None) -> Path:
     """The store's folder: `chosen`, else ONNXBUILD_STORE, else artifacts/ at the project's root."""
     text = chosen or environment().get(STORE_VARIABLE)

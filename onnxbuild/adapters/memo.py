@@ -21,6 +21,7 @@ from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import ABSENT, TRUST_AFTER_NS, identity
 
 _PART = 2000
+_TOUCH_S = 24 * 3600.0  # often enough for garbage collection, which counts in days
 
 
 def request_key(
@@ -56,6 +57,9 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
     for paths, identities in index.witnesses(request):
         if "\n".join(map(identity, paths.split("\n"))) != identities:
             return None
+    now_s = time.time()
+    if now_s - index.memo_used_s(request) > _TOUCH_S:
+        index.touch_memo(request, now_s)
     return summary
 
 

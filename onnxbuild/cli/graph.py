@@ -56,5 +56,5 @@ def _dot(graph: Graph) -> list[str]:
     for name, step in graph.steps.items():
         lines.append(f'  "{name}" [label="{name}\\n{step.kind}"];')
         for key, ref in step.inputs.items():
-            lines.append(f'  "{ref.step}" -> "{name}" [label="{key}"];')  # noqa: PERF401 - in order
+            lines.append(f'  "{ref.step}" -> "{name}" [label="{key}"];')
     return [*lines, "}"]

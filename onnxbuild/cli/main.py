@@ -83,7 +83,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; every way out has its exit code."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -99,6 +99,7 @@ def main() -> None:
     except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
         _report_bug()
         sys.exit(EXIT_BUG)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _report_bug() -> None:

@@ -92,8 +92,9 @@ def _recall(
     """The last run's summary if all that it looked at is as it was; loads next to nothing."""
     from onnxbuild.adapters import locate, memo
     from onnxbuild.adapters.index import Index
+    from onnxbuild.recipe.project import find_project
 
-    root = locate.store_root(locate.project_root(Path(recipes[0])), store)
+    root = locate.store_root(find_project(Path(recipes[0])), store)
     if not (root / "index.db").exists():
         return None
     index = Index(root / "index.db")

@@ -35,8 +35,8 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
         told = story(request, full)
         if told is not None:
             click.echo("it last ran because of:")
-            for reason in told[0]:
-                click.echo(f"  {reason}")
+            for text in told[0]:
+                click.echo(f"  {text}")
         return
     if each.after:
         click.echo(f"{full} takes what these make, which run first:")

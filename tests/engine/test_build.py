@@ -1,0 +1,251 @@
+"""The loop, on a world in memory."""
+
+from __future__ import annotations
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepFinished, StepStarted
+from onnxbuild.core.graph import OutputRef, View
+from tests.fakes.world import World, graph, outputs, step
+
+
+def test_a_first_build_runs_every_step_in_order():
+    world = World()
+    report = world.build(graph(step("a"), step("b", "a"), step("c", "b")))
+    assert world.executor.started == ["a", "b", "c"]
+    assert report.exit_code == 0
+    assert [e.reasons for e in world.sink.of(StepStarted)][0] == ("never built here",)
+
+
+def test_a_second_build_runs_nothing():
+    world = World()
+    chain = graph(step("a"), step("b", "a"))
+    first = world.build(chain)
+    second = world.build(chain)
+    assert world.executor.started == []
+    assert outputs(first) == outputs(second)
+    assert [e.step for e in world.sink.of(StepCached)] == ["a", "b"]
+
+
+def test_a_changed_param_reruns_only_what_follows():
+    world = World()
+    world.build(graph(step("a"), step("b"), step("c", "a"), step("d", "b")))
+    world.build(graph(step("a", value=1), step("b"), step("c", "a"), step("d", "b")))
+    assert world.executor.started == ["a", "c"]
+    assert world.sink.of(StepStarted)[0].reasons == ("param value: 0 -> 1",)
+
+
+def test_a_declared_file_counts_by_its_content():
+    world = World()
+    world.files.files["data.bin"] = "one"
+    chain = graph(step("a", files=("data.bin",)))
+    world.build(chain)
+    world.files.files["data.bin"] = "two"
+    world.build(chain)
+    (started,) = world.sink.of(StepStarted)
+    assert started.reasons[0].startswith("file data.bin: ")
+    world.files.files["data.bin"] = "one"
+    world.build(chain)
+    assert world.executor.started == []
+
+
+def test_a_missing_declared_file_is_an_error_that_names_it():
+    world = World()
+    report = world.build(graph(step("a", files=("gone.bin",))))
+    assert report.failures[0].error.what == "declared file 'gone.bin' can't be read"
+    assert report.exit_code == 2
+
+
+def test_a_source_found_while_running_is_noticed_when_it_changes():
+    world = World()
+    world.files.files = {"m": "import helper", "helper": "x = 1"}
+    chain = graph(step("a", sources=("m",)), step("b", "a"))
+    world.build(chain)
+    world.files.files["helper"] = "x = 2"
+    world.build(chain)
+    assert world.executor.started == ["a", "b"]
+    assert world.sink.of(StepStarted)[0].reasons[0].startswith("source helper: ")
+
+
+def test_a_comment_runs_nothing():
+    world = World()
+    world.files.files = {"m": "x = 1"}
+    chain = graph(step("a", sources=("m",)))
+    world.build(chain)
+    world.files.files["m"] = "x = 1# why"
+    world.build(chain)
+    assert world.executor.started == []
+
+
+def test_a_new_file_that_an_import_would_find_is_noticed():
+    world = World()
+    world.files.files = {"m": "import maybe"}
+    chain = graph(step("a", sources=("m",)))
+    world.build(chain)
+    world.files.files["maybe"] = "x = 1"
+    world.build(chain)
+    (started,) = world.sink.of(StepStarted)
+    assert started.reasons == ("file ./maybe: (none) -> new",)
+
+
+def test_going_back_to_an_earlier_source_is_a_hit():
+    world = World()
+    world.files.files = {"m": "x = 1"}
+    chain = graph(step("a", sources=("m",)))
+    world.build(chain)
+    world.files.files["m"] = "x = 2"
+    world.build(chain)
+    world.files.files["m"] = "x = 1"
+    world.build(chain)
+    assert world.executor.started == []
+
+
+def test_an_upgraded_package_reruns_and_is_named():
+    world = World()
+    chain = graph(step("a"))
+    world.build(chain)
+    world.files.packages["tool"] = "tool 1.1"
+    world.build(chain)
+    assert world.sink.of(StepStarted)[0].reasons == ("package tool: tool 1.0 -> tool 1.1",)
+
+
+def test_another_machine_reruns_only_what_is_bound_to_it():
+    world = World()
+    chain = graph(step("a"), step("m", "a", kind="alone"))
+    world.build(chain)
+    world.files.machine = {"cpu": "other"}
+    world.build(chain)
+    assert world.executor.started == ["m"]
+
+
+def test_equal_output_cuts_off_what_follows():
+    world = World()
+    world.files.files = {"m": "x = 0"}
+    chain = graph(step("a", sources=("m",), lossy=True), step("b", "a"))
+    world.build(chain)
+    before = world.store.records
+    for text in ("x = 1", "x = 2", "x = 3", "x = 4", "x = 5"):
+        world.files.files["m"] = text
+        report = world.build(chain)
+        if world.executor.started == ["a"]:
+            assert world.sink.of(StepFinished)[0].unchanged or report.cached == ["b"]
+            return
+    raise AssertionError(f"five edits gave five outputs of two: {before}")
+
+
+def test_a_failure_stops_the_run_and_names_what_is_blocked():
+    world = World()
+    world.executor.fail["a"] = StepError("no such operator", where="a", fix="use another")
+    report = world.build(graph(step("a"), step("b", "a"), step("c", "b"), step("z")), jobs=1)
+    assert report.exit_code == 1
+    assert world.executor.started == ["a"]
+    assert [e.step for e in world.sink.of(StepBlocked)] == ["b", "c"]
+    (failed,) = world.sink.of(StepFailed)
+    assert (failed.what, failed.fix) == ("no such operator", "use another")
+
+
+def test_keep_going_builds_what_does_not_depend_on_the_failure():
+    world = World()
+    world.executor.fail["a"] = StepError("broken")
+    report = world.build(graph(step("a"), step("b", "a"), step("z")), keep_going=True)
+    assert "z" in report.results
+    assert "b" not in report.results
+    assert report.exit_code == 1
+
+
+def test_a_failure_is_not_cached():
+    world = World()
+    chain = graph(step("a"))
+    world.executor.fail["a"] = StepError("flaky")
+    world.build(chain)
+    world.executor.fail.clear()
+    report = world.build(chain)
+    assert world.executor.started == ["a"]
+    assert report.exit_code == 0
+
+
+def test_a_failed_gate_exits_3_every_time_and_blocks_what_follows():
+    world = World()
+    chain = graph(step("a"), step("v", "a", verdict=False), step("p", "v"))
+    for started in (["a", "v"], []):
+        report = world.build(chain)
+        assert world.executor.started == started
+        assert report.exit_code == 3
+        assert report.blocked == {"p": "v"}
+
+
+def test_a_failed_step_outranks_a_failed_gate():
+    world = World()
+    world.executor.fail["x"] = StepError("broken")
+    report = world.build(graph(step("v", verdict=False), step("x")), keep_going=True)
+    assert report.exit_code == 1
+
+
+def test_an_exclusive_step_runs_alone():
+    world = World()
+    world.build(graph(step("a"), step("m", kind="alone"), step("b"), step("c")), jobs=4)
+    assert all(beside == {"m"} for beside in world.executor.beside if "m" in beside)
+
+
+def test_no_more_jobs_run_than_allowed():
+    world = World()
+    world.build(graph(*(step(f"s{n}", value=n) for n in range(9))), jobs=3)
+    assert max(len(beside) for beside in world.executor.beside) == 3
+
+
+def test_steps_wait_for_memory():
+    world = World()
+    world.history.peaks = {f"s{n}": 6 << 30 for n in range(4)}
+    world.build(graph(*(step(f"s{n}", value=n) for n in range(4))), jobs=4, memory=10 << 30)
+    assert max(len(beside) for beside in world.executor.beside) == 1
+
+
+def test_an_input_that_changes_while_a_step_runs_is_not_recorded():
+    world = World()
+    chain = graph(step("a"))
+    world.files.racing = True
+    report = world.build(chain)
+    assert report.failures[0].error.what == (
+        "an input changed while the step ran; nothing was recorded"
+    )
+    assert world.store.records == {}
+
+
+def test_a_damaged_output_is_rebuilt_and_the_reason_says_so():
+    world = World()
+    chain = graph(step("a"), step("b", "a"))
+    first = world.build(chain)
+    ((_, digest),) = first.results["a"].outputs["out"].files
+    world.store.blobs[digest.sha256] = b"flipped"
+    second = world.build(chain)
+    assert world.executor.started == ["a"]
+    assert outputs(first) == outputs(second)
+    assert world.sink.of(StepStarted)[0].reasons == (
+        "output out: report.json is damaged in the store -> rebuilt",
+    )
+
+
+def test_a_key_that_another_run_builds_is_waited_for_and_then_hits():
+    world = World()
+    chain = graph(step("a"))
+    world.build(chain)
+    key = next(iter(world.store.records))
+    record = world.store.records.pop(key)
+    world.store.locked_elsewhere = {key}
+
+    def other_run_ends() -> None:
+        world.store.records[key] = record
+        world.store.locked_elsewhere = set()
+
+    world.executor.on_wait = other_run_ends
+    report = world.build(chain)
+    assert world.executor.started == []
+    assert report.cached == ["a"]
+
+
+def test_a_view_is_laid_only_when_its_bundle_passed():
+    world = World()
+    view = View("r", "fp32", ((OutputRef("p", "out"), ""), (OutputRef("m", "out"), "m.json")))
+    world.build(graph(step("p", verdict=False), step("m"), views=(view,)), keep_going=True)
+    assert world.views.laid == {}
+    world.build(graph(step("p"), step("m"), views=(view,)))
+    assert set(world.views.laid["r/fp32"]) == {"bundle", "m.json"}
