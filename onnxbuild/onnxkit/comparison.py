@@ -11,6 +11,10 @@ from onnxbuild.core.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
+_FLOAT32_EPSILON = 2.0**-23
+_LEAST_NORMAL = 2.0**-1022
+"""Smaller float64 are subnormal: ratios over them may overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -19,7 +23,8 @@ class Comparison:
     Attributes:
         elements: How many elements were compared.
         max_abs: Largest |a - b|, in the output's unit.
-        max_rel: Largest |a - b| / |b| over elements with b != 0.
+        max_rel: Largest |a - b| / |b| over elements that float32 can tell from zero beside the
+            largest one: |b| >= 2^-23 max |b|, b != 0.
         mean_abs: Mean |a - b|.
         cosine: Cosine similarity of the flattened arrays, -1..1; 1.0 when both are equal, 0.0 when
             only one of them is all zeros.
@@ -127,12 +132,12 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
     difference = _distance(expected, actual)
     worst = int(difference.argmax())
     index = tuple(int(n) for n in np.unravel_index(worst, expected.shape))
-    nonzero = b != 0
+    nonzero = np.abs(b) >= max(_FLOAT32_EPSILON * float(np.abs(b).max()), _LEAST_NORMAL)
     relative = difference[nonzero] / np.abs(b[nonzero])
     return Comparison(
         elements=int(expected.size),
         max_abs=float(difference.max()),
-        max_rel=_capped(float(relative.max())) if relative.size else 0.0,
+        max_rel=float(relative.max()) if relative.size else 0.0,
         mean_abs=float(difference.mean()),
         cosine=_cosine(a, b),
         sqnr_db=_sqnr_db(b, difference),
@@ -216,11 +221,6 @@ def _sqnr_db(b: np.ndarray, difference: np.ndarray) -> float | None:
     signal = float(((b / scale) ** 2).sum())
     noise = float(((difference / scale) ** 2).sum())
     return 10.0 * math.log10(signal / noise) if signal > 0.0 and noise > 0.0 else None
-
-
-def _capped(value: float) -> float:
-    """A ratio over a subnormal may overflow; reports hold finite numbers only."""
-    return min(value, 1e308)
 
 
 def _first(mask: Any) -> list[int]:

@@ -35,14 +35,19 @@ SENTENCES = (
 
 
 class TokenEmbeddings(torch.nn.Module):
-    """BERT's last hidden state alone, so that the graph has one output."""
+    """BERT's last hidden state, zero at padding.
+
+    What BERT leaves at padded positions means nothing, and rounding changes it freely: zeros let
+    every element of the output be compared.
+    """
 
     def __init__(self, bert):
         super().__init__()
         self.bert = bert
 
     def forward(self, input_ids, attention_mask):
-        return self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return hidden * attention_mask.unsqueeze(-1).to(hidden.dtype)
 
 
 def load():

@@ -27,6 +27,10 @@ def test_measures_are_what_their_formulas_say():
     assert (found.worst, found.worst_expected, found.worst_actual) == ((2,), -4.0, -5.0)
 
 
+def test_dead_elements_do_not_spoil_the_relative_error():
+    assert compare(f32(1, 1e-29), f32(1.5, 1e-3)).max_rel == 0.5
+
+
 def test_equal_arrays_zeros_and_empty_arrays_have_measures_too():
     for array in (f32(1, 2), f32(0, 0)):
         same = compare(array, array)
