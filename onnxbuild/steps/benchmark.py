@@ -231,12 +231,12 @@ def _metrics(
     measured: Mapping[str, Mapping[str, Latency]],
     models: Mapping[str, Mapping[str, object]],
 ) -> dict[str, object]:
-    """For the table: each model at the first point."""
+    """For the table: each variant, and PyTorch, at the first point."""
     latencies = measured[point.name]
     base = latencies.get(BASELINE)
     return {
         "point": point.name,
-        "models": {
+        "variants": {
             name: {
                 "p50_ms": latency.p50_ms,
                 "speedup": None if base is None else round(base.p50_ms / latency.p50_ms, 3),

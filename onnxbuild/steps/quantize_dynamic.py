@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -59,12 +60,20 @@ def run(context: StepContext) -> Outcome:
     refuse_auto("reduce_range", options.reduce_range, where)
     model = load_typed(source)
     check_supported(options.op_types, IntegerOpsRegistry, option="op_types", where=where)
-    check_op_types(options.op_types, model, option="op_types", where=where)
+    gemms = [node.name for node in model.graph.node if node.op_type == "Gemm"]
+    wanted = [name for name in options.op_types if not (name == "MatMul" and gemms)]
+    check_op_types(wanted, model, option="op_types", where=where)
     check_nodes(options.nodes_to_exclude, model, option="nodes_to_exclude", where=where)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     save_model(model, context.scratch / "typed")
     del model  # the quantizer reads it anew
-    quantized = _quantize(context.scratch / "typed", context.scratch / "quantized", options, where)
+    quantized = _quantize(
+        context.scratch / "typed",
+        context.scratch / "quantized",
+        options,
+        excluded=_excluded(options.nodes_to_exclude, gemms),
+        where=where,
+    )
     model = load_model(quantized)
     counts = quantized_nodes(model, qdq=False)
     refuse_nothing(
@@ -90,7 +99,14 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _quantize(source: Path, folder: Path, options: DynamicOptions, where: str) -> Path:
+def _excluded(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
+    """The names that the quantizer knows: it splits each Gemm into NAME_MatMul and NAME_Add."""
+    return [*names, *(f"{name}_MatMul" for name in gemms if name in names)]
+
+
+def _quantize(
+    source: Path, folder: Path, options: DynamicOptions, *, excluded: list[str], where: str
+) -> Path:
     import onnx
     from onnxruntime.quantization import quantize_dynamic
 
@@ -104,7 +120,7 @@ def _quantize(source: Path, folder: Path, options: DynamicOptions, where: str) -
                 per_channel=options.per_channel,
                 reduce_range=options.reduce_range,
                 weight_type=quant_type(options.weight_type),
-                nodes_to_exclude=list(options.nodes_to_exclude),
+                nodes_to_exclude=excluded,
                 use_external_data_format=(source / WEIGHTS_FILE).exists(),
                 extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
             )

@@ -1,0 +1,67 @@
+import time
+
+import pytest
+
+from onnxbuild.onnxkit.latency import drift, measure_latencies, summarize_ns, timed
+
+
+def measured(runners, **options):
+    bounds = {"warmup": 0, "min_samples": 3, "max_time_s": 0.05, **options}
+    return measure_latencies(runners, **bounds)
+
+
+def test_the_slower_of_two_is_measured_as_the_slower():
+    found = measured({"slow": lambda: time.sleep(0.02), "fast": lambda: None})
+    assert 20 <= found["slow"].p50_ms < 60
+    assert found["fast"].p50_ms < 1
+
+
+def test_each_is_measured_at_least_as_often_as_asked():
+    found = measured({"a": lambda: time.sleep(0.06)}, min_samples=4, max_time_s=0.01)
+    assert found["a"].samples >= 4
+
+
+def test_time_bounds_the_measurement():
+    start = time.perf_counter()
+    found = measured({"a": lambda: None, "b": lambda: None}, min_samples=3, max_time_s=0.2)
+    assert time.perf_counter() - start < 2
+    assert found["a"].samples == found["b"].samples
+
+
+def test_runners_take_turns_in_an_order_that_changes_and_repeats_with_the_seed():
+    def order(seed):
+        seen = []
+        runners = {name: lambda name=name: (seen.append(name), time.sleep(0.06)) for name in "abc"}
+        measured(runners, min_samples=5, max_time_s=0.01, seed=seed)
+        turns = "".join(seen)
+        return [name for n, name in enumerate(turns) if n == 0 or turns[n - 1] != name]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_warm_up_runs_are_not_samples():
+    runs = []
+    found = measured({"a": lambda: (runs.append(1), time.sleep(0.06))}, warmup=4)
+    assert len(runs) == 4 + 1 + found["a"].samples  # one more is thrown away in the first turn
+
+
+def test_percentiles_lie_between_the_nearest_ranks():
+    found = summarize_ns([1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000])
+    assert (found.p50_ms, found.mean_ms) == (3.0, 3.0)
+    assert found.p90_ms == pytest.approx(4.6)
+    assert found.p99_ms == pytest.approx(4.96)
+    assert found.std_ms == pytest.approx(2**0.5, abs=1e-4)
+
+
+def test_drift_is_the_spread_of_the_quarters():
+    assert drift([10] * 40) == 0
+    assert drift([10] * 20 + [11] * 20) == pytest.approx(1 / 10.5)
+    assert not summarize_ns([10] * 20 + [11] * 20).stable
+    assert drift([1, 2, 3]) == 0
+
+
+def test_timed_gives_the_value_and_seconds():
+    value, seconds = timed(lambda: (time.sleep(0.01), "done")[1])
+    assert value == "done"
+    assert 0.01 <= seconds < 1

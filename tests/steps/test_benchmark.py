@@ -1,0 +1,105 @@
+import json
+
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
+from onnxbuild.steps.convert_fp16 import Fp16Options
+from tests.fakes.step_context import run_step
+from tests.steps.graphs import DIGITS, digits
+from tests.steps.test_convert_fp16 import converted
+
+IMAGE = DummyInput("image", "float32", ("batch", 1, 8, 8))
+QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
+
+
+def benchmarked(folder, models, **options):
+    params = BenchmarkParams(
+        model=Entrypoint(f"{DIGITS}:load"),
+        inputs=(IMAGE,),
+        axes=(Axis("batch", 1, 64, 2),),
+        provider="cpu",
+        provider_options={},
+        options=BenchmarkOptions(**{**QUICK, **options}),
+    )
+    inputs = {f"model/{name}": path for name, path in models.items()}
+    outcome, context = run_step(KIND, params, folder / "step", inputs)
+    return outcome, json.loads((context.output("report") / "report.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmark")
+    fp32 = digits(folder / "fp32")
+    _, fp16 = converted(fp32, folder / "fp16", keep_io_types=False)
+    points = ({"batch": 1}, {"batch": 4})
+    return benchmarked(folder, {"fp32": fp32, "fp16": fp16}, points=points, threads=1)
+
+
+def test_each_model_is_measured_at_each_point_beside_pytorch(measured):
+    _, report = measured
+    assert [point["point"] for point in report["points"]] == ["batch=1", "batch=4"]
+    for point in report["points"]:
+        assert set(point["results"]) == {"pytorch", "fp32", "fp16"}
+        assert point["results"]["pytorch"]["speedup"] == 1.0
+        for found in point["results"].values():
+            assert found["samples"] >= 5
+            assert 0 < found["p50_ms"] <= found["p90_ms"] <= found["p99_ms"]
+            assert found["throughput_items_per_s"] == pytest.approx(
+                point["items"] / found["p50_ms"] * 1000, rel=1e-3
+            )
+
+
+def test_all_take_part_in_every_round(measured):
+    _, report = measured
+    for point in report["points"]:
+        counts = [found["samples"] for found in point["results"].values()]
+        assert max(counts) <= 20 * min(counts)  # a burst is 20 runs at most
+
+
+def test_what_loading_costs_is_told(measured):
+    _, report = measured
+    for model in report["models"].values():
+        assert model["load_s"] > 0
+        assert model["peak_rss_growth_bytes"] >= 0
+    assert report["models"]["fp32"]["size_bytes"] > report["models"]["fp16"]["size_bytes"]
+    assert "size_bytes" not in report["models"]["pytorch"]
+    assert set(report["method"]) >= {"latency", "load_s", "peak_rss_growth_bytes"}
+
+
+def test_the_host_and_the_threads_are_on_record(measured):
+    _, report = measured
+    assert report["host"]["threads"] == 1
+    assert report["host"]["cpu"]
+    assert report["host"]["cores"] >= 1
+
+
+def test_the_table_gets_the_first_point(measured):
+    outcome, report = measured
+    first = report["points"][0]["results"]
+    assert outcome.metrics["point"] == "batch=1"
+    assert outcome.metrics["variants"]["fp32"] == {
+        "p50_ms": first["fp32"]["p50_ms"],
+        "speedup": first["fp32"]["speedup"],
+        "size_bytes": report["models"]["fp32"]["size_bytes"],
+    }
+
+
+def test_without_points_the_example_is_measured_and_without_baseline_no_ratio_is(tmp_path):
+    outcome, report = benchmarked(tmp_path, {"fp32": digits(tmp_path / "fp32")}, baseline=False)
+    (point,) = report["points"]
+    assert point["sizes"] == {"batch": 2}
+    assert set(point["results"]) == {"fp32"}
+    assert outcome.metrics["variants"]["fp32"]["speedup"] is None
+
+
+def test_a_point_on_an_axis_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(StepError) as caught:
+        benchmarked(tmp_path, {"fp32": digits(tmp_path / "fp32")}, points=({"batsh": 1},))
+    assert "names the axis 'batsh'; expected batch" in caught.value.what
+    assert caught.value.fix == "did you mean 'batch'?"
+
+
+def test_fp16_options_default_to_keeping_the_interface():
+    assert Fp16Options().keep_io_types

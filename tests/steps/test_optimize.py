@@ -1,0 +1,135 @@
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.steps.optimize import KIND, OptimizeOptions, OptimizeParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear
+from tests.steps.graphs import (
+    HEADS,
+    HIDDEN,
+    config,
+    digits,
+    interface,
+    operators,
+    run_model,
+    save,
+    sentences,
+    tiny_bert,
+)
+
+BERT = {"model_type": "bert", "num_heads": HEADS, "hidden_size": HIDDEN}
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as a child runs a step
+
+
+def optimized(source, folder, told=None, **options):
+    inputs = {"model": source, "config": config(folder / "config", **(told or {}))}
+    outcome, context = run_step(KIND, OptimizeParams(OptimizeOptions(**options)), folder, inputs)
+    return outcome, context.output("model")
+
+
+def test_a_bert_gets_one_node_for_each_attention_and_says_the_same(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", BERT)
+    assert outcome.metrics["fused"]["Attention"] == 2
+    assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"] / 4
+    assert outcome.notes == ()
+    assert interface(target) == interface(source)
+    expected = run_model(source, sentences())["hidden"]
+    np.testing.assert_allclose(run_model(target, sentences())["hidden"], expected, atol=1e-5)
+
+
+def test_the_options_come_before_the_models_own_config(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    told = {"model_type": "resnet"}
+    outcome, _ = optimized(
+        source, tmp_path / "step", told, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
+    )
+    assert outcome.metrics["fused"]["Attention"] == 2
+
+
+def test_related_architectures_are_fused_as_what_they_are_related_to(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, _ = optimized(source, tmp_path / "step", {**BERT, "model_type": "roberta"})
+    assert outcome.metrics["fused"]["Attention"] == 2
+
+
+def test_without_transformer_fusions_the_runtimes_own_are_kept(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, _ = optimized(source, tmp_path / "step", BERT, transformer=False)
+    assert "Attention" not in outcome.metrics["fused"]
+    assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"]
+
+
+def test_basic_uses_standard_operators_alone(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", level="basic")
+    assert outcome.metrics["fused"] == {}
+    assert {each.domain for each in onnx.load(target / "model.onnx").opset_import} == {""}
+
+
+def test_none_changes_nothing(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", BERT, level="none")
+    assert outcome.metrics["nodes_after"] == outcome.metrics["nodes_before"]
+    assert (target / "model.onnx").read_bytes() == (source / "model.onnx").read_bytes()
+
+
+def test_a_model_type_without_fusions_is_told_and_optimized_all_the_same(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, _ = optimized(source, tmp_path / "step", {"model_type": "mamba"})
+    assert outcome.notes == ("no transformer fusions: ONNX Runtime has none for 'mamba' models",)
+    assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"]
+
+
+def test_fusions_that_find_nothing_are_told(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", model_type="bert")
+    assert outcome.notes == ("the 'bert' fusions found nothing to fuse",)
+    assert run_model(target, {"x": np.ones((2, 4), np.float32)})["y"].shape == (2, 3)
+
+
+def test_fusions_that_fail_leave_the_runtimes_own_and_a_note(tmp_path):
+    source = digits(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", model_type="unet")
+    assert len(outcome.notes) == 1
+    assert "'unet'" in outcome.notes[0]
+    assert operators(target)["Conv"] == 3
+
+
+def test_an_unknown_model_type_is_an_error_with_the_nearest(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    with pytest.raises(StepError) as caught:
+        optimized(source, tmp_path / "step", model_type="bertt")
+    assert "`optimize.model_type` is 'bertt'; expected auto or one of bart, bert," in str(
+        caught.value
+    )
+    assert caught.value.fix == "did you mean 'bert'?"
+
+
+def test_activations_stay_apart_from_convolutions_so_that_quantizers_see_them(tmp_path):
+    _, target = optimized(digits(tmp_path / "source"), tmp_path / "step")
+    found = operators(target)
+    assert found["Conv"] == 3
+    assert found["Gemm"] == 2
+    assert not {"FusedConv", "FusedGemm"} & set(found)
+
+
+def test_weights_beside_the_model_give_the_same_result(tmp_path):
+    inside, _ = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
+    assert (tmp_path / "b" / "model.onnx.data").exists()
+    _, one = optimized(inside, tmp_path / "one", BERT)
+    _, two = optimized(tmp_path / "b", tmp_path / "two", BERT)
+    assert (one / "model.onnx").read_bytes() == (two / "model.onnx").read_bytes()
+
+
+def test_no_file_is_left_in_the_input(tmp_path):
+    source = tiny_bert(tmp_path / "source", external="always")
+    before = sorted(path.name for path in source.iterdir())
+    optimized(source, tmp_path / "step", BERT)
+    assert sorted(path.name for path in source.iterdir()) == before

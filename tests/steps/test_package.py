@@ -1,0 +1,130 @@
+import hashlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from onnxbuild.core.recipe import Axis
+from onnxbuild.steps.package import KIND, PackageParams
+from tests.fakes.step_context import run_step
+from tests.steps.graphs import digits
+
+VALIDATION = {
+    "passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-6}, "points": [1, 2],
+}  # fmt: skip
+EVALUATION = {
+    "metric": "digits.py:accuracy", "score": 0.99, "baseline_score": 0.99, "drop": 0.0,
+    "samples": 450, "passed": True, "batches": 9,
+}  # fmt: skip
+
+
+def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu")):
+    def report(name, value):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "report.json").write_text(json.dumps(value))
+        return folder / name
+
+    inputs = {
+        "model": digits(folder / "model", external=external),
+        "check": report("check", {}),
+        "export-check": report("export-check", {}),
+        "validation/cpu": report("validation", VALIDATION),
+    }
+    if evaluated:
+        inputs["evaluation/cpu"] = report("evaluation", EVALUATION)
+    params = PackageParams(
+        recipe="digits",
+        recipe_sha256="ab" * 32,
+        variant="fp32",
+        precision="fp32",
+        axes=(Axis("batch", 1, 64, 2),),
+        providers=providers,
+        provider_options={"cuda": {"device_id": "0"}},
+    )
+    outcome, context = run_step(KIND, params, folder / "step", inputs)
+    return outcome, context.output("bundle")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    return packaged(tmp_path_factory.mktemp("package"))[1]
+
+
+def test_a_bundle_holds_the_model_and_all_that_is_known_of_it(bundle):
+    assert sorted(path.name for path in bundle.iterdir()) == [
+        "SHA256SUMS", "evaluation.json", "load.py", "manifest.json", "model.onnx",
+        "validation.json",
+    ]  # fmt: skip
+    assert json.loads((bundle / "validation.json").read_text()) == {"cpu": VALIDATION}
+    assert json.loads((bundle / "evaluation.json").read_text()) == {"cpu": EVALUATION}
+
+
+def test_the_sums_cover_every_other_file_in_order(bundle):
+    lines = (bundle / "SHA256SUMS").read_text().splitlines()
+    names = [line.split("  ")[1] for line in lines]
+    assert names == sorted(p.name for p in bundle.iterdir() if p.name != "SHA256SUMS")
+    for line in lines:
+        sha256, name = line.split("  ")
+        assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == sha256
+
+
+def test_the_manifest_tells_what_a_server_must_know(bundle):
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["format"] == 1
+    assert (manifest["name"], manifest["variant"]) == ("digits", "fp32")
+    assert manifest["inputs"] == [
+        {"name": "image", "dtype": "float32", "shape": ["batch", 1, 8, 8]}
+    ]
+    assert manifest["dynamic_axes"] == {"batch": {"min": 1, "max": 64, "example": 2}}
+    assert manifest["opsets"] == {"ai.onnx": 18}
+    assert manifest["providers"] == [
+        {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}},
+        {"name": "CPUExecutionProvider", "options": {}},
+    ]
+    assert manifest["validation"]["cpu"]["tolerances"] == {"atol": 1e-5}
+    assert manifest["evaluation"]["cpu"]["score"] == 0.99
+    assert set(manifest["versions"]) == {"onnxbuild", "onnx", "onnxruntime"}
+    listed = manifest["files"]["model.onnx"]
+    content = (bundle / "model.onnx").read_bytes()
+    assert listed == {
+        "sha256": hashlib.sha256(content).hexdigest(), "size_bytes": len(content),
+    }  # fmt: skip
+
+
+def test_the_loader_stands_alone(bundle, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", str(bundle / "load.py")],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "input  image float32 ['batch', 1, 8, 8]" in done.stdout
+    assert "runs on C" in done.stdout  # CUDA or CPU, whichever is there
+    assert "output logits float32 [2, 10]" in done.stdout
+
+
+def test_external_data_is_part_of_the_bundle(tmp_path):
+    outcome, bundle = packaged(tmp_path, external="always", evaluated=False)
+    assert (bundle / "model.onnx.data").exists()
+    assert "model.onnx.data  " not in (bundle / "SHA256SUMS").read_text()
+    assert "  model.onnx.data\n" in (bundle / "SHA256SUMS").read_text()
+    assert outcome.metrics["model_bytes"] == sum(
+        path.stat().st_size for path in bundle.glob("model.onnx*")
+    )
+    assert not (bundle / "evaluation.json").exists()
+
+
+def test_the_same_inputs_give_the_same_bytes_in_another_folder(bundle, tmp_path):
+    _, again = packaged(tmp_path)
+    for path in bundle.iterdir():
+        assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_no_file_names_the_folder_it_was_made_in(bundle):
+    made = str(bundle.parents[2]).encode()
+    assert [path.name for path in bundle.iterdir() if made in path.read_bytes()] == []
+
+
+def test_a_file_of_the_bundle_can_be_edited_without_touching_the_store(tmp_path):
+    _, bundle = packaged(tmp_path)
+    (bundle / "model.onnx").write_bytes(b"edited")
+    assert (tmp_path / "model" / "model.onnx").stat().st_size > 1000

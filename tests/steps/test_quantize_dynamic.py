@@ -1,0 +1,117 @@
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear, model, value
+from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
+from tests.steps.test_optimize import BERT, optimized
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as a child runs a step
+
+
+def quantized(source, folder, **options):
+    params = DynamicParams(DynamicOptions(**{"reduce_range": False, **options}))
+    outcome, context = run_step(KIND, params, folder, {"model": source})
+    return outcome, context.output("model")
+
+
+def cosine(a, b):
+    return float((a * b).sum() / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def weights_of(folder):
+    return {each.name: each for each in onnx.load(folder / "model.onnx").graph.initializer}
+
+
+def test_a_bert_is_quantized_and_close_to_what_it_was(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = quantized(source, tmp_path / "step")
+    assert outcome.metrics["quantized"] == {"Gather": 3, "MatMulInteger": 12}
+    assert outcome.metrics["quantized_nodes"] == 15
+    assert interface(target) == interface(source)
+    expected = run_model(source, sentences())["hidden"]
+    assert cosine(run_model(target, sentences())["hidden"], expected) > 0.999
+
+
+def test_a_fused_bert_is_quantized_too(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    _, fused = optimized(source, tmp_path / "optimize", BERT)
+    outcome, target = quantized(fused, tmp_path / "step")
+    assert outcome.metrics["quantized"]["QAttention"] == 2
+    expected = run_model(source, sentences())["hidden"]
+    assert cosine(run_model(target, sentences())["hidden"], expected) > 0.999
+
+
+def test_scales_are_per_channel_unless_the_recipe_says_otherwise(tmp_path):
+    source = save(linear(rows=16, columns=8), tmp_path / "source")
+    _, target = quantized(source, tmp_path / "many")
+    assert list(weights_of(target)["w_scale"].dims) == [8]
+    _, target = quantized(source, tmp_path / "one", per_channel=False)
+    assert list(weights_of(target)["w_scale"].dims) == []
+
+
+def test_the_weights_type_and_range_are_the_ones_asked_for(tmp_path):
+    source = save(linear(rows=16, columns=8), tmp_path / "source")
+    _, target = quantized(source, tmp_path / "unsigned", weight_type="uint8", per_channel=False)
+    assert weights_of(target)["w_quantized"].data_type == onnx.TensorProto.UINT8
+    _, target = quantized(source, tmp_path / "reduced", reduce_range=True)
+    found = onnx.numpy_helper.to_array(weights_of(target)["w_quantized"])
+    assert found.dtype == np.int8
+    assert 32 < np.abs(found.astype(int)).max() <= 64  # 7 bits
+
+
+def test_nodes_named_stay_in_fp32(tmp_path):
+    source = digits(tmp_path / "source")
+    gemm = [n.name for n in onnx.load(source / "model.onnx").graph.node if n.op_type == "Gemm"]
+    outcome, target = quantized(
+        source, tmp_path / "step", op_types=("MatMul",), nodes_to_exclude=(gemm[0],)
+    )
+    assert outcome.metrics["quantized"] == {"MatMulInteger": 1}
+    assert operators(target)["Conv"] == 3
+
+
+def test_convolutions_that_are_quantized_dynamically_bring_a_note(tmp_path):
+    outcome, _ = quantized(digits(tmp_path / "source"), tmp_path / "step")
+    assert outcome.metrics["quantized"] == {"ConvInteger": 3, "MatMulInteger": 2}
+    (note,) = outcome.notes
+    assert note.startswith("3 Conv nodes are quantized dynamically, which runs slower than fp32")
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ({"nodes_to_exclude": ("multiplyy",)}, "node 'multiplyy'", "did you mean 'multiply'?"),
+        ({"op_types": ("MatMull",)}, "'MatMull' in `op_types`", "did you mean 'MatMul'?"),
+        ({"op_types": ("LSTM",)}, "the operator type 'LSTM', which the graph", "leave 'LSTM' out"),
+        ({"reduce_range": "auto"}, "`reduce_range` is still 'auto'", "this is a bug"),
+        ({"nodes_to_exclude": ("multiply",)}, "nothing was quantized", "see `op_types`"),
+    ],
+)
+def test_options_that_cannot_be_met_are_errors(tmp_path, options, what, fix):
+    source = save(linear(), tmp_path / "source")
+    with pytest.raises(StepError) as caught:
+        quantized(source, tmp_path / "step", **options)
+    assert what in caught.value.what
+    assert caught.value.fix.startswith(fix)
+    assert caught.value.where == "test:step"
+
+
+def test_a_model_without_weights_to_quantize_is_an_error(tmp_path):
+    made = model(
+        [onnx.helper.make_node("Relu", ["x"], ["y"])], [value("x", [2])], [value("y", [2])]
+    )
+    with pytest.raises(StepError, match="nothing was quantized; expected at least one MatMul"):
+        quantized(save(made, tmp_path / "source"), tmp_path / "step")
+
+
+def test_weights_beside_the_model_are_quantized_the_same(tmp_path):
+    inside, beside = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
+    _, one = quantized(inside, tmp_path / "one")
+    _, two = quantized(beside, tmp_path / "two")
+    assert (one / "model.onnx").read_bytes() == (two / "model.onnx").read_bytes()

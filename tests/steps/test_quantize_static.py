@@ -1,0 +1,168 @@
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.steps import calibrate, preprocess
+from onnxbuild.steps.quantize_static import KIND, StaticOptions, StaticParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear, model, value, weight
+from tests.steps.graphs import DIGITS, digits, digits_module, interface, run_model, save
+
+IMAGE = DummyInput("image", "float32", ("batch", 1, 8, 8))
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as a child runs a step
+
+
+def prepared(source, folder):
+    outcome, context = run_step(
+        preprocess.KIND, preprocess.PreprocessParams(), folder / "preprocess", {"model": source}
+    )
+    return outcome, context.output("model")
+
+
+def calibrated_digits(folder, samples=100):
+    _, source = prepared(digits(folder / "source"), folder)
+    options = calibrate.CalibrationOptions(samples=samples)
+    params = calibrate.CalibrateParams(Entrypoint(f"{DIGITS}:calibration"), (IMAGE,), options)
+    _, context = run_step(calibrate.KIND, params, folder / "calibrate", {"model": source})
+    return source, context.output("calibration")
+
+
+def quantized(source, calibration, folder, **options):
+    params = StaticParams(
+        StaticOptions(**{"reduce_range": False, "activation_type": "uint8", **options})
+    )
+    inputs = {"model": source, "calibration": calibration}
+    outcome, context = run_step(KIND, params, folder, inputs)
+    return outcome, context.output("model")
+
+
+def ranges(folder, bounds, unbounded=()):
+    folder.mkdir()
+    (folder / "ranges.json").write_text(json.dumps({"ranges": bounds, "unbounded": unbounded}))
+    return folder
+
+
+def accuracy(folder):
+    module = digits_module()
+    feeds, labels = zip(*module.evaluation(), strict=True)
+    return module.accuracy([run_model(folder, each) for each in feeds], labels)
+
+
+def types_of(folder):
+    model = onnx.load(folder / "model.onnx")
+    return {each.name: each.data_type for each in model.graph.initializer}
+
+
+def test_the_digits_network_keeps_its_accuracy_in_a_third_of_the_size(tmp_path):
+    source, calibration = calibrated_digits(tmp_path)
+    outcome, target = quantized(source, calibration, tmp_path / "step")
+    assert outcome.metrics["quantized"]["Conv"] == 3
+    assert outcome.metrics["quantized"]["Gemm"] == 2
+    assert outcome.metrics["size_ratio"] < 0.4
+    assert interface(target) == interface(source)
+    assert accuracy(source) > 0.97
+    assert accuracy(target) >= accuracy(source) - 0.01
+
+
+def test_activations_are_uint8_or_symmetric_int8_as_asked(tmp_path):
+    source, calibration = calibrated_digits(tmp_path, samples=20)
+    _, target = quantized(source, calibration, tmp_path / "x86")
+    assert types_of(target)["image_zero_point"] == onnx.TensorProto.UINT8
+    _, target = quantized(source, calibration, tmp_path / "arm", activation_type="int8")
+    made = {each.name: each for each in onnx.load(target / "model.onnx").graph.initializer}
+    assert made["image_zero_point"].data_type == onnx.TensorProto.INT8
+    assert int(onnx.numpy_helper.to_array(made["image_zero_point"])) == 0
+    assert accuracy(target) > 0.95
+
+
+def test_values_that_are_masks_keep_their_nodes_in_fp32(tmp_path):
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["scores"], name="multiply"),
+        onnx.helper.make_node("Where", ["keep", "scores", "never"], ["masked"], name="mask"),
+        onnx.helper.make_node("Softmax", ["masked"], ["y"], name="softmax"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["batch", 4]), value("keep", ["batch", 3], onnx.TensorProto.BOOL)],
+        [value("y", ["batch", 3])],
+        [
+            weight("w", np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)),
+            weight("never", np.float32([-np.inf])),
+        ],
+    )
+    _, source = prepared(save(made, tmp_path / "source"), tmp_path)
+    bounds = {"x": [-1, 1], "scores": [-2, 2], "y": [0, 1]}
+    calibration = ranges(tmp_path / "ranges", bounds, ["masked"])
+    outcome, target = quantized(source, calibration, tmp_path / "step")
+    assert outcome.metrics["quantized"]["MatMul"] == 1
+    assert "Softmax" not in outcome.metrics["quantized"]
+    assert outcome.notes == (
+        "2 nodes stay in fp32, their values are masks without a usable range",
+    )
+    feeds = {"x": np.ones((1, 4), np.float32), "keep": np.array([[True, False, True]])}
+    found = run_model(target, feeds)["y"]
+    np.testing.assert_allclose(found, run_model(source, feeds)["y"], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ({"nodes_to_exclude": ("clipp",)}, "node 'clipp'", "did you mean 'clip'?"),
+        ({"op_types": ("Convv",)}, "'Convv' in `op_types`", "did you mean 'Conv'?"),
+        ({"op_types": ("Conv",)}, "the operator type 'Conv', which the graph", "leave 'Conv' out"),
+        ({"activation_type": "auto"}, "`activation_type` is still 'auto'", "this is a bug"),
+        ({"nodes_to_exclude": ("multiply", "shift", "clip")}, "nothing was quantized", "see"),
+    ],
+)
+def test_options_that_cannot_be_met_are_errors(tmp_path, options, what, fix):
+    source = save(linear(), tmp_path / "source")
+    bounds = {name: [-1, 1] for name in ("x", "xw", "sum", "y")}
+    with pytest.raises(StepError) as caught:
+        quantized(source, ranges(tmp_path / "ranges", bounds), tmp_path / "step", **options)
+    assert what in caught.value.what
+    assert caught.value.fix.startswith(fix)
+
+
+def test_a_range_that_is_missing_is_an_error_that_names_the_value(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    calibration = ranges(tmp_path / "ranges", {"x": [-1, 1]})
+    with pytest.raises(StepError, match=r"ONNX Runtime's quantizer fails: .*xw"):
+        quantized(source, calibration, tmp_path / "step", op_types=("MatMul",))
+
+
+def test_preprocessing_folds_what_would_hide_scales(tmp_path):
+    nodes = [
+        onnx.helper.make_node("Identity", ["w"], ["same"], name="same"),
+        onnx.helper.make_node("MatMul", ["x", "same"], ["y"], name="multiply"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["batch", 2])],
+        [value("y", ["batch", 2])],
+        [weight("w", np.eye(2, dtype=np.float32))],
+    )
+    source = save(made, tmp_path / "source")
+    outcome, target = prepared(source, tmp_path)
+    assert (outcome.metrics["nodes_before"], outcome.metrics["nodes_after"]) == (2, 1)
+    assert outcome.notes == ()
+    assert interface(target) == interface(source)
+
+
+def test_preprocessing_says_when_symbols_can_t_be_followed(tmp_path):
+    made = model(
+        [onnx.helper.make_node("FusedConv", ["x", "w"], ["y"], domain="com.microsoft")],
+        [value("x", ["batch", 1, 4, 4])],
+        [value("y", ["batch", 1, 3, 3])],
+        [weight("w", np.ones((1, 1, 2, 2), np.float32))],
+        imports=[onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)],
+    )
+    outcome, _ = prepared(save(made, tmp_path / "source"), tmp_path)
+    assert all(note.startswith("shapes are inferred without symbols:") for note in outcome.notes)

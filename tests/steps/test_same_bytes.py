@@ -1,0 +1,74 @@
+"""Each step that makes a model: the same bytes in another process, folder and hash seed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import hashlib, json, sys
+from pathlib import Path
+
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.steps import (
+    calibrate, convert_fp16, optimize, preprocess, quantize_dynamic, quantize_static,
+)
+from tests.fakes.step_context import run_step
+
+sources, out = Path(sys.argv[1]), Path.cwd()
+
+
+def made(name, kind, params, output="model", **inputs):
+    folder = run_step(kind, params, out / name, inputs)[1].output(output)
+    for path in sorted(folder.iterdir()):
+        print(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+    return folder
+
+
+options = optimize.OptimizeOptions()
+bert = made(
+    "optimize", optimize.KIND, optimize.OptimizeParams(options),
+    model=sources / "bert", config=sources / "config",
+)
+made("fp16", convert_fp16.KIND, convert_fp16.Fp16Params(convert_fp16.Fp16Options()), model=bert)
+dynamic = quantize_dynamic.DynamicOptions(reduce_range=False)
+made("dynamic", quantize_dynamic.KIND, quantize_dynamic.DynamicParams(dynamic), model=bert)
+ready = made(
+    "preprocess", preprocess.KIND, preprocess.PreprocessParams(), model=sources / "digits"
+)
+image = DummyInput("image", "float32", ("batch", 1, 8, 8))
+data = Entrypoint(f"{sys.argv[2]}:calibration")
+ranges = made(
+    "calibrate", calibrate.KIND,
+    calibrate.CalibrateParams(data, (image,), calibrate.CalibrationOptions(samples=20)),
+    "calibration", model=ready,
+)
+static = quantize_static.StaticOptions(activation_type="uint8", reduce_range=False)
+made(
+    "static", quantize_static.KIND, quantize_static.StaticParams(static),
+    model=ready, calibration=ranges,
+)
+"""
+
+
+def test_steps_make_the_same_bytes_in_another_process_folder_and_hash_seed(tmp_path):
+    from tests.steps.graphs import DIGITS, config, digits, tiny_bert
+
+    tiny_bert(tmp_path / "bert")
+    digits(tmp_path / "digits")
+    config(tmp_path / "config", model_type="bert", num_heads=2, hidden_size=32)
+    said = []
+    for seed in ("1", "2"):
+        folder = tmp_path / f"with-seed-{seed}"
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", SCRIPT, str(tmp_path), str(DIGITS)],
+            cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        said.append(done.stdout)
+    assert len(said[0].splitlines()) == 6
+    assert said[0] == said[1]
