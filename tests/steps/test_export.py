@@ -1,6 +1,6 @@
 import json
 import os
-import subprocess  # noqa: TID251 - a fresh process, to see that nothing depends on it
+import subprocess
 import sys
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def test_an_operator_that_no_exporter_knows_is_named(tmp_path):
 
 
 def test_a_translation_that_computes_something_else_is_refused(tmp_path):
-    translations = Entrypoint(f"{MODULES}:sine_for_bessel")
+    translations = Entrypoint(f"{MODULES}:cosine_for_bessel")
     error = refused(tmp_path, "Bessel", translations=translations, exporter="dynamo")
     assert "output 'output_0' differs from PyTorch" in error.what
 
