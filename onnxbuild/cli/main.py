@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 
 import click
@@ -82,6 +83,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every way out has its exit code."""
+    signal.signal(signal.SIGTERM, _on_sigterm)
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as error:
@@ -100,6 +102,12 @@ def main() -> None:
         _report_bug()
         sys.exit(EXIT_BUG)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _on_sigterm(number: int, frame: object) -> None:
+    """End as Ctrl-C does: children stop, finished steps are kept."""
+    del frame
+    sys.exit(128 + number)
 
 
 def _report_bug() -> None:

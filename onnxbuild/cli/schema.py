@@ -14,7 +14,13 @@ import click
     metavar="FILE",
     help="Write it to a file, such as schemas/recipe.schema.json, instead of printing it.",
 )
-def command(*, write: str | None) -> None:
+@click.option(
+    "--reference",
+    type=click.Path(dir_okay=False, exists=True),
+    metavar="FILE",
+    help="Bring the generated part of a reference page (docs/recipe.md) up to date.",
+)
+def command(*, write: str | None, reference: str | None) -> None:
     """Print the JSON Schema of recipes (draft 2020-12).
 
     An editor's YAML language server uses it from a recipe's first line:
@@ -24,7 +30,13 @@ def command(*, write: str | None) -> None:
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.recipe.schema import schema_text
 
-    if write is None:
+    if reference is not None:
+        from onnxbuild.recipe.reference import updated_page
+
+        page = Path(reference)
+        page.write_text(updated_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+        click.echo(f"wrote {reference}")
+    elif write is None:
         click.echo(schema_text(), nl=False)
     else:
         Path(write).write_text(schema_text(), encoding="utf-8")

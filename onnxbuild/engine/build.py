@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +157,7 @@ class Builder:
 class _Pending:
     """A step that has to run, from its decision to its record."""
 
+    number: int
     step: Step
     action: Action
     inputs: Mapping[str, Artifact]
@@ -179,6 +179,7 @@ class _Loop:
             expected_bytes=lambda name: self._ports.history.peak_bytes(name) or DEFAULT_STEP_BYTES,
         )
         self._report = Report()
+        self._number = {name: number for number, name in enumerate(graph.steps)}
         self._waiting: list[_Pending] = []
         self._said_waiting: set[str] = set()
         self._running: dict[str, _Pending] = {}
@@ -217,7 +218,8 @@ class _Loop:
         if isinstance(decision, Hit):
             self._take_hit(name, decision)
         else:
-            self._waiting.append(_Pending(step, action, inputs, decision.reasons))
+            number = self._number[name]
+            self._waiting.append(_Pending(number, step, action, inputs, decision.reasons))
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
         return decide(
@@ -235,12 +237,13 @@ class _Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        order = {name: number for number, name in enumerate(self._graph.steps)}
-        queue = [(order[pending.step.name], pending) for pending in self._waiting]
-        heapq.heapify(queue)
+        """Start waiting steps in graph order; those that run alone come last, on a calm machine."""
+        queue = sorted(
+            self._waiting,
+            key=lambda pending: (self._kind(pending.step.name).exclusive, pending.number),
+        )
         self._waiting = []
-        while queue:
-            _, pending = heapq.heappop(queue)
+        for pending in queue:
             if self._stopping or not self._schedule.has_room(pending.step.name):
                 self._waiting.append(pending)
             else:

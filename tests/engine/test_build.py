@@ -13,7 +13,7 @@ def test_a_first_build_runs_every_step_in_order():
     report = world.build(graph(step("a"), step("b", "a"), step("c", "b")))
     assert world.executor.started == ["a", "b", "c"]
     assert report.exit_code == 0
-    assert [e.reasons for e in world.sink.of(StepStarted)][0] == ("never built here",)
+    assert world.sink.of(StepStarted)[0].reasons == ("never built here",)
 
 
 def test_a_second_build_runs_nothing():

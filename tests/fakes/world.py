@@ -260,9 +260,10 @@ class FakeExecutor:
             if digest is None or name in seen:
                 continue
             seen[name] = digest
-            for line in self._files.files[name].splitlines():
-                if line.startswith("import "):
-                    stack.append(line.partition("#")[0].split()[1])
+            lines = self._files.files[name].splitlines()
+            stack += [
+                line.partition("#")[0].split()[1] for line in lines if line.startswith("import ")
+            ]
         body = canonical_json(
             [
                 to_json(params),

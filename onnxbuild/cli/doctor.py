@@ -1,0 +1,102 @@
+"""`onnxbuild doctor`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from onnxbuild import __version__
+from onnxbuild.cli.options import store_option
+from onnxbuild.core.errors import EXIT_STEP
+
+_PACKAGES = ("torch", "onnx", "onnxruntime", "onnxscript", "numpy", "transformers")
+_NEEDED = _PACKAGES[:-1]
+_GIB = 1 << 30
+_SCARCE_BYTES = 2 * _GIB
+
+
+@click.command("doctor")
+@store_option()
+@click.pass_context
+def command(ctx: click.Context, *, store: str | None) -> None:
+    """Check this machine: versions, providers that really load, CPU flags, sandbox, disk.
+
+    Exit 1 if something that every build needs is missing.
+    """
+    problems = [*_packages(), *_providers(), *_machine(), *_store(store)]
+    for problem in problems:
+        click.echo(f"problem: {problem}")
+    if problems:
+        ctx.exit(EXIT_STEP)
+    click.echo("ok: this machine can build")
+
+
+def _packages() -> list[str]:
+    from onnxbuild.adapters import machine
+    from onnxbuild.adapters.distributions import Distributions
+    from onnxbuild.adapters.index import Index
+    from onnxbuild.adapters.statcache import StatCache
+
+    click.echo(f"onnxbuild    {__version__}, Python {machine.python_build().split()[1]}")
+    found = Distributions(StatCache(Index(Path(":memory:"))))
+    problems = []
+    for name in _PACKAGES:
+        version = found.version(name)
+        click.echo(f"{name:<12} {version or 'not installed'}")
+        if version is None and name in _NEEDED:
+            problems.append(f"the package '{name}' is not installed: pip install {name}")
+    return problems
+
+
+def _providers() -> list[str]:
+    from onnxbuild.onnxkit.provider_probe import probe_providers
+
+    try:
+        probes = probe_providers()
+    except ImportError as error:
+        return [f"onnxruntime can't be imported: {error}"]
+    for probe in probes:
+        if probe.loads:
+            click.echo(f"provider     {probe.name}: loads")
+        elif probe.in_package:
+            click.echo(f"provider     {probe.name}: does not load: {probe.reason}")
+    cpu = next(probe for probe in probes if probe.name == "cpu")
+    return [] if cpu.loads else [f"the CPU provider does not load: {cpu.reason}"]
+
+
+def _machine() -> list[str]:
+    from onnxbuild.adapters import machine, sandbox
+
+    facts = machine.host_facts()
+    wanted = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
+    flags = [flag for flag in wanted if flag in facts.cpu_flags]
+    cores, memory = machine.usable_cores(), machine.memory_bytes() / _GIB
+    click.echo(
+        f"cpu          {machine.host_class()['cpu']}, {' '.join(flags) or 'no known flags'}"
+    )
+    click.echo(f"             {cores} cores, {memory:.1f} GiB")
+    if facts.sums_saturate:
+        click.echo("             no VNNI or AMX: int8 weights get 7 bits (reduce_range: auto)")
+    abi = sandbox.landlock_abi()
+    click.echo(
+        f"sandbox      {sandbox.kernel()}: "
+        + (f"Landlock ABI {abi}" if abi else "no Landlock; hermetic steps are not possible here")
+    )
+    return []
+
+
+def _store(store: str | None) -> list[str]:
+    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.recipe.project import find_project
+
+    root = store_root(find_project(Path("recipe.yaml")), store)
+    there = root
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    click.echo(f"store        {root}, {free / _GIB:.1f} GiB free")
+    if free < _SCARCE_BYTES:
+        return [f"only {free / _GIB:.1f} GiB free for the store: free some, or use --store FOLDER"]
+    return []

@@ -1,0 +1,81 @@
+"""`onnxbuild inspect`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onnxbuild.cli.names import split_name
+from onnxbuild.cli.options import store_option
+from onnxbuild.core.errors import UsageError, did_you_mean
+
+_MOST_OPERATORS = 12
+_MIB = 1 << 20
+
+
+@click.command("inspect")
+@click.argument("model", metavar="MODEL.onnx|RECIPE:VARIANT")
+@store_option()
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+def command(*, model: str, store: str | None, as_json: bool) -> None:
+    """Sum up a model: inputs, outputs, operators, parameters, size.
+
+    \b
+    onnxbuild inspect model.onnx
+    onnxbuild inspect bert:int8
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    path = Path(model)
+    if not path.is_file():
+        path = _variant_model(model, store)
+    from onnxbuild.onnxkit.model_files import load_model
+    from onnxbuild.onnxkit.summary import summarize
+
+    found = summarize(load_model(path, weights=False))
+    size = sum(each.stat().st_size for each in path.parent.glob(f"{path.name}*"))
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "bytes": size, **found}, indent=2))
+        return
+    _show(path, size, found)
+
+
+def _variant_model(name: str, store: str | None) -> Path:
+    if name.endswith(".onnx"):
+        raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
+    from onnxbuild.api import Request, graph_of
+
+    recipe, variant = split_name(name)
+    request = Request((recipe,), store=store)
+    views = {view.variant: view for view in graph_of(request).views}
+    if variant not in views:
+        raise UsageError(
+            f"'{recipe}' has no variant '{variant}'; it has {', '.join(views)}",
+            fix=did_you_mean(variant, views),
+        )
+    path = request.store_root / "out" / views[variant].recipe / variant / "model.onnx"
+    if not path.is_file():
+        raise UsageError(
+            f"{name} is not built: there is no {path}",
+            fix=f"onnxbuild run {recipe} --only {variant}",
+        )
+    return path
+
+
+def _show(path: Path, size: int, found: dict[str, Any]) -> None:
+    opsets = ", ".join(f"{domain} {version}" for domain, version in found["opsets"].items())
+    click.echo(f"model        {path}")
+    click.echo(f"size         {size / _MIB:.1f} MiB, {found['parameters']:,} parameters")
+    click.echo(f"opset        {opsets}; IR version {found['ir_version']}")
+    for kind in ("inputs", "outputs"):
+        for value in found[kind]:
+            shape = ", ".join(map(str, value["shape"] or []))
+            click.echo(f"{kind[:-1]:<12} {value['name']}: {value['dtype']}[{shape}]")
+    weights = found["weights_bytes_by_dtype"]
+    for dtype, count in sorted(weights.items(), key=lambda pair: -pair[1]):
+        click.echo(f"weights      {dtype}: {count / _MIB:.1f} MiB")
+    operators = list(found["operators"].items())
+    shown = ", ".join(f"{kind} {count}" for kind, count in operators[:_MOST_OPERATORS])
+    more = len(operators) - _MOST_OPERATORS
+    click.echo(f"nodes        {found['nodes']}: {shown}" + (f", {more} more" if more > 0 else ""))

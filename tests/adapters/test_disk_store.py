@@ -1,0 +1,138 @@
+"""What only a disk can do: be full, be read-only, rot, be shared."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.core.errors import StoreError
+from tests.adapters.test_store_contract import KEY, outputs_of, result
+
+
+@pytest.fixture
+def store(tmp_path):
+    disk = DiskStore(tmp_path / "store", StatCache(Index(tmp_path / "index.db")))
+    disk.prepare()
+    return disk
+
+
+def reopened(store, tmp_path):
+    return DiskStore(store.root, StatCache(Index(tmp_path / "other.db")))
+
+
+def blob_of(store, artifact):
+    ((_, digest),) = artifact.files
+    return store.blob(digest)
+
+
+def test_blobs_are_read_only_and_lie_under_their_digest(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = blob_of(store, artifact)
+    assert path.stat().st_mode & 0o777 == 0o444
+    assert path.parent.name == path.name[:2]
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
+def test_a_damaged_blob_is_found_set_aside_and_can_be_made_again(store, tmp_path, damage):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = blob_of(store, artifact)
+    path.chmod(0o644)
+    if damage == "flip":
+        path.write_bytes(b"weighTs")
+    elif damage == "truncate":
+        path.write_bytes(b"weig")
+    elif damage == "empty":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+    for each in (store, reopened(store, tmp_path)):
+        (fault,) = each.faults(artifact)
+        assert fault.startswith("model ")
+    assert not path.exists()
+    again = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    assert again == artifact
+    assert store.faults(artifact) == ()
+
+
+def test_a_flip_that_sets_the_modification_time_back_is_found(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = blob_of(store, artifact)
+    before = path.stat()
+    path.chmod(0o644)
+    path.write_bytes(b"weighTs")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    path.chmod(0o444)
+    assert store.faults(artifact) == ("model is damaged in the store",)
+
+
+@pytest.mark.parametrize("position", [0, 10, 100, -2])
+def test_a_flipped_bit_in_a_record_makes_it_no_record(store, tmp_path, position):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    store.record(result(artifact))
+    path = store.record_path(KEY)
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+    assert store.lookup(KEY) == ()
+    assert not path.exists()
+
+
+def test_a_record_under_another_key_is_no_record(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    store.record(result(artifact))
+    other = "b" * 64
+    target = store.record_path(other)
+    target.parent.mkdir(parents=True)
+    target.write_bytes(store.record_path(KEY).read_bytes())
+    assert store.lookup(other) == ()
+
+
+def test_a_store_of_a_newer_format_is_refused_with_what_to_do(tmp_path):
+    root = tmp_path / "store"
+    root.mkdir()
+    (root / "FORMAT").write_text("99\n")
+    with pytest.raises(StoreError, match="has format 99") as caught:
+        DiskStore(root, StatCache(Index(tmp_path / "index.db"))).prepare()
+    assert "upgrade onnxbuild" in caught.value.fix
+
+
+def test_a_store_below_a_file_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    disk = DiskStore(tmp_path / "file" / "store", StatCache(Index(tmp_path / "index.db")))
+    with pytest.raises(StoreError):
+        disk.prepare()
+
+
+def test_a_lock_that_another_process_holds_is_refused_and_free_when_it_is_killed(store):
+    code = (
+        "import sys, time; from pathlib import Path; from onnxbuild.adapters.locks import try_lock;"
+        "lock = try_lock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+    )
+    path = store.root / "locks" / f"key-{KEY}"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    assert store.try_lock(KEY) is None
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    deadline_s = time.monotonic() + 5
+    while (lock := store.try_lock(KEY)) is None and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert lock is not None
+    lock.release()
+
+
+def test_records_are_canonical_json_with_a_checksum(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    store.record(result(artifact))
+    body = json.loads(store.record_path(KEY).read_bytes())
+    assert sorted(body) == ["checksum", "format", "key", "traces"]

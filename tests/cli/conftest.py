@@ -1,0 +1,104 @@
+"""Projects to run the command line on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MODEL = '''\
+import torch
+
+
+def load(width=8):
+    """A small network."""
+    torch.manual_seed(0)
+    from helper import activation
+
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, width), activation(), torch.nn.Linear(width, 2)
+    )
+'''
+HELPER = """\
+import torch
+
+
+def activation():
+    return torch.nn.ReLU()
+"""
+RECIPE = """\
+version: 1
+name: tiny
+model: {entrypoint: models/tiny.py:load}
+dummy_inputs:
+  input: {dtype: float32, shape: [batch, 4]}
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+quantization: {fp32: none}
+benchmark: {max_time_s: 0.1, min_samples: 3}
+"""
+
+
+@dataclass
+class Result:
+    """What a person saw."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def ran(self) -> list[str]:
+        """Steps that ran, without the recipe's name."""
+        lines = [line.split() for line in self.out.splitlines()]
+        return sorted(w[1].partition(":")[2] for w in lines if w[:1] == ["run"])
+
+
+@dataclass
+class Project:
+    """A project in a folder of its own, driven by the real command."""
+
+    folder: Path
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        path = self.folder / name
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
+        done = subprocess.run(
+            [sys.executable, "-m", "onnxbuild", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def run(self, *arguments: str) -> Result:
+        return self("run", "tiny.yaml", *arguments)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    made.write("pyproject.toml", "")
+    made.write("tiny.yaml", RECIPE)
+    made.write("models/tiny.py", MODEL)
+    made.write("models/helper.py", HELPER)
+    return made
