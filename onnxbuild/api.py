@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from onnxbuild.adapters.sinks import JsonLines, Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import EventSink
+from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.engine.build import Report
 from onnxbuild.engine.plan import Planned
@@ -163,7 +163,11 @@ def plan(request: Request) -> tuple[Planned, ...]:
 
 
 def build(
-    request: Request, options: RunOptions | None = None, events: Sequence[EventSink] = ()
+    request: Request,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+    *,
+    make_executor: Callable[[Workspace], Executor] | None = None,
 ) -> BuildResult:
     """Build a request; failures of steps are in the result, not raised.
 
@@ -171,6 +175,7 @@ def build(
         request: What to build.
         options: How to use the machine.
         events: Told of all that happens.
+        make_executor: Gives what runs the steps; None for child processes.
 
     Raises:
         RecipeErrors, UsageError: The request is faulty; nothing was run.
@@ -189,7 +194,8 @@ def build(
         folder.mkdir(parents=True, exist_ok=True)
         log = cleanup.enter_context((folder / "events.jsonl").open("w", encoding="utf-8"))
         sink = Several([JsonLines(log), *events])
-        started = start_run(workspace, run, options or RunOptions(), sink)
+        executor = None if make_executor is None else make_executor(workspace)
+        started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
         cleanup.callback(started.close)
         report = started.builder.build(graph, run)
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)

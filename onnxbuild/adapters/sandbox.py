@@ -18,7 +18,7 @@ def landlock_abi() -> int:
     if platform.system() != "Linux":
         return 0
     libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(
+    version: int = libc.syscall(
         _LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG)
     )
     return max(0, version)

@@ -1,0 +1,93 @@
+"""Run commands in turn and compare them: medians, ratios to the first, peak memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of a command: wall time in seconds, peak resident bytes of its largest process."""
+
+    wall_s: float
+    peak_bytes: int
+
+
+def run_once(command: Sequence[str], cwd: Path | None = None) -> Sample:
+    """Run a command and measure it.
+
+    Raises:
+        SystemExit: It failed; its output is shown.
+    """
+    read, write = os.pipe()
+    started_s = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(write, 1)
+        os.dup2(write, 2)
+        os.close(read)
+        if cwd is not None:
+            os.chdir(cwd)
+        os.execvp(command[0], list(command))
+    os.close(write)
+    output = b""
+    while chunk := os.read(read, 1 << 16):
+        output += chunk
+    os.close(read)
+    _, status, usage = os.wait4(pid, 0)
+    wall_s = time.perf_counter() - started_s
+    if status != 0:
+        sys.exit(f"{' '.join(command)} failed:\n{output.decode(errors='replace')}")
+    return Sample(wall_s, usage.ru_maxrss * 1024)
+
+
+def interleave(
+    commands: Mapping[str, Sequence[str]], *, rounds: int, cwd: Path | None = None
+) -> dict[str, list[Sample]]:
+    """Run all commands `rounds` times, in random order within each round (seeded)."""
+    order = random.Random(0)
+    samples: dict[str, list[Sample]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        names = list(commands)
+        order.shuffle(names)
+        for name in names:
+            samples[name].append(run_once(commands[name], cwd))
+    return samples
+
+
+def median_s(samples: Sequence[Sample]) -> float:
+    """Median wall time in seconds."""
+    return statistics.median(sample.wall_s for sample in samples)
+
+
+def peak_bytes(samples: Sequence[Sample]) -> int:
+    """Median peak in bytes."""
+    return int(statistics.median(sample.peak_bytes for sample in samples))
+
+
+def machine() -> str:
+    """One line that says where this was measured."""
+    model = "unknown CPU"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {python}"
+
+
+def version_of(command: Sequence[str]) -> str:
+    """The first line that a command prints; empty if it is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return (done.stdout or done.stderr).splitlines()[0]
