@@ -1,18 +1,18 @@
-"""Recipes -> Graph: pure; reads no file, imports no framework."""
+"""The steps of one recipe: from export to the package of each variant."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.digest import tagged_sha256
-from onnxbuild.core.errors import UsageError, did_you_mean
-from onnxbuild.core.graph import Graph, OutputRef, Step, View
+from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
-from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location, Recipe, Variant
+from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.steps import (
     benchmark,
     calibrate,
@@ -30,113 +30,23 @@ from onnxbuild.steps import (
 )
 
 
-def resolve(recipes: Sequence[Recipe], host: HostFacts, only: Sequence[str] = ()) -> Graph:
-    """One graph for all recipes; steps that are equal are one step.
+class RecipeSteps:
+    """Adds recipes to an assembly.
 
     Args:
-        recipes: Names unique.
+        assembly: Where the steps go.
         host: Decides options left at `auto`.
-        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
-            to build; empty for all.
-
-    Raises:
-        UsageError: Two recipes share a name, or `only` names nothing.
     """
-    names = [recipe.name for recipe in recipes]
-    for recipe in recipes:
-        if names.count(recipe.name) > 1:
-            raise UsageError(
-                f"two recipes are named '{recipe.name}'",
-                where=str(recipe.location),
-                fix="give each `name:` once, or run them one at a time",
-            )
-    assembly = _Assembly(host)
-    for recipe in recipes:
-        chosen = _chosen_variants(recipe, only)
-        assembly.add(recipe, chosen or recipe.variants)
-    graph = assembly.graph()
-    return graph.pruned(_targets(graph, recipes, only)) if only else graph
 
-
-def _chosen_variants(recipe: Recipe, only: Sequence[str]) -> tuple[Variant, ...]:
-    wanted = {name.removeprefix(f"{recipe.name}:") for name in only}
-    return tuple(variant for variant in recipe.variants if variant.name in wanted)
-
-
-def _targets(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> list[str]:
-    targets: list[str] = []
-    for name in only:
-        found = []
-        for recipe in recipes:
-            local = name.removeprefix(f"{recipe.name}:")
-            if local == name and ":" in name:
-                continue
-            if any(variant.name == local for variant in recipe.variants):
-                prefix = f"{recipe.name}:{local}/"
-                found += [step for step in graph.names() if step.startswith(prefix)]
-                found += [f"{recipe.name}:{each}" for each in ("check", "benchmark")]
-            elif f"{recipe.name}:{local}" in graph.names():
-                found.append(f"{recipe.name}:{local}")
-        found = [step for step in found if step in graph.names()]
-        if not found:
-            known = sorted({v.name for r in recipes for v in r.variants} | {*_local(graph)})
-            raise UsageError(
-                f"--only {name} is no variant or step of these recipes; there are "
-                f"{', '.join(known)}",
-                fix=did_you_mean(name, known) or "see `onnxbuild graph RECIPE`",
-            )
-        targets += found
-    return targets
-
-
-def _local(graph: Graph) -> Iterable[str]:
-    return (name.partition(":")[2] for name in graph.names())
-
-
-class _Assembly:
-    """Collects steps; gives an equal step the name of the first."""
-
-    def __init__(self, host: HostFacts) -> None:
+    def __init__(self, assembly: Assembly, host: HostFacts) -> None:
+        self._assembly = assembly
         self._host = host
-        self._steps: dict[str, Step] = {}
-        self._aliases: dict[str, str] = {}
-        self._by_identity: dict[str, str] = {}
-        self._identity: dict[str, str] = {}
-        self._views: list[View] = []
-
-    def graph(self) -> Graph:
-        return Graph(self._steps, self._aliases, tuple(self._views))
-
-    def _step(
-        self,
-        name: str,
-        kind: str,
-        params: object,
-        location: Location,
-        inputs: Mapping[str, OutputRef] | None = None,
-    ) -> str:
-        refs = dict(inputs or {})
-        identity = tagged_sha256(
-            "step",
-            [
-                kind,
-                to_json(params),
-                [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
-            ],
-        )
-        first = self._by_identity.setdefault(identity, name)
-        if first != name:
-            self._aliases[name] = first
-            return first
-        self._identity[name] = identity
-        self._steps[name] = Step(name, kind, refs, params, location)
-        return name
 
     def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
         """Add the steps of some of a recipe's variants."""
         options: Mapping[str, Any] = recipe.sections
         lines, top = recipe.lines, recipe.location
-        exported = self._step(
+        exported = self._assembly.step(
             f"{recipe.name}:export",
             export.KIND.name,
             export.ExportParams(
@@ -150,14 +60,14 @@ class _Assembly:
             ),
             lines.get("model", top),
         )
-        checked = self._step(
+        checked = self._assembly.step(
             f"{recipe.name}:check",
             check.KIND.name,
             check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
             lines.get("dynamic_axes", top),
             {"model": OutputRef(exported, "model")},
         )
-        referenced = self._step(
+        referenced = self._assembly.step(
             f"{recipe.name}:reference",
             reference.KIND.name,
             reference.ReferenceParams(
@@ -185,14 +95,14 @@ class _Assembly:
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.providers[n]}.json")
                 for n, ref in enumerate(benchmarks)
             ]
-            self._views.append(View(recipe.name, name, ((bundle, ""), *reports)))
+            self._assembly.view(View(recipe.name, name, ((bundle, ""), *reports)))
 
     def _variant_model(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         """The steps from the exported model to the variant's own."""
         prefix = f"{recipe.name}:{variant.name}"
         at = variant.location
         override = variant.sections.get("optimize")
-        optimized = self._step(
+        optimized = self._assembly.step(
             f"{recipe.name}:optimize" if override is None else f"{prefix}/optimize",
             optimize.KIND.name,
             optimize.OptimizeParams(_typed(override or recipe.sections["optimize"])),
@@ -208,14 +118,14 @@ class _Assembly:
             params = quantize_dynamic.DynamicParams(options)
             model = self._model_step(f"{prefix}/quantize", "dynamic", params, at, {"model": model})
         elif variant.mode == "static":
-            prepared = self._step(
+            prepared = self._assembly.step(
                 f"{prefix}/preprocess",
                 preprocess.KIND.name,
                 preprocess.PreprocessParams(),
                 at,
                 {"model": OutputRef(exported, "model")},
             )
-            calibrated = self._step(
+            calibrated = self._assembly.step(
                 f"{prefix}/calibrate",
                 calibrate.KIND.name,
                 calibrate.CalibrateParams(
@@ -242,7 +152,9 @@ class _Assembly:
         at: Location,
         inputs: Mapping[str, OutputRef],
     ) -> OutputRef:
-        return OutputRef(self._step(name, KIND_OF_MODE[mode].name, params, at, inputs), "model")
+        return OutputRef(
+            self._assembly.step(name, KIND_OF_MODE[mode].name, params, at, inputs), "model"
+        )
 
     def _without_auto(self, options: Any) -> Any:
         """Options with `auto` replaced by what this host asks for."""
@@ -264,7 +176,7 @@ class _Assembly:
         baseline: OutputRef | None,
     ) -> OutputRef:
         prefix = f"{recipe.name}:{variant.name}"
-        own_check = self._step(
+        own_check = self._assembly.step(
             f"{prefix}/check",
             check.KIND.name,
             check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, None),
@@ -278,13 +190,13 @@ class _Assembly:
         }
         for number, provider in enumerate(recipe.providers):
             suffix = f"-{provider}" if number else ""
-            validated = self._step(
+            validated = self._assembly.step(
                 f"{prefix}/validate{suffix}",
                 validate.KIND.name,
                 validate.ValidateParams(
                     variant=variant.name,
                     precision=variant.precision,
-                    tolerances=_tolerances(recipe, variant),
+                    tolerances=tolerances_of(recipe, variant),
                     provider=provider,
                     provider_options=dict(recipe.provider_options.get(provider, {})),
                 ),
@@ -298,13 +210,14 @@ class _Assembly:
                 )
                 assert scored is not None
                 inputs[f"evaluation/{provider}"] = scored
-        packaged = self._step(
+        packaged = self._assembly.step(
             f"{prefix}/package",
             package.KIND.name,
             package.PackageParams(
                 recipe=recipe.name,
                 recipe_sha256=tagged_sha256(
-                    "package", [[k, self._identity[ref.step]] for k, ref in inputs.items()]
+                    "package",
+                    [[k, self._assembly.identity(ref.step)] for k, ref in inputs.items()],
                 ),
                 variant=variant.name,
                 precision=variant.precision,
@@ -335,7 +248,7 @@ class _Assembly:
         name = "evaluate" if variant is None else f"{variant.name}/evaluate{suffix}"
         options: Any = recipe.sections["evaluate"]
         inputs = {"model": model, "baseline": baseline}
-        step = self._step(
+        step = self._assembly.step(
             f"{recipe.name}:{name}",
             evaluate.KIND.name,
             evaluate.EvaluateParams(
@@ -360,7 +273,7 @@ class _Assembly:
         found = []
         for number, provider in enumerate(recipe.providers):
             suffix = f"-{provider}" if number else ""
-            step = self._step(
+            step = self._assembly.step(
                 f"{recipe.name}:benchmark{suffix}",
                 benchmark.KIND.name,
                 benchmark.BenchmarkParams(
@@ -381,23 +294,3 @@ class _Assembly:
 def _typed(options: object) -> Any:
     """A section's options; their type is the step kind's own."""
     return options
-
-
-def _tolerances(recipe: Recipe, variant: Variant) -> validate.VariantTolerances:
-    """A variant's tolerances: its own, else the recipe's for its precision, else the default."""
-    section: Any = recipe.sections["validate"]
-    layers = (
-        validate.DEFAULT_TOLERANCES[variant.precision],
-        getattr(section, variant.precision),
-        variant.sections.get("validate"),
-    )
-    merged: dict[str, Any] = {"outputs": {}}
-    for layer in layers:
-        if layer is None:
-            continue
-        for field in dataclasses.fields(validate.Tolerance):
-            value = getattr(layer, field.name)
-            if value is not None:
-                merged[field.name] = value
-        merged["outputs"].update(getattr(layer, "outputs", {}))
-    return validate.VariantTolerances(**merged)

@@ -1,0 +1,43 @@
+"""Recipes -> Graph: pure; reads no file, imports no framework."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.host import HostFacts
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.recipe_steps import RecipeSteps
+from onnxbuild.resolver.select import chosen_variants, targets_of
+
+
+def resolve(recipes: Sequence[Recipe], host: HostFacts, only: Sequence[str] = ()) -> Graph:
+    """One graph for all recipes; steps that are equal are one step.
+
+    Args:
+        recipes: Names unique.
+        host: Decides options left at `auto`.
+        only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
+            to build; empty for all.
+
+    Raises:
+        UsageError: Two recipes share a name, or `only` names nothing.
+    """
+    counts = Counter(recipe.name for recipe in recipes)
+    for recipe in recipes:
+        if counts[recipe.name] > 1:
+            raise UsageError(
+                f"two recipes are named '{recipe.name}'",
+                where=str(recipe.location),
+                fix="give each `name:` once, or run them one at a time",
+            )
+    assembly = Assembly()
+    steps = RecipeSteps(assembly, host)
+    for recipe in recipes:
+        chosen = chosen_variants(recipe, only)
+        steps.add(recipe, chosen or recipe.variants)
+    graph = assembly.graph()
+    return graph.pruned(targets_of(graph, recipes, only)) if only else graph

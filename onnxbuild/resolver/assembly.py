@@ -1,0 +1,59 @@
+"""Collects steps into one graph; equal steps become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.graph import Graph, OutputRef, Step, View
+from onnxbuild.core.params import to_json
+from onnxbuild.core.recipe import Location
+
+
+class Assembly:
+    """A graph in the making."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Step] = {}
+        self._aliases: dict[str, str] = {}
+        self._by_identity: dict[str, str] = {}
+        self._identity: dict[str, str] = {}
+        self._views: list[View] = []
+
+    def graph(self) -> Graph:
+        """All that was added."""
+        return Graph(self._steps, self._aliases, tuple(self._views))
+
+    def identity(self, step: str) -> str:
+        """Digest of a step and of all that it follows: 64 hex digits."""
+        return self._identity[step]
+
+    def view(self, view: View) -> None:
+        """Add a folder to lay out."""
+        self._views.append(view)
+
+    def step(
+        self,
+        name: str,
+        kind: str,
+        params: object,
+        location: Location,
+        inputs: Mapping[str, OutputRef] | None = None,
+    ) -> str:
+        """Add a step; returns its name, or that of the equal one that was there first."""
+        refs = dict(inputs or {})
+        identity = tagged_sha256(
+            "step",
+            [
+                kind,
+                to_json(params),
+                [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
+            ],
+        )
+        first = self._by_identity.setdefault(identity, name)
+        if first != name:
+            self._aliases[name] = first
+            return first
+        self._identity[name] = identity
+        self._steps[name] = Step(name, kind, refs, params, location)
+        return name

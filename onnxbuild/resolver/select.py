@@ -1,0 +1,68 @@
+"""`--only`: which variants and steps a person means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.recipe import Recipe, Variant
+
+_WITH_EVERY_VARIANT = ("check", "benchmark")
+
+
+def chosen_variants(recipe: Recipe, only: Sequence[str]) -> tuple[Variant, ...]:
+    """The recipe's variants that `only` names; empty if it names none as a whole.
+
+    Where it does, variants of which it names a step are there too, so that the step can be found.
+    """
+    local = [name.removeprefix(f"{recipe.name}:") for name in only]
+    whole = {variant.name for variant in recipe.variants} & set(local)
+    partly = {name.partition("/")[0] for name in local}
+    return tuple(each for each in recipe.variants if whole and each.name in whole | partly)
+
+
+def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> list[str]:
+    """The steps that `only` asks for.
+
+    Raises:
+        UsageError: A name is no variant and no step.
+    """
+    steps: dict[str, list[str]] = {recipe.name: [] for recipe in recipes}
+    for step in graph.names():
+        recipe_name, _, local = step.partition(":")
+        steps[recipe_name].append(local)
+    targets: list[str] = []
+    for name in only:
+        found = [
+            f"{recipe.name}:{local}"
+            for recipe in recipes
+            for local in _meant(name, recipe, steps[recipe.name])
+        ]
+        if not found:
+            raise _unknown(name, recipes, steps)
+        targets += found
+    return targets
+
+
+def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
+    """The recipe's steps that `name` stands for, without the recipe's name."""
+    local = name.removeprefix(f"{recipe.name}:")
+    if any(variant.name == local for variant in recipe.variants):
+        return [
+            step
+            for step in steps
+            if step.startswith(f"{local}/") or step.split("-")[0] in _WITH_EVERY_VARIANT
+        ]
+    return [local] if local in steps else []
+
+
+def _unknown(
+    name: str, recipes: Sequence[Recipe], steps: Mapping[str, Sequence[str]]
+) -> UsageError:
+    variants = {variant.name for recipe in recipes for variant in recipe.variants}
+    known = sorted(variants.union(*steps.values()))
+    return UsageError(
+        f"--only {name} is no variant or step of these recipes; there are {', '.join(known)}",
+        fix=did_you_mean(name, known) or "see `onnxbuild graph RECIPE`",
+    )
