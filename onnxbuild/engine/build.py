@@ -157,7 +157,6 @@ class Builder:
 class _Pending:
     """A step that has to run, from its decision to its record."""
 
-    number: int
     step: Step
     action: Action
     inputs: Mapping[str, Artifact]
@@ -179,7 +178,6 @@ class _Loop:
             expected_bytes=lambda name: self._ports.history.peak_bytes(name) or DEFAULT_STEP_BYTES,
         )
         self._report = Report()
-        self._number = {name: number for number, name in enumerate(graph.steps)}
         self._waiting: list[_Pending] = []
         self._said_waiting: set[str] = set()
         self._running: dict[str, _Pending] = {}
@@ -192,6 +190,8 @@ class _Loop:
         while True:
             self._look_at_ready()
             self._start_what_fits()
+            if self._schedule.has_ready and not self._stopping:
+                continue  # a step that another run built in the meantime has let others go on
             if not self._running and (self._stopping or not self._waiting):
                 break
             for done in self._ports.executor.wait(_POLL_S):
@@ -218,8 +218,7 @@ class _Loop:
         if isinstance(decision, Hit):
             self._take_hit(name, decision)
         else:
-            number = self._number[name]
-            self._waiting.append(_Pending(number, step, action, inputs, decision.reasons))
+            self._waiting.append(_Pending(step, action, inputs, decision.reasons))
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
         return decide(
@@ -237,10 +236,8 @@ class _Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        """Start waiting steps in graph order; those that run alone come last, on a calm machine."""
         queue = sorted(
-            self._waiting,
-            key=lambda pending: (self._kind(pending.step.name).exclusive, pending.number),
+            self._waiting, key=lambda pending: self._schedule.priority(pending.step.name)
         )
         self._waiting = []
         for pending in queue:

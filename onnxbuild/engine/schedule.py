@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -40,9 +41,10 @@ class Schedule:
     expected_bytes: Callable[[str], int]
     _missing: dict[str, int] = field(default_factory=dict)
     _users: dict[str, list[str]] = field(default_factory=dict)
-    _ready: list[str] = field(default_factory=list)
+    _ready: deque[str] = field(default_factory=deque)
     _running: dict[str, int] = field(default_factory=dict)
     _order: Mapping[str, int] = field(default_factory=dict)
+    _height: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._order = {name: number for number, name in enumerate(self.graph.steps)}
@@ -51,11 +53,23 @@ class Schedule:
             self._missing[name] = len(needs)
             for need in needs:
                 self._users.setdefault(need, []).append(name)
-        self._ready = [name for name, count in self._missing.items() if count == 0]
+        for name in reversed(list(self.graph.steps)):
+            users = self._users.get(name, ())
+            self._height[name] = 1 + max((self._height[user] for user in users), default=0)
+        self._ready = deque(name for name, count in self._missing.items() if count == 0)
+
+    def priority(self, name: str) -> tuple[bool, int, int]:
+        """Sorts waiting steps: what runs alone comes last, then the longest chain ahead first."""
+        return self.exclusive(name), -self._height[name], self._order[name]
 
     def pop_ready(self) -> str | None:
-        """The next step whose inputs are there, in graph order; it then counts as looked at."""
-        return self._ready.pop(0) if self._ready else None
+        """The next step whose inputs are there; it then counts as looked at."""
+        return self._ready.popleft() if self._ready else None
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether a step is ready that was not looked at yet."""
+        return bool(self._ready)
 
     def finish(self, name: str) -> None:
         """The step's outputs are there: what waited for them may be ready."""
@@ -64,7 +78,6 @@ class Schedule:
             self._missing[user] -= 1
             if self._missing[user] == 0:
                 self._ready.append(user)
-        self._ready.sort(key=self._order.__getitem__)
 
     def fail(self, name: str) -> list[str]:
         """The step has no outputs; returns all that now can't be built, in graph order."""
