@@ -12,7 +12,7 @@ from pathlib import Path
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.statcache import StatCache
-from onnxbuild.core.action import Action, Listing, Observed
+from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
 
@@ -62,11 +62,13 @@ class DiskFingerprints:
         return machine.host_class()
 
     def still(self, action: Action, observed: Observed) -> bool:
-        """Whether all files of both are now as they say."""
+        """Whether all files and packages of both are now as they say."""
+        packages = [*action.toolchain.items(), *observed.distributions.items()]
         return (
             all(self.file(path) == sha for path, sha in action.files.items())
             and all(self.source(path) == sha for path, sha in observed.sources.items())
-            and all(self.file(path) == sha for path, sha in observed.data.items())
+            and all((self.file(path) or NO_FILE) == sha for path, sha in observed.data.items())
+            and all(self.distribution(n) == sha for n, sha in packages if n != "python")
             and all(
                 self.listing(folder, listing.names) == listing
                 for folder, listing in observed.listings.items()
@@ -74,25 +76,50 @@ class DiskFingerprints:
         )
 
 
-def importable(folder: str, names: Sequence[str]) -> tuple[str, ...]:
+Entry = tuple[str, bool]
+"""An entry's name, and whether it is a folder."""
+
+
+def entries_of(folder: str) -> tuple[Entry, ...]:
+    """What of `folder` could be imported under some name; empty if it can't be read."""
+    try:
+        with os.scandir(folder) as found:
+            entries = list(found)
+    except OSError:
+        return ()
+    kept = []
+    for entry in entries:
+        _, dot, suffix = entry.name.partition(".")
+        if dot and f".{suffix}".endswith(_MODULE_SUFFIXES):
+            kept.append((entry.name, False))
+        elif not dot and entry.is_dir():
+            kept.append((entry.name, True))
+    return tuple(kept)
+
+
+def importable(
+    folder: str, names: Sequence[str], entries: Sequence[Entry] | None = None
+) -> tuple[str, ...]:
     """Entries of `folder` that could satisfy `import` of one of `names`, sorted.
 
     A name counts whether it is looked for or is a module of the standard library, which a file of
     that name would shadow.
+
+    Args:
+        folder: Absolute.
+        names: Module names.
+        entries: What the folder held at some moment; as it is now if None.
     """
     wanted = frozenset(names)
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return ()
-    found = []
-    for entry in entries:
-        stem, dot, suffix = entry.name.partition(".")
-        if stem not in wanted and stem not in sys.stdlib_module_names:
-            continue
-        if (dot and f".{suffix}".endswith(_MODULE_SUFFIXES)) or (not dot and entry.is_dir()):
-            found.append(entry.name)
-    return tuple(sorted(found))
+    if entries is None:
+        entries = entries_of(folder)
+    return tuple(
+        sorted(
+            name
+            for name, _ in entries
+            if (stem := name.partition(".")[0]) in wanted or stem in sys.stdlib_module_names
+        )
+    )
 
 
 def source_digest(path: str) -> str | None:

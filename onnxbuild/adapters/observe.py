@@ -6,6 +6,7 @@ import builtins
 import importlib
 import importlib.machinery
 import os
+import stat
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -14,11 +15,14 @@ from types import ModuleType
 from typing import Any
 
 from onnxbuild.adapters.distributions import site_folders
-from onnxbuild.adapters.fingerprints import importable, source_digest_of
-from onnxbuild.adapters.statcache import identity
+from onnxbuild.adapters.fingerprints import Entry, entries_of, importable, source_digest_of
+from onnxbuild.adapters.statcache import ABSENT, identity
 from onnxbuild.core.errors import StepError
 
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib", "/run/", "/bin/")
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
+_SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - a place where projects lie, not one that is written to
+_OPENERS = {"open", "ctypes.dlopen", "sqlite3.connect"}
+_MAIN = ("__main__", "__mp_main__")
 _LINE_READERS = ("linecache.py", "tokenize.py")
 _FRAMES_LOOKED_AT = 4
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -36,19 +40,25 @@ class Observer:
     def __init__(
         self, project: Path, ignored: tuple[Path, ...], owners: Mapping[str, str]
     ) -> None:
-        self._project = os.path.realpath(project)
+        self._projects = tuple(
+            dict.fromkeys((os.path.abspath(project), os.path.realpath(project)))
+        )
         self._owners = owners
         self._sites = site_folders()
         paths = sysconfig.get_paths()
-        installed = {*self._sites, paths["stdlib"], paths["platstdlib"], _TOOL, sys.prefix}
-        self._installed = tuple(
-            f"{os.path.realpath(p)}/" for p in (*installed, sys.base_prefix)
-        ) + tuple(f"{p}/" for p in installed)
-        self._elsewhere = tuple(f"{os.path.realpath(p)}/" for p in ignored)
+        self._installed = _folders(
+            *self._sites,
+            *(paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
+            *(p for p in sys.path if p.endswith(("site-packages", "dist-packages"))),
+            _TOOL,
+        )
+        self._elsewhere = _folders(*map(str, ignored))
         self._baseline = frozenset(sys.modules)
         self._lookups: dict[str, set[str]] = {}
+        self._entries: dict[str, tuple[Entry, ...]] = {}
         self._sources: dict[str, str] = {}
         self._data: dict[str, str] = {}
+        self._written: set[str] = set()
         self._asked: set[str] = set()
 
     # --- installation -------------------------------------------------------------------------------
@@ -66,7 +76,7 @@ class Observer:
         Raises:
             StepError: One has; a fresh interpreter and this one would import different code.
         """
-        tops = {name.partition(".")[0] for name in self._baseline}
+        tops = {name.partition(".")[0] for name in self._baseline}.difference(_MAIN)
         for entry in importable(root, sorted(tops)):
             name = entry.partition(".")[0]
             path = os.path.join(root, entry)
@@ -89,10 +99,21 @@ class Observer:
 
         def find_spec(finder: Any, fullname: str, target: ModuleType | None = None) -> Any:
             if not self._is_installed(finder.path):
-                self._lookups.setdefault(finder.path, set()).add(fullname.rpartition(".")[2])
+                name = fullname.rpartition(".")[2]
+                self._note_lookup(finder.path, name)
+                package = os.path.join(finder.path, name)
+                if os.path.isdir(package):
+                    self._note_lookup(package, "__init__")  # with or without one, it decides
             return original(finder, fullname, target)
 
         importlib.machinery.FileFinder.find_spec = find_spec  # type: ignore[assignment,method-assign]
+
+    def _note_lookup(self, folder: str, name: str) -> None:
+        """Remember what a folder holds when it is first searched: it may change while we run."""
+        if folder not in self._lookups:
+            self._entries[folder] = entries_of(folder)
+            self._lookups[folder] = set()
+        self._lookups[folder].add(name)
 
     def _watch_sources(self) -> None:
         original = importlib.machinery.SourceFileLoader.get_code
@@ -104,13 +125,13 @@ class Observer:
                 return original(loader, fullname)
             content = loader.get_data(path)
             self._sources[path] = source_digest_of(content)
-            self._data.pop(os.path.realpath(path), None)
+            self._data.pop(os.path.abspath(path), None)
             return loader.source_to_code(content, path)
 
         importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment,method-assign]
 
     def _watch_imports(self) -> None:
-        """Record which modules user code asks for, loaded before or not."""
+        """Record which modules are asked for by what was not loaded before this step."""
         plain_import, plain_module = builtins.__import__, importlib.import_module
 
         def tracked(  # the signature of builtins.__import__
@@ -120,13 +141,13 @@ class Observer:
             fromlist: Any = (),
             level: int = 0,
         ) -> ModuleType:
-            if level == 0 and globals and globals.get("__file__") in self._sources:
+            if level == 0 and globals and globals.get("__name__") not in self._baseline:
                 self._asked.add(name.partition(".")[0])
             return plain_import(name, globals, locals, fromlist, level)
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
-            caller = sys._getframe(1).f_globals.get("__file__")  # noqa: SLF001 - who asks matters
-            if caller in self._sources:
+            caller = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - who asks matters
+            if caller not in self._baseline:
                 self._asked.add(name.partition(".")[0])
             return plain_module(name, package)
 
@@ -134,18 +155,50 @@ class Observer:
         importlib.import_module = import_module
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.rename":
+            self._note_written(arguments[1])
+        if event not in _OPENERS:
+            return
+        try:
+            path = os.fsdecode(arguments[0])
+        except TypeError:
+            return  # a descriptor: whatever opened it was seen
         if event != "open":
+            if os.sep in path:
+                self._note_data(path)
             return
-        path, _, flags = arguments
-        if not isinstance(path, str) or (isinstance(flags, int) and flags & os.O_WRONLY):
+        flags = arguments[2] if isinstance(arguments[2], int) else 0
+        access = flags & os.O_ACCMODE
+        if access == os.O_WRONLY or flags & (os.O_TRUNC | os.O_EXCL):
+            self._note_written(path)
+        elif not _reads_lines_for_messages():
+            self._note_data(path)
+            if access == os.O_RDWR:
+                self._note_written(path)
+
+    def _note_data(self, path: str) -> None:
+        """A file that is read, or looked for in vain; what the step wrote itself is no input."""
+        path = os.path.abspath(path)
+        if path in self._data or path in self._written or self._is_accounted_for(path):
             return
-        real = os.path.realpath(path)
-        if real in self._data or self._is_installed(real) or real.startswith(_SYSTEM):
+        found = identity(path)
+        if found == ABSENT or stat.S_ISREG(os.stat(path).st_mode):
+            self._data[path] = found
+
+    def _note_written(self, path: Any) -> None:
+        try:
+            self._written.add(os.path.abspath(os.fsdecode(path)))
+        except TypeError:
             return
-        if real.startswith(self._elsewhere) or real in self._sources or not os.path.isfile(real):
-            return
-        if not _reads_lines_for_messages():
-            self._data[real] = identity(real)
+
+    def _is_accounted_for(self, path: str) -> bool:
+        if self._is_installed(path) or path.startswith(self._elsewhere):
+            return True
+        if os.path.realpath(path).startswith(self._elsewhere):
+            return True
+        if self._shown(path) != path:
+            return False  # the project's own, wherever the project lies
+        return path.startswith(_SYSTEM) and not path.startswith(_SHARED_MEMORY)
 
     # --- the result ---------------------------------------------------------------------------------
 
@@ -154,8 +207,8 @@ class Observer:
 
         Returns:
             sources: path -> sha256 of its syntax tree; data: path -> stat identity when it was
-            opened; listings: folder -> names looked for; distributions: names. Paths below the
-            project are relative to it.
+            opened, empty if the step wrote to it, too; listings: folder -> [names looked for,
+            entries found then]; distributions: names. Paths below the project are relative to it.
         """
         for module in list(sys.modules.values()):
             self._add_module(module)
@@ -163,9 +216,8 @@ class Observer:
             {n.partition(".")[0] for n in self._baseline} - set(sys.stdlib_module_names)
         )
         listings = {
-            self._shown(folder): sorted({*names, *preloaded})
+            self._shown(folder): self._listing(folder, {*names, *preloaded})
             for folder, names in self._lookups.items()
-            if os.path.isdir(folder)
         }
         new = {name.partition(".")[0] for name in set(sys.modules) - self._baseline}
         used = {
@@ -176,10 +228,17 @@ class Observer:
         }
         return {
             "sources": {self._shown(path): sha for path, sha in self._sources.items()},
-            "data": {self._shown(path): found for path, found in self._data.items()},
+            "data": {
+                self._shown(path): "" if path in self._written else found
+                for path, found in self._data.items()
+            },
             "listings": listings,
             "distributions": sorted(used),
         }
+
+    def _listing(self, folder: str, names: set[str]) -> list[list[str]]:
+        wanted = sorted(names)
+        return [wanted, list(importable(folder, wanted, self._entries[folder]))]
 
     def _tops(self, name: str) -> tuple[str, ...]:
         """How a top-level module may be written below a site folder."""
@@ -198,17 +257,28 @@ class Observer:
                 self._sources[path] = source_digest_of(Path(path).read_bytes())
             except OSError:
                 return
-        elif os.path.isfile(path):
-            self._data.setdefault(os.path.realpath(path), identity(path))
+            self._data.pop(os.path.abspath(path), None)
+        else:
+            self._note_data(path)
 
     def _is_installed(self, path: str) -> bool:
-        return path.startswith(self._installed) or f"{path}/" in self._installed
+        return f"{path}/".startswith(self._installed)
 
     def _shown(self, path: str) -> str:
-        real = os.path.realpath(path)
-        if real == self._project:
-            return "."
-        return real.removeprefix(f"{self._project}/")
+        """The path as it was asked for, links kept: a link that points elsewhere is a change."""
+        path = os.path.abspath(path)
+        for project in self._projects:
+            if path == project:
+                return "."
+            if project != "/" and path.startswith(f"{project}/"):
+                return path[len(project) + 1 :]
+        return path
+
+
+def _folders(*paths: str) -> tuple[str, ...]:
+    """Prefixes of what lies below the folders, as they are named and as they really are."""
+    named = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
+    return tuple(dict.fromkeys(f"{each}/" for each in named))
 
 
 def _reads_lines_for_messages() -> bool:

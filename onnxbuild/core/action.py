@@ -13,6 +13,8 @@ from onnxbuild.core.step import Finding
 
 KEY_FORMAT = 1  # increment when the meaning of any field of a key changes
 
+NO_FILE = "no file"  # in place of a digest: the file was looked for and was not there
+
 MAX_TRACES = 8  # results kept a key, one for each set of observed inputs
 
 
@@ -75,7 +77,7 @@ class Observed:
 
     Attributes:
         sources: Python file imported -> sha256 of its syntax tree.
-        data: File opened in any other way -> sha256 of its bytes.
+        data: File opened in any other way -> sha256 of its bytes; NO_FILE if there was none.
         listings: Import folder -> what it held of the names looked for.
         distributions: Installed distribution -> digest.
     """

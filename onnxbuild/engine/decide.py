@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.action import Action, ActionResult, Listing, Observed
+from onnxbuild.core.action import NO_FILE, Action, ActionResult, Listing, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import (
     FIRST_BUILD,
@@ -71,7 +71,7 @@ def current_state(observed: Observed, fingerprints: Fingerprints) -> Observed:
 
     return Observed(
         sources=present([(path, fingerprints.source(path)) for path in observed.sources]),
-        data=present([(path, fingerprints.file(path)) for path in observed.data]),
+        data={path: fingerprints.file(path) or NO_FILE for path in observed.data},
         listings={
             folder: Listing(listing.names, fingerprints.listing(folder, listing.names).found)
             for folder, listing in observed.listings.items()

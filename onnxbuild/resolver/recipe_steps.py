@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnxbuild import __version__
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
@@ -214,6 +215,7 @@ class RecipeSteps:
             f"{prefix}/package",
             package.KIND.name,
             package.PackageParams(
+                onnxbuild=__version__,
                 recipe=recipe.name,
                 recipe_sha256=tagged_sha256(
                     "package",

@@ -11,7 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import onnxbuild
 from onnxbuild.core.recipe import PROVIDERS, Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit import bundle_loader
@@ -31,10 +30,12 @@ class PackageParams:
     """What the manifest says beside what it finds in its inputs.
 
     Attributes:
+        onnxbuild: Version of this program.
         recipe_sha256: Digest of the part of the recipe that this variant is made from.
         providers: Execution providers (short names) in order of preference, with options.
     """
 
+    onnxbuild: str
     recipe: str
     recipe_sha256: str
     variant: str
@@ -118,7 +119,7 @@ def _manifest(
             for provider, report in evaluations.items()
         },
         "versions": {
-            "onnxbuild": onnxbuild.__version__,
+            "onnxbuild": params.onnxbuild,
             "onnx": metadata.version("onnx"),
             "onnxruntime": _runtime_version(),
         },

@@ -34,6 +34,7 @@ def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu
     if evaluated:
         inputs["evaluation/cpu"] = report("evaluation", EVALUATION)
     params = PackageParams(
+        onnxbuild="1.2.3",
         recipe="digits",
         recipe_sha256="ab" * 32,
         variant="fp32",
