@@ -11,7 +11,7 @@ from pathlib import Path
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import run_id, wall_ns
 from onnxbuild.adapters.housekeeping import write_run
-from onnxbuild.adapters.sinks import JsonLines, Several
+from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
@@ -74,14 +74,14 @@ class Loaded:
     paths: tuple[Path, ...]
 
     @property
-    def environment(self) -> dict[str, str]:
-        """Variables that the recipes pass on, with their values."""
-        return {
-            name: value
+    def variables(self) -> frozenset[str]:
+        """Environment variables that the recipes pass on, or give a value of their own."""
+        return frozenset(
+            name
             for recipe in self.recipes
             for entrypoint in (recipe.model, *recipe.entrypoints.values())
-            for name, value in entrypoint.env.items()
-        }
+            for name in entrypoint.env
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +188,11 @@ def build(
     for path in loaded.paths:
         workspace.stats.look(str(path))
     run = run_id()
-    folder = workspace.root / "runs" / run
     with ExitStack() as cleanup:
         cleanup.callback(workspace.close)
-        folder.mkdir(parents=True, exist_ok=True)
-        log = cleanup.enter_context((folder / "events.jsonl").open("w", encoding="utf-8"))
-        sink = Several([JsonLines(log), *events])
+        log = RunLog(workspace.root / "runs" / run / "events.jsonl")
+        cleanup.callback(log.close)
+        sink = Several([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
         cleanup.callback(started.close)
@@ -213,12 +212,13 @@ def _remember(
         workspace.index,
         request_of(request),
         {
-            "environment": loaded.environment,
+            "environment": {name: locate.environment().get(name) for name in loaded.variables},
             "steps": len(result.graph.steps),
             "store": str(result.store),
             "summary": summarize(result.graph, result.report),
         },
         workspace.stats.seen,
+        workspace.stats.restless,
         store=workspace.root,
         started_ns=started_ns,
     )
@@ -227,7 +227,10 @@ def _remember(
 def request_of(request: Request) -> str:
     """The key that the request's memo is kept under."""
     paths = [str(path) for path in request.recipes]
-    return memo.request_key(paths, request.only, request.settings or {}, request.store_root)
+    projects = map(find_project, request.recipes)
+    return memo.request_key(
+        paths, request.only, request.settings or {}, projects, request.store_root
+    )
 
 
 def story(request: Request, step: str) -> tuple[list[str], str] | None:

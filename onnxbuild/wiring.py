@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import locks, machine
+from onnxbuild.adapters import clock, locks, machine
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk_history import DiskHistory
 from onnxbuild.adapters.disk_store import DiskStore
@@ -24,6 +24,7 @@ from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
 _MEMORY_SHARE = 0.9
+_ABANDONED_S = 3600.0  # nothing writes to one temporary file for longer without touching it
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +173,15 @@ def log_name(step: str) -> str:
 
 def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
-    for folder in (root / "tmp").iterdir():
-        lock_path = root / "locks" / f"run-{folder.name}"
-        if not folder.is_dir():
-            continue
+    runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
+    runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
+    for run in runs:
+        lock_path = root / "locks" / f"run-{run}"
         lock = locks.try_lock(lock_path)
         if lock is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(root / "tmp" / run, ignore_errors=True)
             lock_path.unlink(missing_ok=True)
             lock.release()
+    for path in (root / "tmp").iterdir():
+        if path.is_file() and clock.age_s(path) > _ABANDONED_S:
+            path.unlink(missing_ok=True)

@@ -8,11 +8,13 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, did_you_mean
@@ -120,15 +122,17 @@ class ChildContext:
 def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
 
-    Returns: 0 when the step made its outputs, 1 when it could not; result.json says which.
+    Returns: 0; result.json says whether the step made its outputs.
+
+    Raises:
+        OSError: result.json can't be written.
     """
     job = json.loads((folder / JOB_FILE).read_bytes())
     kind = CATALOG[job["kind"]]
-    ignored = (folder, Path(job["store"]))
-    observer = Observer(Path(job["project"]), ignored, owners)
+    store = Path(job["store"])
+    observer = Observer(Path(job["project"]), (folder, store / "cas", store / "tmp"), owners)
     context = ChildContext(job, folder, from_json(kind.params, job["params"]))
-    context.scratch.mkdir()
-    os.chdir(context.scratch)
+    _settle_in(context.scratch, folder / "temp")
     try:
         if kind.user_code:
             observer.install()
@@ -137,14 +141,23 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
                     observer.refuse_shadows(str(Path(job["project"]) / root))
         outcome = kind.run(context)
         result = _success(context, outcome, observer.report() if kind.user_code else None)
+        text = json.dumps(result, allow_nan=False)
     except BuildError as error:
-        result = _failure(error)
-    except Exception as error:  # noqa: BLE001 - the child's edge: anything else is told, not lost
+        text = _failure(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
-        result = _failure(_told(error, job["step"], job["project"]))
-    text = json.dumps(result, allow_nan=False)
+        text = _failure(_told(error, job["step"], job["project"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
-    return 1 if "error" in result else 0
+    return 0
+
+
+def _settle_in(scratch: Path, temporary: Path) -> None:
+    """Work, and make temporary files, where they are removed with the job."""
+    scratch.mkdir()
+    temporary.mkdir()
+    os.chdir(scratch)
+    os.environ["TMPDIR"] = str(temporary)
+    tempfile.tempdir = None  # look again
 
 
 def _success(
@@ -157,19 +170,15 @@ def _success(
     }
 
 
-def _failure(error: BuildError) -> dict[str, Any]:
-    return {
-        "error": {
-            "what": error.what,
-            "where": error.where,
-            "fix": error.fix,
-            "exit_code": error.exit_code,
-        }
-    }
+def _failure(error: BuildError) -> str:
+    told = {"what": error.what, "where": error.where, "fix": error.fix}
+    return json.dumps({"error": {**told, "exit_code": error.exit_code}})
 
 
-def _told(error: Exception, step: str, project: str) -> BuildError:
+def _told(error: BaseException, step: str, project: str) -> BuildError:
     """An unexpected exception as one sentence, at the user's own line where there is one."""
+    if isinstance(error, OSError) and is_full(error):
+        return store_error(error, error.filename or f"the outputs of {step}")
     where = step
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         inside = frame.filename.startswith(f"{project}/")
@@ -177,5 +186,12 @@ def _told(error: Exception, step: str, project: str) -> BuildError:
         if inside and not installed:
             where = f"{frame.filename.removeprefix(f'{project}/')}:{frame.lineno}"
             break
+    if isinstance(error, SyntaxError) and error.filename:
+        where = f"{error.filename.removeprefix(f'{project}/')}:{error.lineno or 1}"
+    if isinstance(error, SystemExit):
+        return StepError(f"the step's code left by sys.exit({error.code!r})", where=where)
+    fix = ""
+    if isinstance(error, ModuleNotFoundError):
+        fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
     lines = str(error).strip().splitlines() or ["no message"]
-    return StepError(f"{type(error).__name__}: {lines[0]}", where=where)
+    return StepError(f"{type(error).__name__}: {lines[0]}", where=where, fix=fix)

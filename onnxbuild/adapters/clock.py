@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 
 class SystemClock:
@@ -19,6 +20,16 @@ def wall_ns() -> int:
     return time.time_ns()
 
 
+def age_s(path: Path) -> float:
+    """Seconds since a file was last written to; 0 if it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def run_id() -> str:
-    """A run's name: sorts by time, unique on this machine."""
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+    """A run's name: sorts by time; containers that share a store and ids of processes differ."""
+    now_ns = time.time_ns()
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
+    return f"{stamp}.{now_ns // 1_000_000 % 1000:03d}Z-{os.getpid()}-{os.urandom(2).hex()}"

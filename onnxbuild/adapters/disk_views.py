@@ -6,12 +6,17 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.durable import fsync_folder, make_folder, store_error, write_atomically
+from onnxbuild.adapters.durable import (
+    fsync_folder,
+    make_folder,
+    store_error,
+    temp_name,
+    write_atomically,
+)
 from onnxbuild.adapters.locks import wait_lock
 from onnxbuild.adapters.statcache import ABSENT, StatCache
 from onnxbuild.core.artifact import Artifact
@@ -47,7 +52,7 @@ class DiskViews:
         """
         folder = self._store.root / "out" / view.recipe / view.variant
         wanted = _files(view, artifacts)
-        state = self._store.root / "out" / ".laid" / f"{view.recipe}--{view.variant}.json"
+        state = self._store.root / "out" / ".laid" / view.recipe / f"{view.variant}.json"
         lock = wait_lock(self._store.root / "locks" / f"view-{view.recipe}--{view.variant}")
         try:
             laid = _laid(state)
@@ -82,7 +87,7 @@ class DiskViews:
         """Copy a blob to `path`, verified on the way."""
         source = self._store.blob(digest)
         make_folder(path.parent)
-        temp = self._store.root / "tmp" / f"v{os.getpid()}-{time.monotonic_ns()}"
+        temp = self._store.root / "tmp" / temp_name()
         try:
             with source.open("rb") as blob, temp.open("wb") as copy:
                 found = _clone_or_copy(blob.fileno(), copy.fileno())

@@ -10,11 +10,22 @@ from pathlib import Path
 from onnxbuild.core.errors import StoreError
 
 _counter = itertools.count()
+_MARK = os.urandom(4).hex()  # process ids repeat across containers that share a store
+
+
+def temp_name() -> str:
+    """A file name that no other process uses, here or on another machine."""
+    return f"{_MARK}-{os.getpid()}-{next(_counter)}"
+
+
+def is_full(error: OSError) -> bool:
+    """Whether the disk, or the user's share of it, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def store_error(error: OSError, path: Path | str) -> StoreError:
     """One clear sentence for what the operating system refused."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_full(error):
         return StoreError(
             f"no space left on the disk while writing {path}",
             where=str(path),
@@ -61,7 +72,7 @@ def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
     Raises:
         StoreError: It can't be written; `path` is as it was.
     """
-    temp = temp_folder / f"w{os.getpid()}-{next(_counter)}"
+    temp = temp_folder / temp_name()
     make_folder(path.parent)
     make_folder(temp_folder)
     try:

@@ -76,11 +76,7 @@ class DiskFingerprints:
         )
 
 
-Entry = tuple[str, bool]
-"""An entry's name, and whether it is a folder."""
-
-
-def entries_of(folder: str) -> tuple[Entry, ...]:
+def entries_of(folder: str) -> tuple[str, ...]:
     """What of `folder` could be imported under some name; empty if it can't be read."""
     try:
         with os.scandir(folder) as found:
@@ -90,15 +86,14 @@ def entries_of(folder: str) -> tuple[Entry, ...]:
     kept = []
     for entry in entries:
         _, dot, suffix = entry.name.partition(".")
-        if dot and f".{suffix}".endswith(_MODULE_SUFFIXES):
-            kept.append((entry.name, False))
-        elif not dot and entry.is_dir():
-            kept.append((entry.name, True))
+        is_module = f".{suffix}".endswith(_MODULE_SUFFIXES) if dot else entry.is_dir()
+        if is_module:
+            kept.append(entry.name)
     return tuple(kept)
 
 
 def importable(
-    folder: str, names: Sequence[str], entries: Sequence[Entry] | None = None
+    folder: str, names: Sequence[str], entries: Sequence[str] | None = None
 ) -> tuple[str, ...]:
     """Entries of `folder` that could satisfy `import` of one of `names`, sorted.
 
@@ -116,7 +111,7 @@ def importable(
     return tuple(
         sorted(
             name
-            for name, _ in entries
+            for name in entries
             if (stem := name.partition(".")[0]) in wanted or stem in sys.stdlib_module_names
         )
     )

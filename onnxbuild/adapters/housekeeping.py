@@ -123,7 +123,7 @@ def collect_garbage(
     """Remove what no recent run used.
 
     Kept: whatever a run of the last `grace_s` made or used, and what the newest run of each
-    request used, for `keep_days` after its last use.
+    request used, and the newest that succeeded, for `keep_days` after its last use.
 
     Raises:
         StoreError: A build is running.
@@ -137,33 +137,36 @@ def collect_garbage(
             fix="wait for it, then run gc again",
         )
     try:
-        now_s = time.time()
-        live_runs, keys = _live_runs(root, index, now_s, keep_days * 86400.0, grace_s)
+        now_s, keep_s = time.time(), keep_days * 86400.0
+        live_runs, keys = _live_runs(root, index, now_s, keep_s, grace_s)
         old_s = now_s - grace_s
-        removed_records = freed = removed_blobs = removed_runs = 0
+        freed = removed_runs = 0
+        records: list[Path] = []
         live_blobs: set[str] = set()
-        for path, results in list(_records(store)):
+        for path, results in _records(store):
             if path.stem not in keys and path.stat().st_mtime < old_s:
-                freed += _remove(path)
-                removed_records += 1
+                records.append(path)
                 continue
             for result in results:
                 for artifact in result.outputs.values():
                     live_blobs |= {digest.sha256 for _, digest in artifact.files}
-        for path in list(_blobs(root)):
-            if path.name not in live_blobs and path.stat().st_mtime < old_s:
-                freed += _remove(path)
-                removed_blobs += 1
+        blobs = [
+            path
+            for path in _blobs(root)
+            if path.name not in live_blobs and path.stat().st_mtime < old_s
+        ]
+        freed += sum(map(_remove, records)) + sum(map(_remove, blobs))
+        index.forget(map(str, (*records, *blobs)), now_s - max(keep_s, grace_s))
         for folder in (root / "runs").iterdir():
             if folder.name not in live_runs and folder.stat().st_mtime < old_s:
                 freed += _tree_bytes(folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 removed_runs += 1
-        set_aside = [p for p in (root / "quarantine").iterdir() if p.stat().st_mtime < old_s]
-        freed += sum(map(_remove, set_aside))
+        left = [*(root / "quarantine").iterdir(), *(root / "tmp").iterdir()]
+        freed += sum(_remove(p) for p in left if p.is_file() and p.stat().st_mtime < old_s)
         for path in (root / "locks").glob("key-*"):
             path.unlink(missing_ok=True)
-        return Collected(removed_records, removed_blobs, freed, removed_runs)
+        return Collected(len(records), len(blobs), freed, removed_runs)
     finally:
         lock.release()
 
@@ -171,18 +174,18 @@ def collect_garbage(
 def _live_runs(
     root: Path, index: Index, now_s: float, keep_s: float, grace_s: float
 ) -> tuple[set[str], set[str]]:
-    """(names of runs that matter, keys that they used)."""
-    newest: dict[str, str] = {}
+    """(names of runs that matter, keys that they used): of each request its last, good and bad."""
+    newest: dict[tuple[str, bool], str] = {}
     found: dict[str, dict[str, list[str]]] = {}
     for folder in sorted((root / "runs").iterdir()):
         try:
             told = json.loads((folder / RUN_FILE).read_bytes())
-            newest[told["request"]] = folder.name
+            newest[told["request"], told["exit_code"] == 0] = folder.name
             found[folder.name] = told
         except (OSError, ValueError, KeyError, TypeError):
             continue
     live = set()
-    for request, run in newest.items():
+    for (request, _), run in newest.items():
         used_s = max(index.memo_used_s(request), (root / "runs" / run).stat().st_mtime)
         if now_s - used_s <= keep_s:
             live.add(run)

@@ -35,10 +35,13 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         try:
             return self._connect(self.path)
+        except sqlite3.OperationalError:
+            return self._connect(None)  # locked, read-only, a full disk: not the file's fault
         except sqlite3.Error:
             pass
         try:
             self.path.unlink(missing_ok=True)
+            self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
             return self._connect(self.path)
         except (sqlite3.Error, OSError):
             return self._connect(None)
@@ -64,8 +67,10 @@ class Index:
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, values).fetchall()
-        except sqlite3.Error:
-            return []  # a locked or damaged index answers nothing; all it knows can be found anew
+        except (sqlite3.Error, UnicodeError):
+            # A locked or damaged index answers nothing, nor does any know of a path that is no
+            # text; all it knows can be found anew.
+            return []
 
     def _write(self, statements: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> None:
         try:
@@ -73,7 +78,7 @@ class Index:
             for sql, rows in statements:
                 self._connection.executemany(sql, rows)
             self._connection.execute("COMMIT")
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
@@ -143,6 +148,19 @@ class Index:
     def touch_memo(self, request: str, now_s: float) -> None:
         """Note that a memo was recalled."""
         self._write([("UPDATE memo SET used_s=? WHERE request=?", [(now_s, request)])])
+
+    def forget(self, paths: Iterable[str], memos_before_s: float) -> None:
+        """Drop what is known of removed files, and of requests last used before a moment."""
+        self._write(
+            [
+                ("DELETE FROM stat WHERE path=?", [(path,) for path in paths]),
+                ("DELETE FROM memo WHERE used_s<?", [(memos_before_s,)]),
+                (
+                    "DELETE FROM witness WHERE request NOT IN (SELECT request FROM memo) AND ?",
+                    [(1,)],
+                ),
+            ]
+        )
 
     def close(self) -> None:
         """Let go of the file."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +22,25 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import ABSENT, TRUST_AFTER_NS, identity
 
+OWN_FOLDERS = ("ac", "cas", "out")  # of a store
+
 _PART = 2000
 _TOUCH_S = 24 * 3600.0  # often enough for garbage collection, which counts in days
 
 
 def request_key(
-    recipes: Sequence[str], only: Sequence[str], settings: Mapping[str, str], store: Path
+    recipes: Sequence[str],
+    only: Sequence[str],
+    settings: Mapping[str, str],
+    projects: Iterable[Path],
+    store: Path,
 ) -> str:
     """What was asked of which machine and interpreter: 64 hex digits."""
     asked = [
         __version__,
+        sys.prefix,
+        [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
+        sorted({str(project) for project in projects}),
         [os.path.abspath(path) for path in recipes],
         list(only),
         dict(settings),
@@ -68,6 +79,7 @@ def remember(
     request: str,
     summary: Mapping[str, Any],
     seen: Mapping[str, str],
+    restless: AbstractSet[str],
     *,
     store: Path,
     started_ns: int,
@@ -79,22 +91,22 @@ def remember(
         request: From `request_key`.
         summary: JSON, with the variables that recipes pass on under `environment`.
         seen: Absolute path -> identity when it was last looked at.
-        store: Files below it are this program's own and are looked at again.
+        restless: Those of `seen` that had another identity earlier in the run.
+        store: What changes below it is this program's own doing.
         started_ns: Wall clock at the run's start. An input that changed later, or so shortly
             before that a second change could hide in the same clock tick, makes the memo unsafe.
     """
-    own = f"{store}{os.sep}"
-    witnesses: dict[str, str] = {}
+    own = tuple(f"{store / name}{os.sep}" for name in OWN_FOLDERS)
     for path, found in seen.items():
         if "\n" in path:
             return False
         if path.startswith(own):
-            witnesses[path] = identity(path)
             continue
+        if path in restless:
+            return False
         if found != ABSENT and int(found.rpartition(":")[2]) > started_ns - TRUST_AFTER_NS:
             return False
-        witnesses[path] = found
-    index.save_memo(request, json.dumps(summary), _parts(witnesses), time.time())
+    index.save_memo(request, json.dumps(summary), _parts(seen), time.time())
     return True
 
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from onnxbuild.adapters.distributions import site_folders
-from onnxbuild.adapters.fingerprints import Entry, entries_of, importable, source_digest_of
+from onnxbuild.adapters.fingerprints import entries_of, importable, source_digest_of
 from onnxbuild.adapters.statcache import ABSENT, identity
 from onnxbuild.core.errors import StepError
 
@@ -49,13 +49,13 @@ class Observer:
         self._installed = _folders(
             *self._sites,
             *(paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
-            *(p for p in sys.path if p.endswith(("site-packages", "dist-packages"))),
+            *(p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))),
             _TOOL,
         )
         self._elsewhere = _folders(*map(str, ignored))
         self._baseline = frozenset(sys.modules)
         self._lookups: dict[str, set[str]] = {}
-        self._entries: dict[str, tuple[Entry, ...]] = {}
+        self._entries: dict[str, tuple[str, ...]] = {}
         self._sources: dict[str, str] = {}
         self._data: dict[str, str] = {}
         self._written: set[str] = set()

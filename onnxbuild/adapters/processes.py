@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -19,7 +20,8 @@ from typing import Any
 
 from onnxbuild.adapters.child import JOB_FILE, RESULT_FILE
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.core.action import Expense, Listing, Observed
+from onnxbuild.adapters.statcache import identity
+from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
@@ -33,8 +35,17 @@ _PASSED_ON = (
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
 )
-_TAIL_LINES = 15
+_TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _WATCH_S = 0.2
+_FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
+_ZYGOTE = """\
+import sys
+sys.path.insert(0, sys.argv[2])
+import onnxbuild.adapters.zygote
+sys.path.remove(sys.argv[2])
+onnxbuild.adapters.zygote.main()
+"""  # this very onnxbuild, however it was found
+_PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -100,6 +111,7 @@ class ProcessExecutor:
         self._buffer = b""
         self._running: dict[int, _Running] = {}
         self._folders: dict[str, Path] = {}
+        self._lost: list[Done] = []
         self._count = 0
 
     # --- the port -----------------------------------------------------------------------------------
@@ -124,19 +136,22 @@ class ProcessExecutor:
         }
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")
+            job.log.touch()
         except OSError as error:
             raise store_error(error, folder) from error
-        self._running[number] = _Running(job, folder, time.monotonic())
         self._folders[job.step.name] = folder
         message = {"id": number, "folder": str(folder), "log": str(job.log)}
-        self._connect().sendall(json.dumps(message).encode() + b"\n")
+        self._send(json.dumps(message).encode() + b"\n")
+        self._running[number] = _Running(job, folder, time.monotonic())
 
     def wait(self, timeout_s: float) -> list[Done]:
         """Jobs that ended, after waiting at most `timeout_s` for one."""
+        ended, self._lost = self._lost, []
+        if ended:
+            return ended
         if self._connection is None:
             time.sleep(timeout_s)
             return []
-        ended: list[Done] = []
         deadline_s = time.monotonic() + timeout_s
         while not ended:
             left_s = deadline_s - time.monotonic()
@@ -159,39 +174,49 @@ class ProcessExecutor:
         for running in self._running.values():
             _kill_group(running.pid)
         self._running = {}
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if self._zygote is not None:
-            self._zygote.kill()
-            self._zygote.wait()
-            self._zygote = None
+        self._end_zygote()
         shutil.rmtree(self._temp, ignore_errors=True)
 
     # --- the zygote -----------------------------------------------------------------------------------
 
+    def _send(self, message: bytes) -> None:
+        try:
+            self._connect().sendall(message)
+        except ConnectionError:  # it died since it was last heard of
+            self._lost += self._zygote_died()
+            self._connect().sendall(message)
+
     def _connect(self) -> socket.socket:
         if self._connection is None:
             ours, theirs = socket.socketpair()
-            with theirs:
+            with theirs, self._zygote_log.open("wb") as log:
+                number = str(theirs.fileno())
                 self._zygote = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-s",
-                        "-m",
-                        "onnxbuild.adapters.zygote",
-                        str(theirs.fileno()),
-                    ],
+                    [sys.executable, "-s", "-c", _ZYGOTE, number, _PACKAGE_PARENT],
                     pass_fds=(theirs.fileno(),),
                     env=clean_environment(os.environ),
                     cwd="/",
                     stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
                     start_new_session=True,
                 )
             self._connection = ours
         return self._connection
+
+    @property
+    def _zygote_log(self) -> Path:
+        return self._temp / "zygote.log"
+
+    def _end_zygote(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._buffer = b""
+        if self._zygote is not None:
+            self._zygote.kill()
+            self._zygote.wait()
+            self._zygote = None
 
     def _receive(self) -> list[Done]:
         assert self._connection is not None
@@ -208,20 +233,20 @@ class ProcessExecutor:
             running = self._running[message["id"]]
             if "pid" in message:
                 running.pid = message["pid"]
+                running.started_s = time.monotonic()
             else:
                 del self._running[message["id"]]
                 ended.append(self._done(running, message))
         return ended
 
     def _zygote_died(self) -> list[Done]:
-        assert self._connection is not None
-        self._connection.close()
-        self._connection = None
-        self._buffer = b""
+        self._end_zygote()
+        last = _tail(self._zygote_log)[-1:]
         ended = []
         for running in self._running.values():
+            _kill_group(running.pid)
             error = StepError(
-                "the process that starts steps died",
+                ": ".join(("the process that starts steps died", *last)),
                 where=running.job.step.name,
                 fix="run again; if it stays so, see `onnxbuild doctor`",
             )
@@ -260,7 +285,7 @@ class ProcessExecutor:
         try:
             result = json.loads((running.folder / RESULT_FILE).read_bytes())
         except (OSError, ValueError):
-            return _failed(job, _crash(job, status), expense)
+            return _failed(job, _crash(job, status, running.folder), expense)
         if "error" in result:
             return _failed(job, _told(result["error"]), expense)
         try:
@@ -286,19 +311,23 @@ class ProcessExecutor:
             return Observed()
         prints = self._fingerprints
         data: dict[str, str] = {}
-        for path in sorted(seen["data"]):
-            if path in job.action.files or path in seen["sources"]:
+        for path, found in sorted(seen["data"].items()):
+            if path in job.action.files:
                 continue
-            digest = prints.file(path)
-            if digest is not None:
-                data[path] = digest
+            data[path] = prints.file(path) or NO_FILE
+            if found and identity(os.path.join(self._project, path)) != found:
+                raise StepError(
+                    f"{path} changed while the step ran; nothing was recorded",
+                    where=job.step.name,
+                    fix="run again when the file is saved; a step must not change what it reads",
+                )
         distributions = {name: prints.distribution(name) for name in seen["distributions"]}
         return Observed(
             sources=dict(sorted(seen["sources"].items())),
             data=data,
             listings={
-                folder: Listing(tuple(names), prints.listing(folder, names).found)
-                for folder, names in sorted(seen["listings"].items())
+                folder: Listing(tuple(names), tuple(found))
+                for folder, (names, found) in sorted(seen["listings"].items())
             },
             distributions={name: d for name, d in distributions.items() if d is not None},
         )
@@ -326,7 +355,9 @@ def _told(error: Mapping[str, Any]) -> BuildError:
     return told
 
 
-def _crash(job: Job, status: int) -> StepError:
+def _crash(job: Job, status: int, folder: Path) -> BuildError:
+    if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
+        return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
         name = signal.Signals(-status).name
         what = f"the step's process was killed by {name}"
@@ -343,7 +374,9 @@ def _crash(job: Job, status: int) -> StepError:
 
 def _tail(log: Path) -> tuple[str, ...]:
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
     except OSError:
         return ()
     lines = [line for line in text.splitlines() if line.strip()]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
+from onnxbuild.adapters.durable import make_folder, store_error
 from onnxbuild.core.event import (
     Event,
     Notice,
@@ -36,6 +38,38 @@ class JsonLines:
         """Write one event."""
         self._file.write(json.dumps(event.to_json(), ensure_ascii=False) + "\n")
         self._file.flush()
+
+
+class RunLog:
+    """JSON lines in a file of the store; nothing is left to write when it is closed.
+
+    Args:
+        path: The file; its folder is made.
+
+    Raises:
+        StoreError: It can't be made; from `emit`: it can't be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        make_folder(path.parent)
+        try:
+            self._file = path.open("wb", buffering=0)
+        except OSError as error:
+            raise store_error(error, path) from error
+
+    def emit(self, event: Event) -> None:
+        """Write one event."""
+        left = memoryview(json.dumps(event.to_json(), ensure_ascii=False).encode() + b"\n")
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise store_error(error, self._path) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class Several:

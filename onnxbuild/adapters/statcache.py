@@ -42,6 +42,10 @@ def hash_file(path: str) -> str | None:
 class StatCache:
     """Digests by absolute path; remembers every path it was asked for, with its identity.
 
+    Attributes:
+        seen: Absolute path -> identity when it was last looked at.
+        restless: Paths that were found with more than one identity.
+
     Args:
         index: Where identities outlive the process.
     """
@@ -49,8 +53,9 @@ class StatCache:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._fresh: dict[str, tuple[str, int, str]] = {}
-        self._known: dict[tuple[str, str], tuple[str, str]] = {}
+        self._known: dict[tuple[str, str], tuple[str, int, str]] = {}
         self.seen: dict[str, str] = {}
+        self.restless: set[str] = set()
 
     def digest(
         self, path: str, tag: str = "", make: Callable[[str], str | None] = hash_file
@@ -65,13 +70,9 @@ class StatCache:
         before = self.look(path)
         if before == ABSENT:
             return None
-        known = self._known.get((path, tag))
-        if known is not None and known[0] == before:
-            return known[1]
-        row = self._index.stat(tag + path)
-        if row is not None and row[0] == before and _settled(before, row[1]):
-            self._known[path, tag] = (before, row[2])
-            return row[2]
+        recorded = self.recorded(path, before, tag)
+        if recorded is not None:
+            return recorded
         checked_ns = time.time_ns()
         value = make(path)
         if value is None:
@@ -81,23 +82,24 @@ class StatCache:
         return value
 
     def look(self, path: str) -> str:
-        """The path's identity now; remembered as looked at."""
+        """The path's identity now; remembered as looked at, and as restless if it has changed."""
         found = identity(path)
-        self.seen[path] = found
+        if self.seen.setdefault(path, found) != found:
+            self.seen[path] = found
+            self.restless.add(path)
         return found
 
-    def recorded(self, path: str, now: str) -> str | None:
+    def recorded(self, path: str, now: str, tag: str = "") -> str | None:
         """The digest recorded for a path whose identity is `now`, if it can be trusted."""
-        known = self._known.get((path, ""))
-        if known is not None and known[0] == now:
-            return known[1]
-        row = self._index.stat(path)
-        return row[2] if row is not None and row[0] == now and _settled(now, row[1]) else None
+        row = self._known.get((path, tag)) or self._index.stat(tag + path)
+        if row is None or row[0] != now or not _settled(now, row[1]):
+            return None
+        self._known[path, tag] = row
+        return row[2]
 
     def note(self, path: str, value: str, now: str, checked_ns: int, tag: str = "") -> None:
         """Record that the file with identity `now` has digest `value`."""
-        self._known[path, tag] = (now, value)
-        self._fresh[tag + path] = (now, checked_ns, value)
+        self._known[path, tag] = self._fresh[tag + path] = (now, checked_ns, value)
 
     def note_own(self, path: str, value: str) -> None:
         """Record a file that this process has just written and nobody else writes."""

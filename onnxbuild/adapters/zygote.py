@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
 
+_LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 class Zygote:
@@ -51,6 +53,7 @@ class Zygote:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         with selectors.DefaultSelector() as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
@@ -58,7 +61,7 @@ class Zygote:
                 for key, _ in selector.select():
                     if key.fileobj is self._connection:
                         if not self._receive():
-                            self._kill_all()
+                            self._end_all()
                             return
                     else:
                         with contextlib.suppress(BlockingIOError):
@@ -78,24 +81,33 @@ class Zygote:
         return True
 
     def _fork(self, request: dict[str, Any]) -> None:
+        zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
             code = 70
             try:
-                code = self._be_child(request)
+                code = self._be_child(request, zygote)
+            except OSError:  # the result, or the log, can't be written
+                traceback.print_exc()
             finally:
                 with contextlib.suppress(OSError, ValueError):
                     sys.stdout.flush()
                     sys.stderr.flush()
                 os._exit(code)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)  # here too: whoever comes first, the group is there to be killed
         self._children[pid] = (request["id"], time.monotonic())
         self._send({"id": request["id"], "pid": pid})
 
-    def _be_child(self, request: dict[str, Any]) -> int:
+    def _be_child(self, request: dict[str, Any], zygote: int) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setsid()
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != zygote:
+            return 70  # it died before its death could be told
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what leaves its parent comes here, not to the zygote
         self._connection.close()
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -106,15 +118,18 @@ class Zygote:
         return run_job(Path(request["folder"]), self._owners)
 
     def _reap(self) -> None:
-        while self._children:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
             if pid == 0:
                 return
             if pid not in self._children:
                 continue
             number, started_s = self._children.pop(pid)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)  # what the step left running
+            _kill_group(pid)  # what the step left running
+            self._kill_strays()
             self._send(
                 {
                     "id": number,
@@ -126,13 +141,42 @@ class Zygote:
             )
 
     def _send(self, message: dict[str, Any]) -> None:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(ConnectionError):
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
-    def _kill_all(self) -> None:
+    def _kill_strays(self) -> None:
+        """Kill what a step that ended started in a session of its own.
+
+        A running step keeps its own orphans; those of one that ended come to this process.
+        """
+        try:
+            text = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+        except OSError:
+            return
+        for pid in map(int, text.split()):
+            if pid not in self._children:
+                _kill_group(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _end_all(self) -> None:
         for pid in self._children:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+            _kill_group(pid)
+        for pid in self._children:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+        self._children = {}
+        self._kill_strays()
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def main() -> None:
@@ -145,7 +189,3 @@ def main() -> None:
             importlib.import_module(name)
     owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
     Zygote(connection, owners).serve()
-
-
-if __name__ == "__main__":
-    main()

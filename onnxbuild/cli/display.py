@@ -22,7 +22,7 @@ def make_display(*, as_json: bool, verbose: bool) -> Iterator[EventSink]:
     """
     if as_json:
         yield JsonLines(sys.stdout)
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         from onnxbuild.adapters.live import LiveDisplay
 
         with LiveDisplay(verbose=verbose) as display:

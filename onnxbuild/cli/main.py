@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 
@@ -84,6 +85,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; every way out has its exit code."""
     signal.signal(signal.SIGTERM, _on_sigterm)
+    _open_standard_streams()
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as error:
@@ -102,6 +104,17 @@ def main() -> None:
         _report_bug()
         sys.exit(EXIT_BUG)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Put /dev/null where a standard stream is closed: else the next file takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123 - stays open
+            if stream.fileno() != number:
+                os.dup2(stream.fileno(), number)
+            setattr(sys, name, stream)
 
 
 def _on_sigterm(number: int, frame: object) -> None:

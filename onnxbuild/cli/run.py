@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,12 +93,13 @@ def _recall(
     from onnxbuild.adapters.index import Index
     from onnxbuild.recipe.project import find_project
 
-    root = locate.store_root(find_project(Path(recipes[0])), store)
+    projects = [find_project(Path(recipe)) for recipe in recipes]
+    root = locate.store_root(projects[0], store)
     if not (root / "index.db").exists():
         return None
     index = Index(root / "index.db")
     try:
-        request = memo.request_key(recipes, only, settings, root)
+        request = memo.request_key(recipes, only, settings, projects, root)
         return memo.recall(index, request, locate.environment())
     finally:
         index.close()
@@ -136,4 +136,3 @@ def _print_end(result: Any) -> None:
         parts.append(f"{missing} not run")
     end = "ok" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"
     click.echo(f"{end}: {', '.join(parts)}", err=result.exit_code != 0)
-    sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,7 +219,9 @@ class _Loop:
         if isinstance(decision, Hit):
             self._take_hit(name, decision)
         else:
-            self._waiting.append(_Pending(step, action, inputs, decision.reasons))
+            pending = _Pending(step, action, inputs, decision.reasons)
+            priority = self._schedule.priority
+            bisect.insort(self._waiting, pending, key=lambda each: priority(each.step.name))
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
         return decide(
@@ -236,15 +239,15 @@ class _Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        queue = sorted(
-            self._waiting, key=lambda pending: self._schedule.priority(pending.step.name)
-        )
-        self._waiting = []
-        for pending in queue:
-            if self._stopping or not self._schedule.has_room(pending.step.name):
-                self._waiting.append(pending)
-            else:
+        queue, self._waiting = self._waiting, []
+        for position, pending in enumerate(queue):
+            if self._stopping or self._schedule.is_full:
+                self._waiting += queue[position:]
+                break
+            if self._schedule.has_room(pending.step.name):
                 self._start(pending)
+            else:
+                self._waiting.append(pending)
 
     def _start(self, pending: _Pending) -> None:
         name = pending.step.name
@@ -285,6 +288,8 @@ class _Loop:
                 self._fail(name, error, log=str(done.job.log))
                 return
             self._record(pending, done)
+        except StepError as error:  # what it made can't be taken in
+            self._fail(name, error, log=str(done.job.log))
         finally:
             self._ports.executor.release(done)
             if pending.lock is not None:

@@ -103,6 +103,11 @@ class Schedule:
             and used + self.expected_bytes(name) <= self.limits.memory_bytes
         )
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no step may start, whichever it is."""
+        return len(self._running) >= self.limits.jobs
+
     def start(self, name: str) -> None:
         """The step runs now."""
         self._running[name] = self.expected_bytes(name)
