@@ -6,6 +6,8 @@ import hashlib
 import os
 import time
 
+import pytest
+
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file, identity
 
@@ -84,3 +86,16 @@ def test_an_index_that_cant_be_written_still_answers(tmp_path):
     index = Index(tmp_path / "no" / "such" / "folder" / "index.db")
     index.save_stats({"p": ("1:2:3:4", 5, "d")})
     assert index.stat("q") is None
+
+
+@pytest.mark.parametrize(("after_ns", "trusted"), [(1_000_000, False), (30_000_000, True)])
+def test_a_digest_taken_within_a_clock_tick_of_the_change_is_not_trusted(
+    tmp_path, after_ns, trusted
+):
+    path = tmp_path / "f"
+    path.write_text("one")
+    now = identity(str(path))
+    changed_ns = int(now.rpartition(":")[2])
+    index = Index(tmp_path / "index.db")
+    index.save_stats({str(path): (now, changed_ns + after_ns, "recorded")})
+    assert (StatCache(index).digest(str(path)) == "recorded") is trusted

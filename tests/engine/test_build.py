@@ -249,3 +249,12 @@ def test_a_view_is_laid_only_when_its_bundle_passed():
     assert world.views.laid == {}
     world.build(graph(step("p"), step("m"), views=(view,)))
     assert set(world.views.laid["r/fp32"]) == {"bundle", "m.json"}
+
+
+def test_equal_steps_that_run_alone_are_built_once_and_let_what_follows_go_on():
+    world = World()
+    twins = graph(step("a", kind="alone"), step("b", kind="alone"), step("c", "a", "b"))
+    report = world.build(twins)
+    assert world.executor.started == ["a", "c"]
+    assert report.cached == ["b"]
+    assert set(report.results) == {"a", "b", "c"}

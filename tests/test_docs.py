@@ -1,0 +1,50 @@
+"""The documents: links lead somewhere, every verb is told of, nothing names a machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.cli.main import VERBS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("artifacts/*.md")])
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in _LINK.findall(page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_verb_is_in_the_readme():
+    text = (ROOT / "README.md").read_text()
+    missing = [verb for verb in VERBS if f"onnxbuild {verb}" not in text]
+    assert missing == []
+
+
+def test_every_decision_has_a_number_of_its_own():
+    numbers = [page.name[:4] for page in sorted((ROOT / "docs/decisions").glob("*.md"))]
+    assert numbers == [f"{n:04}" for n in range(1, len(numbers) + 1)]
+
+
+def test_no_tracked_file_names_a_machine():
+    done = subprocess.run(
+        ["git", "ls-files", "*.md", "*.py", "*.yaml", "*.toml", "Makefile", "*.txt"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.skip("not a git checkout")
+    named = re.compile(r"(?<![\w.])/(home|root|Users)/\w")
+    for name in done.stdout.split():
+        path = ROOT / name
+        if path.is_file() and path != Path(__file__):
+            assert not named.search(path.read_text(encoding="utf-8")), name

@@ -1,0 +1,63 @@
+"""The README's commands run, in order, and say what it shows (numbers and order aside)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def _commands() -> Iterator[tuple[str, list[str]]]:
+    """(command, lines shown) of each `$ ` line of the README's console blocks."""
+    for block in _BLOCK.findall((ROOT / "README.md").read_text()):
+        for part in block.split("$ ")[1:]:
+            command, _, shown = part.partition("\n")
+            yield command, [line for line in shown.splitlines() if line.strip()]
+
+
+def _masked(line: str) -> str:
+    """A line without its numbers, digests, blanks and path to the project."""
+    line = re.sub(r"\b[0-9a-f]{12}\b", "#", line)
+    line = re.sub(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", line)
+    return re.sub(r"\s+", " ", line).strip()
+
+
+@pytest.mark.slow
+def test_the_readme_tells_what_happens(tmp_path):
+    project = tmp_path / "project"
+    for name in ("recipes", "schemas"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, project / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", project)
+    tools = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    environment.pop("ONNXBUILD_STORE", None)
+    ran = 0
+    for command, shown in _commands():
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=project,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        said = {_masked(line) for line in done.stdout.splitlines()}
+        for line in shown:
+            if line.strip() != "...":
+                assert _masked(line) in said, (
+                    f"$ {command}\nshows: {line}\nbut said:\n{done.stdout}"
+                )
+        ran += 1
+    assert ran >= 5
