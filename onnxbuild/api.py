@@ -208,6 +208,8 @@ def build(
 def _remember(
     request: Request, loaded: Loaded, workspace: Workspace, result: BuildResult, started_ns: int
 ) -> None:
+    for path in memo.program_files():
+        workspace.stats.look(path)
     memo.remember(
         workspace.index,
         request_of(request),

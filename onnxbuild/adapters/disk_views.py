@@ -66,7 +66,8 @@ class DiskViews:
                     remarks.append(f"{path} was {'deleted' if gone else 'changed'}; put back")
                 self._copy(digest, path)
             for name in laid.keys() - wanted.keys():
-                (folder / name).unlink(missing_ok=True)
+                if not (folder / name).is_dir():  # else somebody put it there
+                    (folder / name).unlink(missing_ok=True)
             now = {name: digest.sha256 for name, digest in wanted.items()}
             if now != laid:
                 content = json.dumps(now, sort_keys=True, indent=1).encode()

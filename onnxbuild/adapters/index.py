@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-_FORMAT = 1  # increment when a table changes; an index of another format is made anew
+_FORMAT = 2  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
 CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT);

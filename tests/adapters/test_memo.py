@@ -1,0 +1,229 @@
+"""The memo never says up to date when anything that the run looked at has changed."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from onnxbuild.adapters import memo
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+
+REQUEST = "r" * 64
+SUMMARY = {"environment": {"TOKEN": "one", "UNSET": None}, "steps": 3}
+ENVIRONMENT = {"TOKEN": "one", "PATH": "/bin"}
+
+
+class Run:
+    """What a run would look at: files of every sort, on a real disk."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.store = folder / "artifacts"
+        self.files = {
+            "recipe": folder / "recipes/tiny.yaml",
+            "source": folder / "recipes/models/tiny.py",
+            "declared file": folder / "data/weights.bin",
+            "RECORD": folder / "site/tool-1.0.dist-info/RECORD",
+            "blob": self.store / "cas/sha256/ab/abcd",
+            "record": self.store / "ac/cd/cdef.json",
+            "view": self.store / "out/tiny/fp32/model.onnx",
+        }
+        for path in self.files.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"as it was")
+        self.folders = [folder / "recipes/models", folder / "site"]
+        self.gone = folder / "recipes/models/optional.py"
+        time.sleep(0.03)
+        self.started_ns = time.time_ns()
+        self.index = Index(folder / "index.db")
+        self.stats = StatCache(self.index)
+
+    def look(self):
+        for path in (*self.files.values(), *self.folders, self.gone):
+            self.stats.look(str(path))
+
+    def remember(self):
+        return memo.remember(
+            self.index,
+            REQUEST,
+            SUMMARY,
+            self.stats.seen,
+            self.stats.restless,
+            store=self.store,
+            started_ns=self.started_ns,
+        )
+
+    def recall(self, environment=None):
+        return memo.recall(self.index, REQUEST, environment or ENVIRONMENT)
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    assert made.remember()
+    return made
+
+
+FILES = ("recipe", "source", "declared file", "RECORD", "blob", "record", "view")
+
+
+def test_nothing_changed_is_up_to_date(run):
+    assert run.recall() == SUMMARY
+    assert run.recall() == SUMMARY
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "change", ["same size", "append", "delete", "replace", "time set back", "link"]
+)
+def test_any_change_of_any_file_is_noticed(run, name, change):
+    path = run.files[name]
+    before = path.stat()
+    if change == "same size":
+        path.write_bytes(b"as it WAS")
+    elif change == "append":
+        path.write_bytes(path.read_bytes() + b".")
+    elif change == "delete":
+        path.unlink()
+    elif change == "replace":
+        other = run.folder / "other"
+        other.write_bytes(b"as it was")
+        other.replace(path)
+    elif change == "link":
+        other = run.folder / "other"
+        other.write_bytes(b"as it WAS")
+        path.unlink()
+        path.symlink_to(other)
+    else:
+        path.write_bytes(b"as it WAS")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert run.recall() is None
+
+
+def test_a_new_file_in_a_folder_that_was_listed_is_noticed(run):
+    for folder in run.folders:
+        assert run.recall() is not None or folder != run.folders[0]
+        (folder / "new.py").write_text("")
+        assert run.recall() is None
+
+
+def test_a_file_that_was_looked_for_in_vain_is_noticed_when_it_comes(run):
+    run.gone.write_text("")
+    assert run.recall() is None
+
+
+@pytest.mark.parametrize(
+    "environment", [{"TOKEN": "two"}, {}, {"TOKEN": "one", "UNSET": ""}], ids=str
+)
+def test_a_variable_that_a_recipe_passes_on_counts(run, environment):
+    assert run.recall({"PATH": "/bin", **environment}) is None
+
+
+def test_another_variable_does_not_count(run):
+    assert run.recall({**ENVIRONMENT, "PATH": "/else", "OTHER": "x"}) == SUMMARY
+
+
+def test_a_file_that_changed_while_the_run_went_on_makes_no_memo(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    made.files["source"].write_bytes(b"as it WAS")
+    made.look()
+    assert not made.remember()
+
+
+def test_a_file_that_was_deleted_while_the_run_went_on_makes_no_memo(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    made.files["source"].unlink()
+    made.look()
+    assert not made.remember()
+
+
+def test_a_file_written_just_before_the_run_makes_no_memo(tmp_path):
+    made = Run(tmp_path)
+    made.files["source"].write_bytes(b"as it WAS")
+    made.started_ns = time.time_ns()
+    made.look()
+    assert not made.remember()
+
+
+def test_what_the_run_itself_wrote_in_its_store_may_be_young_and_restless(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    made.files["view"].write_bytes(b"delivered")
+    made.look()
+    assert made.remember()
+    assert made.recall() is not None
+
+
+def test_an_edit_of_a_view_after_it_was_laid_is_seen_even_before_the_memo_is_kept(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    made.files["view"].write_bytes(b"an edit by a person")
+    assert made.remember()
+    assert made.recall() is None
+
+
+def test_a_project_file_below_a_store_that_holds_the_project_is_no_file_of_the_store(tmp_path):
+    made = Run(tmp_path)
+    made.store = tmp_path
+    made.look()
+    made.files["source"].write_bytes(b"as it WAS")
+    made.look()
+    assert not made.remember()
+
+
+def test_a_path_that_is_no_line_makes_no_memo(tmp_path):
+    made = Run(tmp_path)
+    made.look()
+    made.stats.look(f"{tmp_path}/two\nlines")
+    assert not made.remember()
+
+
+def test_a_memo_that_is_damaged_says_nothing(run):
+    run.index._connection.execute("UPDATE witness SET identities = 'x'")
+    assert run.recall() is None
+
+
+def test_a_memo_that_has_lost_its_witnesses_says_nothing(run):
+    run.index._connection.execute("DELETE FROM witness")
+    assert run.recall() is None
+
+
+def test_every_part_of_a_request_is_in_its_key(tmp_path):
+    base = (["a.yaml"], ["int8"], {"opset": "18"}, [tmp_path], tmp_path / "artifacts")
+    others = [
+        (["b.yaml"], *base[1:]),
+        (["a.yaml", "a.yaml"], *base[1:]),
+        (base[0], ["int8", "fp32"], *base[2:]),
+        (*base[:2], {"opset": "17"}, *base[3:]),
+        (*base[:3], [tmp_path / "deeper"], base[4]),
+        (*base[:4], tmp_path / "elsewhere"),
+    ]
+    keys = [memo.request_key(*each) for each in (base, *others)]
+    assert len(set(keys)) == len(keys)
+    assert memo.request_key(*base) == keys[0]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(changes=st.lists(st.tuples(st.sampled_from(FILES), st.binary(min_size=1, max_size=9))))
+def test_up_to_date_means_that_no_content_differs(tmp_path_factory, changes):
+    made = Run(tmp_path_factory.mktemp("memo"))
+    made.look()
+    assert made.remember()
+    before = {name: path.read_bytes() for name, path in made.files.items()}
+    for name, content in changes:
+        made.files[name].write_bytes(content)
+    differs = any(path.read_bytes() != before[name] for name, path in made.files.items())
+    if differs:
+        assert made.recall() is None
+    if not changes:
+        assert made.recall() == SUMMARY

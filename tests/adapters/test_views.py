@@ -1,0 +1,185 @@
+"""What people find below out/: whole, put back when it is touched, and theirs where it is theirs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.disk_views import DiskViews
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.core.errors import StoreError
+from onnxbuild.core.graph import OutputRef, View
+from tests.adapters.test_store_contract import outputs_of
+
+VIEW = View("tiny", "fp32", ((OutputRef("p", "bundle"), ""), (OutputRef("b", "report"), "b.json")))
+
+
+class World:
+    def __init__(self, tmp_path):
+        self.tmp_path = tmp_path
+        stats = StatCache(Index(tmp_path / "index.db"))
+        self.store = DiskStore(tmp_path / "store", stats)
+        self.store.prepare()
+        self.views = DiskViews(self.store, stats)
+        self.folder = self.store.root / "out/tiny/fp32"
+
+    def lay(self, view=VIEW, *, report="fast", **files):
+        files = files or {"model.onnx": "weights", "extra/notes.txt": "notes"}
+        bundle = {name.replace("/", "__"): text for name, text in files.items()}
+        artifacts = {
+            ("p", "bundle"): self.store.ingest(outputs_of(self.tmp_path, **bundle), "bundle"),
+            ("b", "report"): self.store.ingest(
+                outputs_of(self.tmp_path, **{"report.json": report}), "report"
+            ),
+        }
+        return self.views.lay(view, artifacts)
+
+    def content(self):
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_text()
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+WHOLE = {"model.onnx": "weights", "extra/notes.txt": "notes", "b.json": "fast"}
+
+
+def test_a_view_holds_its_bundle_and_the_reports_under_their_names(world):
+    assert world.lay() == ()
+    assert world.content() == WHOLE
+    assert list((world.store.root / "tmp").iterdir()) == []
+
+
+def test_laying_it_again_writes_nothing(world):
+    world.lay()
+    before = {path: path.stat().st_mtime_ns for path in world.folder.rglob("*")}
+    assert world.lay() == ()
+    assert {path: path.stat().st_mtime_ns for path in world.folder.rglob("*")} == before
+
+
+def test_a_deleted_file_is_put_back_and_said(world):
+    world.lay()
+    (world.folder / "model.onnx").unlink()
+    assert world.lay() == (f"{world.folder / 'model.onnx'} was deleted; put back",)
+    assert world.content() == WHOLE
+
+
+@pytest.mark.parametrize("text", ["WEIGHTS", "other weights", ""])
+def test_an_edited_file_is_put_back_and_said(world, text):
+    world.lay()
+    (world.folder / "model.onnx").write_text(text)
+    assert world.lay() == (f"{world.folder / 'model.onnx'} was changed; put back",)
+    assert world.content() == WHOLE
+
+
+def test_a_deleted_folder_is_put_back(world):
+    world.lay()
+    for path in sorted(world.folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    world.folder.rmdir()
+    assert len(world.lay()) == 3
+    assert world.content() == WHOLE
+
+
+def test_a_file_that_a_build_no_longer_lays_is_removed(world):
+    world.lay()
+    assert world.lay(**{"model.onnx": "weights"}) == ()
+    assert world.content() == {"model.onnx": "weights", "b.json": "fast"}
+
+
+def test_a_new_build_replaces_without_a_remark(world):
+    world.lay()
+    assert world.lay(report="faster", **{"model.onnx": "better"}) == ()
+    assert world.content() == {"model.onnx": "better", "b.json": "faster"}
+
+
+def test_a_file_that_nobody_laid_is_left_alone(world):
+    world.lay()
+    (world.folder / "my notes.txt").write_text("mine")
+    world.lay(**{"model.onnx": "better"})
+    assert world.content()["my notes.txt"] == "mine"
+
+
+def test_a_file_of_a_person_under_a_name_that_is_now_laid_is_replaced(world):
+    world.folder.mkdir(parents=True)
+    (world.folder / "model.onnx").write_text("mine")
+    assert world.lay() == ()
+    assert world.content() == WHOLE
+
+
+def test_a_folder_where_a_file_belongs_is_one_clear_error(world):
+    (world.folder / "model.onnx" / "deep").mkdir(parents=True)
+    with pytest.raises(StoreError) as caught:
+        world.lay()
+    assert caught.value.what == (
+        f"{world.folder / 'model.onnx'} is a folder, where a file belongs"
+    )
+    assert caught.value.fix == "remove it"
+    assert list((world.store.root / "tmp").iterdir()) == []
+
+
+def test_a_folder_where_a_file_is_no_longer_laid_is_left_alone(world):
+    world.lay()
+    (world.folder / "extra/notes.txt").unlink()
+    (world.folder / "extra/notes.txt").mkdir()
+    assert world.lay(**{"model.onnx": "weights"}) == ()
+    assert (world.folder / "extra/notes.txt").is_dir()
+
+
+def test_a_file_where_the_folder_belongs_is_one_clear_error(world):
+    world.folder.parent.mkdir(parents=True)
+    world.folder.write_text("in the way")
+    with pytest.raises(StoreError):
+        world.lay()
+
+
+def test_a_damaged_blob_is_never_delivered(world):
+    world.lay()
+    for blob in (world.store.root / "cas").rglob("*"):
+        if blob.is_file() and blob.read_text() == "weights":
+            blob.chmod(0o644)
+            blob.write_text("weighTs")
+    (world.folder / "model.onnx").unlink()
+    artifact = world.store.ingest(outputs_of(world.tmp_path, other="x"), "bundle")
+    assert artifact.files
+    (first, *_) = world.folder.rglob("*.json")
+    assert first.name == "b.json"
+    bundle = {("p", "bundle"): _recorded(world)}
+    with pytest.raises(StoreError, match=r"a blob of model\.onnx is damaged in the store"):
+        world.views.lay(View("tiny", "fp32", VIEW.parts[:1]), bundle)
+    assert not (world.folder / "model.onnx").exists()
+    assert list((world.store.root / "tmp").iterdir()) == []
+
+
+def _recorded(world):
+    """The bundle as it was ingested, without looking at its blobs again."""
+    fresh = World(world.tmp_path / "other")
+    return fresh.store.ingest(
+        outputs_of(fresh.tmp_path, **{"model.onnx": "weights", "extra__notes.txt": "notes"}),
+        "bundle",
+    )
+
+
+def test_what_was_laid_is_unknown_if_its_note_is_damaged_and_then_nothing_is_removed(world):
+    world.lay()
+    (note,) = (world.store.root / "out/.laid").rglob("*.json")
+    assert set(json.loads(note.read_text())) == set(WHOLE)
+    note.write_text("{")
+    world.lay(**{"model.onnx": "weights"})
+    assert world.content() == WHOLE
+
+
+def test_names_with_dashes_do_not_meet(world):
+    world.lay(View("a--b", "c", VIEW.parts), **{"only-one": "1"})
+    world.lay(View("a", "b--c", VIEW.parts), **{"other": "2"})
+    notes = [json.loads(p.read_text()) for p in (world.store.root / "out/.laid").rglob("*.json")]
+    assert sorted(sorted(note) for note in notes) == [["b.json", "only-one"], ["b.json", "other"]]
