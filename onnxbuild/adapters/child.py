@@ -143,6 +143,8 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         result = _success(context, outcome, observer.report() if kind.user_code else None)
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)  # for the log: the message is short
         text = _failure(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()

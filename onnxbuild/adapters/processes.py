@@ -37,6 +37,7 @@ _PASSED_ON = (
 )
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _WATCH_S = 0.2
+_STRAYS_S = 1.0
 _FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
 _ZYGOTE = """\
 import sys
@@ -173,8 +174,9 @@ class ProcessExecutor:
         """Stop whatever still runs, at once."""
         for running in self._running.values():
             _kill_group(running.pid)
+        strays = any(running.pid for running in self._running.values())
         self._running = {}
-        self._end_zygote()
+        self._end_zygote(_STRAYS_S if strays else 0.0)
         shutil.rmtree(self._temp, ignore_errors=True)
 
     # --- the zygote -----------------------------------------------------------------------------------
@@ -208,12 +210,15 @@ class ProcessExecutor:
     def _zygote_log(self) -> Path:
         return self._temp / "zygote.log"
 
-    def _end_zygote(self) -> None:
+    def _end_zygote(self, patience_s: float = 0.0) -> None:
+        """Let go of the zygote; given time, it ends what its children have left running."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         self._buffer = b""
         if self._zygote is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._zygote.wait(patience_s)
             self._zygote.kill()
             self._zygote.wait()
             self._zygote = None
@@ -262,7 +267,7 @@ class ProcessExecutor:
                 continue
             running.peak_bytes = max(running.peak_bytes, _resident_bytes(running.pid))
             if now_s - running.started_s > self._timeout_s:
-                running.killed_for = f"it ran longer than {self._timeout_s:.0f} s (--timeout)"
+                running.killed_for = f"it ran longer than {self._timeout_s:g} s (--timeout)"
             elif running.peak_bytes > self._memory_bytes:
                 limit, used = self._memory_bytes / 2**30, running.peak_bytes / 2**30
                 running.killed_for = (
@@ -287,7 +292,7 @@ class ProcessExecutor:
         except (OSError, ValueError):
             return _failed(job, _crash(job, status, running.folder), expense)
         if "error" in result:
-            return _failed(job, _told(result["error"]), expense)
+            return Done(job, None, {}, Observed(), expense, _told(result["error"]))
         try:
             observed = self._observed(result["observed"], job)
         except BuildError as error:
@@ -346,6 +351,7 @@ class ProcessExecutor:
 
 
 def _failed(job: Job, error: BuildError, expense: Expense) -> Done:
+    """A job that could not say why it failed: the last that it printed is all there is."""
     return Done(job, None, {}, Observed(), expense, error, log_tail=_tail(job.log))
 
 
@@ -359,7 +365,8 @@ def _crash(job: Job, status: int, folder: Path) -> BuildError:
     if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
-        name = signal.Signals(-status).name
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-status, f"signal {-status}")  # real-time signals have no name
         what = f"the step's process was killed by {name}"
         if -status == signal.SIGKILL:
             what += ", as when the machine runs out of memory"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -136,11 +137,17 @@ def failure_lines(event: StepFailed) -> list[str]:
     if event.fix:
         lines.append(f"        fix: {event.fix}")
     if event.log_tail:
-        lines.append(f"        the last lines of {event.log}:")
+        lines.append(f"        the last lines of {_near(event.log)}:")
         lines += [f"        | {line}" for line in event.log_tail]
     elif event.log:
-        lines.append(f"        log: {event.log}")
+        lines.append(f"        log: {_near(event.log)}")
     return lines
+
+
+def _near(path: str) -> str:
+    """A path as a person here would type it."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(path) else path
 
 
 def _notes(notes: Sequence[str]) -> list[str]:

@@ -416,7 +416,9 @@ def test_a_project_is_seen_wherever_it_lies(folder, tmp_path):
         pytest.skip(f"{folder} can't be written to here")
     project = Project(root, tmp_path / "store")
     try:
-        project.write("models/m.py", model(f"import helper\n{READ}return (here / 'w').read_text()"))
+        project.write(
+            "models/m.py", model(f"import helper\n{READ}return (here / 'w').read_text()")
+        )
         helper = project.write("models/helper.py", "")
         data = project.write("models/w", "one")
         observed = project.observe()
