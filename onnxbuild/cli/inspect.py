@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def _variant_model(name: str, store: str | None) -> Path:
 
 def _show(path: Path, size: int, found: dict[str, Any]) -> None:
     opsets = ", ".join(f"{domain} {version}" for domain, version in found["opsets"].items())
-    click.echo(f"model        {path}")
+    click.echo(f"model        {os.path.relpath(path)}")
     click.echo(f"size         {size / _MIB:.1f} MiB, {found['parameters']:,} parameters")
     click.echo(f"opset        {opsets}; IR version {found['ir_version']}")
     for kind in ("inputs", "outputs"):
@@ -74,7 +75,8 @@ def _show(path: Path, size: int, found: dict[str, Any]) -> None:
             click.echo(f"{kind[:-1]:<12} {value['name']}: {value['dtype']}[{shape}]")
     weights = found["weights_bytes_by_dtype"]
     for dtype, count in sorted(weights.items(), key=lambda pair: -pair[1]):
-        click.echo(f"weights      {dtype}: {count / _MIB:.1f} MiB")
+        if count >= _MIB / 20:
+            click.echo(f"weights      {dtype}: {count / _MIB:.1f} MiB")
     operators = list(found["operators"].items())
     shown = ", ".join(f"{kind} {count}" for kind, count in operators[:_MOST_OPERATORS])
     more = len(operators) - _MOST_OPERATORS
