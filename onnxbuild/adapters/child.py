@@ -87,7 +87,7 @@ class ChildContext:
             found = getattr(found, part)
         if not callable(found):
             raise StepError(
-                f"'{entrypoint.target}' is a {type(found).__name__}; expected a callable",
+                f"'{entrypoint.target}' is of type {type(found).__name__}; expected a callable",
                 where=target,
                 fix="name a function or a class",
             )

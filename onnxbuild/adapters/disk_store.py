@@ -48,6 +48,8 @@ class DiskStore:
             found = mark.read_text(encoding="ascii").strip()
         except FileNotFoundError:
             found = ""
+        except NotADirectoryError as error:
+            raise store_error(error, self.root) from error
         except (OSError, UnicodeDecodeError) as error:
             raise StoreError(f"can't read {mark}: {error}", where=str(mark)) from error
         if found and found != _LAYOUT_FORMAT:

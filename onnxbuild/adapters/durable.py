@@ -28,16 +28,19 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
     if is_full(error):
         return StoreError(
             f"no space left on the disk while writing {path}",
-            where=str(path),
             fix="free some space (`onnxbuild cache gc` drops what nothing needs), then run again",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StoreError(
             f"can't write {path}: {os.strerror(error.errno)}",
-            where=str(path),
             fix="make the folder writable, or choose another with --store FOLDER",
         )
-    return StoreError(f"{error.strerror or error}", where=str(path))
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return StoreError(
+            f"can't make {path}: a file is in its way",
+            fix="move the file, or choose another folder with --store FOLDER",
+        )
+    return StoreError(f"can't write {path}: {error.strerror or error}")
 
 
 def fsync_folder(folder: Path) -> None:

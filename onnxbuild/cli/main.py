@@ -10,7 +10,7 @@ import sys
 import click
 
 from onnxbuild import __version__
-from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
+from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_STEP, BuildError
 
 VERBS = {
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
@@ -100,6 +100,11 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
+        from onnxbuild.adapters.durable import store_error
+
+        click.echo(f"error: {store_error(error, error.filename or 'the output')}", err=True)
+        sys.exit(EXIT_STEP)
     except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
         _report_bug()
         sys.exit(EXIT_BUG)

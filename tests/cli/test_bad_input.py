@@ -1,0 +1,510 @@
+"""Bad input through the real command: its exit code, one clear message, nothing half-written."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RECIPE
+
+NET = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, input{more}):
+        return {value}
+
+
+def load():
+    return Net()
+"""
+
+
+def nothing_was_built(project, store: str = "artifacts") -> None:
+    """No record, no view, nothing half-written, nothing that still runs."""
+    root = project.folder / store
+    for name in ("ac", "out", "tmp"):
+        assert [p for p in (root / name).rglob("*") if p.is_file()] == []
+    assert list((root / "tmp").iterdir()) == []
+    assert list((root / "locks").glob("run-*")) == []
+
+
+def refused(project, *arguments: str) -> str:
+    """What is said of a recipe or a command line that is wrong: nothing is even begun."""
+    before = sorted(project.folder.rglob("*"))
+    result = project("run", *(arguments or ("tiny.yaml",)))
+    assert result.code == 2, result.out + result.err
+    assert result.out == ""
+    assert sorted(project.folder.rglob("*")) == before
+    return result.err
+
+
+# --- recipes --------------------------------------------------------------------------------------
+
+FAULTY = """\
+version: 1
+name: tiny
+opsett: 18
+model: {entrypoint: models/tiny.py:load, arg: {}}
+dummy_inputs:
+  input: {dtype: float23, shape: [batch, 4]}
+  mask: {dtype: int64, shape: [batch, sequence], fill: yes}
+outputs: logits
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 9}
+opset: 99
+quantization:
+  fp32: {mode: none, validate: {atoll: 1}}
+  int8: {mode: dynamic, per_chanel: true}
+  still: {mode: static}
+providers: [cpu, cdua]
+export: {constant_folding: no, exporter: on}
+benchmark: {max_time_s: 1:30}
+"""
+
+SENTENCES = [
+    "3:1: key 'opsett' is not a key of a recipe; did you mean 'opset'?",
+    "4:42: key 'arg' is not a key of an entrypoint; did you mean 'args'?",
+    "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, float64, "
+    "int64, int32, int16, int8, uint8, bool; did you mean 'float32'?",
+    "7:39: symbol 'sequence' in dummy_inputs.mask.shape[1] is not declared in dynamic_axes",
+    "7:56: dummy_inputs.mask.fill is 'yes' (a string); expected a number or true or false",
+    "8:10: outputs is 'logits' (a string); expected a list",
+    "10:36: axis 'batch' has example 9; expected 1 to 8",
+    "11:8: opset is 99; expected an integer from 11 to 23",
+    "13:33: key 'atoll' is not a key of variant tolerances; did you mean 'atol'?",
+    "14:25: key 'per_chanel' is not an option of mode 'dynamic'; did you mean 'per_channel'?",
+    "15:3: variant 'still' has mode 'static', and no calibration.data is named",
+    "16:18: providers[1] is 'cdua'; expected one of cpu, cuda, tensorrt, openvino, directml, "
+    "coreml, rocm, migraphx, qnn, webgpu, xnnpack, dnnl, or a mapping with one entry; "
+    "did you mean 'cuda'?",
+    "17:28: export.constant_folding is 'no' (a string); expected true or false",
+    "17:42: export.exporter is 'on'; expected one of auto, dynamo, torchscript",
+    "18:25: benchmark.max_time_s is '1:30' (a string); expected a number of at least 0.1",
+]
+
+
+def test_all_faults_of_a_recipe_are_told_at_once_each_with_its_place_and_fix(project):
+    project.write("tiny.yaml", FAULTY)
+    told = refused(project).removeprefix("error: ").splitlines()
+    assert told[::2] == [f"tiny.yaml:{sentence}" for sentence in SENTENCES]
+    assert all(line.startswith("  fix: ") for line in told[1::2])
+    assert "  fix: write `opset`" in told
+    assert "  fix: add `calibration: {data: FILE.py:CALLABLE}`" in told
+
+
+BOMB = "\n".join(
+    [
+        "a0: &a0 [x, x, x, x, x, x, x, x, x, x]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        (
+            RECIPE + "opset: 18\nopset: 17\n",
+            "tiny.yaml:12:1: key 'opset' is written twice; the first is at tiny.yaml:11:1\n"
+            "  fix: remove one of the two\n",
+        ),
+        (
+            RECIPE + "opset: [18\n",
+            "tiny.yaml:12:1: YAML syntax: a ',' or ']' is missing in this list "
+            "(it starts in line 11)\n  fix: add the `]` or the `,`\n",
+        ),
+        (
+            BOMB,
+            "tiny.yaml:4:45: the file holds more than 10,000 values once its aliases are expanded\n"
+            "  fix: use fewer aliases, or keep data in a file of its own\n",
+        ),
+        (
+            RECIPE.replace("max: 8", "max: '{{ hidn }}'") + "vars: {hidden: 8}\n",
+            "tiny.yaml:8:24: 'hidn' is not declared in vars or matrix; did you mean 'hidden'?\n"
+            "  fix: write `hidden`\n",
+        ),
+        (
+            RECIPE.replace("max: 8", "max: \"{{ ''.__class__.__mro__[1].__subclasses__() }}\""),
+            "tiny.yaml:8:24: the template reaches for Python's internals ('__class__'); a recipe "
+            "can't\n  fix: use the recipe's vars and matrix, operators and filters\n",
+        ),
+        (
+            RECIPE.replace("tiny.py:load", "tyni.py:load"),
+            "tiny.yaml:3:21: model.entrypoint: there is no file 'models/tyni.py'; "
+            "did you mean 'tiny.py'?\n  fix: write `models/tiny.py:load`\n",
+        ),
+        (
+            RECIPE.replace("tiny.py:load", "tiny.py:laod"),
+            "tiny.yaml:3:21: model.entrypoint: models/tiny.py defines no 'laod'; "
+            "did you mean 'load'?\n  fix: write `models/tiny.py:load`\n",
+        ),
+    ],
+    ids=["twice", "syntax", "bomb", "undeclared", "internals", "no file", "no callable"],
+)
+def test_a_recipe_that_cant_be_read_further_has_one_message(project, recipe, told):
+    project.write("tiny.yaml", recipe)
+    assert refused(project) == f"error: {told}"
+
+
+def test_every_verb_refuses_a_faulty_recipe_alike(project):
+    project.write("tiny.yaml", RECIPE + "opsett: 18\n")
+    told = refused(project)
+    for verb in ("plan", "graph", "lint", "why"):
+        name = "tiny.yaml:export" if verb == "why" else "tiny.yaml"
+        result = project(verb, name)
+        assert result.code == 2
+        assert told.removeprefix("error: ").strip() in result.out + result.err
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("tyni.yaml",),
+            "error: there is no recipe tyni.yaml; did you mean 'tiny.yaml'?\n"
+            "  fix: write `tiny.yaml`\n",
+        ),
+        (("models",), "'models' is a directory"),
+        ((), "Missing argument 'RECIPE...'"),
+        (
+            ("tiny.yaml", "--only", "fp23"),
+            "error: --only fp23 is no variant or step of these recipes; there are benchmark, "
+            "check, export, fp32, fp32/check, fp32/package, fp32/validate, optimize, reference\n"
+            "  fix: did you mean 'fp32'?\n",
+        ),
+        (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
+        (
+            ("tiny.yaml", "--set", "opest=17"),
+            "--set names 'opest', which is no var, no matrix name and no key of the recipe; "
+            "did you mean 'opset'?",
+        ),
+        (("tiny.yaml", "--set", "opset=99"), "opset is 99; expected an integer from 11 to 23"),
+        (("tiny.yaml", "--jobs", "0"), "0 is not in the range x>=1"),
+        (("tiny.yaml", "--memory", "much"), "'much' is not a size; write it like 4GiB or 512MiB"),
+        (("tiny.yaml", "--timeout", "0"), "0.0 is not in the range x>0"),
+        (("tiny.yaml", "--ony", "int8"), "No such option"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_wrong_command_line_says_what_is_wrong(project, arguments, told):
+    result = project("run", *arguments)
+    assert result.code == 2
+    assert (result.err == told) if told.startswith("error: ") else (told in result.err)
+    assert not (project.folder / "artifacts").exists()
+
+
+def test_a_verb_that_does_not_exist_names_the_nearest(project):
+    assert "No such command 'rnu'. Did you mean 'run'?" in project("rnu", "tiny.yaml").err
+    assert "To build it: onnxbuild run tiny.yaml" in project("tiny.yaml").err
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def failed(project, step: str = "reference", code: int = 1) -> str:
+    """What is printed when a step can't be made; nothing is recorded."""
+    result = project.run("--only", step)
+    assert result.code == code, result.out + result.err
+    assert result.err == f"FAILED (exit code {code}): 0 built, 0 cached, 1 failed\n"
+    nothing_was_built(project)
+    return result.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (
+            "raise ValueError('boom')\ndef load(): ...\n",
+            ["FAILED  tiny:reference: ValueError: boom", "        at models/tiny.py:1"],
+        ),
+        (
+            "import no_such_package\ndef load(): ...\n",
+            [
+                "FAILED  tiny:reference: ModuleNotFoundError: No module named 'no_such_package'",
+                "        at models/tiny.py:1",
+                "        fix: install it beside onnxbuild, in ",
+            ],
+        ),
+        (
+            "def load():\n    raise ValueError('boom')\n",
+            [
+                "FAILED  tiny:reference: models/tiny.py:load raised ValueError: boom",
+                "/models/tiny.py:2)",
+            ],
+        ),
+        (
+            "load = 3\n",
+            [
+                "FAILED  tiny:reference: 'models/tiny.py:load' is of type int; "
+                "expected a callable",
+                "        fix: name a function or a class",
+            ],
+        ),
+        (
+            "import torch\ndef load():\n    return torch.nn.Linear\n",
+            [
+                "FAILED  tiny:reference: models/tiny.py:load returned a type; "
+                "expected a torch.nn.Module",
+                "        fix: return the module itself, an instance and not its class",
+            ],
+        ),
+        (
+            NET.format(more=", mask", value="input"),
+            [
+                "FAILED  tiny:reference: Net.forward requires 'mask', which `dummy_inputs` does "
+                "not give; it gives input",
+                "        fix: add `mask: {dtype: ..., shape: [...]}` to `dummy_inputs`, or give "
+                "the parameter a default",
+            ],
+        ),
+        (
+            NET.replace("input{more}", "inptu").format(value="inptu"),
+            [
+                "FAILED  tiny:reference: dummy input 'input' is not a parameter of Net.forward, "
+                "which takes inptu",
+                "        fix: did you mean 'inptu'?",
+            ],
+        ),
+        (
+            NET.format(more="", value="input / 0 * 0"),
+            [
+                "FAILED  tiny:reference: PyTorch's own output 'logits' holds 8 NaN among 8 "
+                "elements at point 'example'",
+                "        fix: mend the model, or give the inputs the values it expects "
+                "(`low`, `high`, `fill` in `dummy_inputs`)",
+            ],
+        ),
+        (
+            "import os, signal\ndef load():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+            [
+                "FAILED  tiny:reference: the step's process was killed by SIGKILL, as when the "
+                "machine runs out of memory",
+                "        fix: to try it again: onnxbuild run tiny.yaml --only reference",
+            ],
+        ),
+        (
+            "import ctypes\ndef load():\n    print('here', flush=True)\n    ctypes.string_at(0)\n",
+            [
+                "FAILED  tiny:reference: the step's process was killed by SIGSEGV",
+                "        the last lines of artifacts/runs/",
+                "        | here",
+            ],
+        ),
+    ],
+    ids=[
+        "raises on import", "package missing", "raises", "not callable", "a class",
+        "input missing", "input not taken", "NaN", "killed", "segfault",
+    ],
+)  # fmt: skip
+def test_a_model_that_does_not_work_fails_its_step_with_one_message(project, model, told):
+    project.write("models/tiny.py", model)
+    out = failed(project)
+    for sentence in told:
+        assert sentence in out
+    assert out.count("FAILED") == 1
+
+
+CUSTOM = """\
+import torch
+
+
+@torch.library.custom_op("mine::op", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@op.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+""" + NET.format(more="", value="torch.ops.mine.op(input)")
+
+
+@pytest.mark.slow
+def test_an_operator_that_no_exporter_knows_is_named_with_what_to_do(project):
+    project.write("models/tiny.py", CUSTOM)
+    out = failed(project, "export")
+    assert "dynamo: the dynamo exporter can't translate the operator 'mine.op' to opset 18" in out
+    assert "torchscript: the torchscript exporter can't translate the operator 'mine::op'" in out
+    assert (
+        "fix: raise `opset`, write the operator in terms of others, or give it a translation"
+        in out
+    )
+
+
+@pytest.mark.slow
+def test_a_batch_axis_that_is_baked_in_is_named(project):
+    project.write("models/tiny.py", NET.format(more="", value="input * int(input.shape[0])"))
+    out = failed(project, "export")
+    assert "axis 'batch' (dimension 0) is fixed at 2 in the graph" in out
+    assert "torchscript: axis 'batch' is baked into the graph: at batch=3 output 'logits'" in out
+    assert "        fix: read sizes from the tensors in forward (x.shape[0])" in out
+
+
+@pytest.mark.slow
+def test_a_provider_that_does_not_load_is_no_silent_cpu_run(project):
+    import onnxruntime
+
+    if Path("/dev/nvidia0").exists() and "CUDAExecutionProvider" in (
+        onnxruntime.get_available_providers()
+    ):
+        pytest.skip("this machine has a GPU")
+    project.edit("tiny.yaml", "quantization", "providers: [cuda]\nquantization")
+    result = project.run("--only", "fp32/validate")
+    assert result.code == 1
+    assert (
+        "FAILED  tiny:fp32/validate: execution provider 'cuda' (CUDAExecutionProvider)"
+        in result.out
+    )
+    assert "write `providers: [cpu]`" in result.out
+
+
+@pytest.mark.slow
+def test_a_failed_gate_says_all_about_the_worst_element_and_delivers_nothing(project):
+    project.edit("tiny.yaml", "quantization", "validate: {fp32: {atol: 0, rtol: 0}}\nquantization")
+    first = project.run()
+    assert first.code == 3
+    assert "FAILED  tiny:fp32/validate: " in first.out
+    assert " elements differ by more than 0 + 0 |b|; worst [" in first.out
+    assert "        at variant 'fp32', output 'logits', point '" in first.out
+    assert "        fix: write `optimize: {level: basic}`, or widen `validate: " in first.out
+    assert "blocked tiny:fp32/package  (needs tiny:fp32/validate)" in first.out
+    assert list((project.folder / "artifacts/out").iterdir()) == []
+    second = project.run()
+    assert (second.code, second.ran) == (3, [])
+    assert "FAILED  tiny:fp32/validate: " in second.out
+    assert "up to date" not in second.out
+    assert list((project.folder / "artifacts/out").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_failure_leaves_what_was_built_before_and_the_next_run_goes_on(project):
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    raise KeyError(0)")
+    failed(project)
+    project.edit("models/tiny.py", "    raise KeyError(0)", "    torch.manual_seed(0)")
+    assert project.run("--only", "reference").ran == ["reference"]
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", "    raise KeyError(0)")
+    assert project.run("--only", "reference").code == 1
+    project.edit("models/tiny.py", "    raise KeyError(0)", "    torch.manual_seed(0)")
+    again = project.run("--only", "reference")
+    assert (again.code, again.ran) == (0, [])
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disk(project):
+    """Mounts a small filesystem at a folder of the project."""
+    mounted = []
+
+    def mount(size: str, *options: str) -> Path:
+        folder = project.folder / f"disk{len(mounted)}"
+        folder.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "none", folder],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip(f"a filesystem can't be mounted here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_store_with_a_file_in_its_way_is_one_clear_error(project):
+    project.write("artifacts", "a file")
+    result = project.run()
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"error: can't make {project.folder / 'artifacts'}: a file is in its way\n"
+        "  fix: move the file, or choose another folder with --store FOLDER\n"
+    )
+
+
+def test_a_store_that_cant_be_written_is_one_clear_error(project, disk):
+    folder = disk("1m", "ro")
+    result = project.run("--store", str(folder))
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: can't write {folder}/")
+    assert result.err.endswith(
+        ": Read-only file system\n"
+        "  fix: make the folder writable, or choose another with --store FOLDER\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_store_that_became_read_only_still_says_what_is_up_to_date(project, disk):
+    folder = disk("4m")
+    assert project.run("--store", str(folder), "--only", "reference").code == 0
+    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    again = project.run("--store", str(folder), "--only", "reference")
+    assert (again.code, again.ran) == (0, [])
+    other = project.run("--store", str(folder), "--only", "export")
+    assert other.code == 1
+    assert "Read-only file system" in other.err
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(project, disk):
+    folder = disk("4m")
+    arguments = ("--store", str(folder), "--only", "reference")
+    assert project.run(*arguments).code == 0
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 12))
+        except OSError:
+            pass
+    again = project.run(*arguments)
+    assert again.code == 0
+    full = project.run("--store", str(folder), "--only", "export")
+    assert full.code == 1
+    assert f"no space left on the disk while writing {folder}/" in full.err + full.out
+    assert "fix: free some space (`onnxbuild cache gc` drops what nothing needs)" in (
+        full.err + full.out
+    )
+    filler.unlink()
+    assert (project.run(*arguments).code, project.run(*arguments).ran) == (0, [])
+    assert [p for p in (folder / "tmp").rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
+    folder = disk("1m")
+    body = "    open('big', 'wb').write(bytes(8 << 20))"
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", body)
+    result = project.run("--store", str(folder), "--only", "reference")
+    assert result.code == 1
+    told = result.out + result.err
+    assert "no space left on the disk" in told or "No space left on device" in told
+    assert list((folder / "ac").iterdir()) == []
+    assert list((folder / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("redirect", ["> /dev/full", ">&-", "<&- >&- 2>&-", "2> /dev/full"])
+def test_an_output_that_cant_be_written_is_no_bug(project, redirect):
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m onnxbuild graph tiny.yaml {redirect}"],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "bug" not in done.stderr
+    assert done.returncode == (1 if redirect == "> /dev/full" else 0)
