@@ -1,0 +1,70 @@
+"""Order, cycles, and what is left of a graph when only some of it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.errors import BuildError
+from onnxbuild.core.graph import Graph, OutputRef, View, topological
+from tests.fakes.world import graph, step
+
+
+def test_each_step_follows_its_inputs_and_ties_keep_the_order_given():
+    steps = [step("d", "b", "c"), step("z"), step("c", "a"), step("b", "a"), step("a"), step("y")]
+    assert list(topological(steps)) == ["a", "b", "c", "d", "z", "y"]
+
+
+def test_a_cycle_is_named_step_by_step():
+    steps = [step("a", "d"), step("b", "a"), step("c", "b"), step("d", "c")]
+    with pytest.raises(BuildError) as caught:
+        topological(steps)
+    assert caught.value.what == "dependency cycle: a -> d -> c -> b -> a"
+
+
+def test_a_cycle_is_named_without_the_way_to_it():
+    steps = [step("x", "a"), step("a", "b"), step("b", "a")]
+    with pytest.raises(BuildError, match="^dependency cycle: a -> b -> a$"):
+        topological(steps)
+
+
+def test_a_step_that_needs_itself_is_a_cycle():
+    with pytest.raises(BuildError, match="^dependency cycle: a -> a$"):
+        topological([step("a", "a")])
+
+
+def test_an_input_that_no_step_makes_is_named_with_who_needs_it():
+    with pytest.raises(BuildError, match="^'b' needs 'gone', which no step makes$"):
+        topological([step("a"), step("b", "a", "gone")])
+
+
+def test_a_long_chain_needs_no_deep_stack():
+    count = 20_000
+    steps = [step(f"s{n}", *([f"s{n + 1}"] if n + 1 < count else [])) for n in range(count)]
+    assert next(iter(topological(steps))) == f"s{count - 1}"
+
+
+def _view(name: str, *parts: tuple[str, str]) -> View:
+    return View("r", name, tuple((OutputRef(step, "out"), file) for step, file in parts))
+
+
+def test_pruning_keeps_targets_and_what_they_need():
+    whole = graph(step("a"), step("b", "a"), step("c", "a"), step("d", "b"))
+    assert list(whole.pruned(["d"]).steps) == ["a", "b", "d"]
+    assert list(whole.pruned(["c", "a"]).steps) == ["a", "c"]
+
+
+def test_pruning_keeps_a_view_whose_bundle_remains_with_the_parts_that_do():
+    views = (_view("one", ("p", ""), ("m", "m.json")), _view("two", ("q", "")))
+    pruned = graph(step("p"), step("q"), step("m"), views=views).pruned(["p"])
+    assert pruned.views == (_view("one", ("p", "")),)
+
+
+def test_an_alias_stands_for_the_step_that_it_equals():
+    merged = Graph({"a": step("a"), "b": step("b", "a")}, {"x": "a", "y": "b"})
+    assert merged.resolve("x") == "a"
+    assert set(merged.names()) == {"a", "b", "x", "y"}
+    pruned = merged.pruned(["x"])
+    assert list(pruned.steps) == ["a"]
+    assert pruned.aliases == {"x": "a"}
+    with pytest.raises(KeyError):
+        merged.pruned(["gone"])

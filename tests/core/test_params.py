@@ -1,0 +1,79 @@
+"""Parameters parse from JSON, fill their defaults in, and say where they do not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.params import from_json, option, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    level: Literal["basic", "extended"] = option("basic", help="h")
+    ratio: float = option(0.5, help="h", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    name: str
+    count: int = 1
+    names: tuple[str, ...] = ()
+    limit: int | None = None
+    either: bool | Literal["auto"] = "auto"
+    inner: Inner = field(default_factory=Inner)
+    by_name: Mapping[str, Inner] = field(default_factory=dict)
+    anything: object = None
+
+
+FULL = Outer("n", 2, ("a", "b"), 3, True, Inner("extended", 1.0), {"k": Inner()}, [1, {"x": None}])
+
+
+def test_defaults_are_filled_in():
+    assert from_json(Outer, {"name": "n"}) == Outer("n")
+
+
+def test_what_was_written_reads_back():
+    assert from_json(Outer, json.loads(json.dumps(to_json(FULL)))) == FULL
+
+
+def test_an_int_is_taken_for_a_float_and_becomes_one():
+    ratio = from_json(Inner, {"ratio": 1}).ratio
+    assert ratio == 1.0
+    assert isinstance(ratio, float)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({}, ": key 'name' is missing"),
+        ([], ": found []; expected a mapping"),
+        ({"name": 1}, "name: found 1; expected str"),
+        ({"name": "n", "count": 1.0}, "count: found 1.0; expected int"),
+        ({"name": "n", "count": True}, "count: found True; expected int"),
+        ({"name": "n", "names": "ab"}, "names: found 'ab'; expected a list"),
+        ({"name": "n", "names": ["a", 2]}, "names[1]: found 2; expected str"),
+        ({"name": "n", "limit": "3"}, "limit: found '3'; expected int | NoneType"),
+        ({"name": "n", "inner": {"level": "all"}}, "inner.level: found 'all'; expected basic | extended"),
+        ({"name": "n", "inner": {"ratio": True}}, "inner.ratio: found True; expected float"),
+        ({"name": "n", "by_name": [1]}, "by_name: found [1]; expected a mapping"),
+        ({"name": "n", "by_name": {"k": {"levl": 1}}}, "by_name.k: unknown key 'levl'; expected level, ratio"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_says_where(value, told):
+    with pytest.raises(ValueError) as caught:
+        from_json(Outer, value)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("kind", CATALOG.values(), ids=lambda kind: kind.name)
+def test_every_options_type_reads_its_own_defaults_back(kind):
+    if kind.options is None:
+        return
+    made = kind.options()
+    assert from_json(kind.options, json.loads(json.dumps(to_json(made)))) == made

@@ -1,0 +1,58 @@
+"""Where a model is tried: few points that show much, the same on every machine."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.recipe import Axis
+
+BERT = (Axis("batch", 1, 64, 2), Axis("sequence", 1, 512, 16))
+
+
+def test_the_points_of_two_axes():
+    assert reference_points(BERT, (), seed=0) == (
+        Point("example", {"batch": 2, "sequence": 16}),
+        Point("min", {"batch": 1, "sequence": 1}),
+        Point("max-batch", {"batch": 64, "sequence": 16}),
+        Point("max-sequence", {"batch": 2, "sequence": 512}),
+        Point("between", {"batch": 5, "sequence": 24}),
+    )
+
+
+def test_without_axes_there_is_one_point():
+    assert reference_points((), (), seed=0) == (Point("example", {}),)
+
+
+def test_a_point_of_the_users_own_stands_at_the_example_where_it_is_silent():
+    *_, last = reference_points(BERT, ({"batch": 7},), seed=0)
+    assert last == Point("point-1", {"batch": 7, "sequence": 16})
+
+
+def test_an_axis_of_one_size_gives_one_point():
+    assert reference_points((Axis("b", 3, 3, 3),), ({"b": 3},), seed=0) == (
+        Point("example", {"b": 3}),
+    )
+
+
+@st.composite
+def _axes(draw: st.DrawFn) -> tuple[Axis, ...]:
+    axes = []
+    for name in draw(st.lists(st.sampled_from("abcd"), unique=True)):
+        low = draw(st.integers(1, 9))
+        high = draw(st.integers(low, 700))
+        axes.append(Axis(name, low, high, draw(st.integers(low, high))))
+    return tuple(axes)
+
+
+@given(_axes(), st.integers(0, 5))
+def test_every_point_is_in_range_once_and_both_ends_are_tried(axes, seed):
+    points = reference_points(axes, (), seed)
+    assert points == reference_points(axes, (), seed)
+    assert len({point.name for point in points}) == len(points)
+    assert len({tuple(sorted(point.sizes.items())) for point in points}) == len(points)
+    for axis in axes:
+        sizes = {point.sizes[axis.name] for point in points}
+        assert all(axis.min <= size <= axis.max for size in sizes)
+        assert {axis.min, axis.max, axis.example} <= sizes
