@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -231,18 +232,11 @@ def test_a_step_sees_clean_surroundings(world):
         "    tempfile.gettempdir(), hash('x'), sys.stdin.read(), os.getpgid(0) == os.getpid()]))\n"
         "raise SystemExit"
     )
-    import json
-
-    logs = []
     try:
-        for _ in range(2):
-            logs.append(
-                json.loads(
-                    world.run(body, {"GIVEN": "by the recipe"}).job.log.read_text().splitlines()[0]
-                )
-            )
+        jobs = [world.run(body, {"GIVEN": "by the recipe"}).job for _ in range(2)]
     finally:
         del os.environ["ONNXBUILD_TEST_SECRET"]
+    logs = [json.loads(job.log.read_text().splitlines()[0]) for job in jobs]
     environment, cwd, path, no_user_site, temporary, hashed, read, leads = logs[0]
     assert "ONNXBUILD_TEST_SECRET" not in environment
     assert environment["GIVEN"] == "by the recipe"
@@ -328,12 +322,12 @@ def test_closing_ends_everything_at_once(tmp_path):
     )
     pids = [int(each) for each in world.wait_for("alive").split()]
     zygote = world.executor._zygote.pid
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     world.executor.close()
     assert is_gone(zygote)
     assert is_gone(pids[0])
     assert is_gone(pids[1])
-    assert len(os.listdir("/proc/self/fd")) < descriptors
+    assert len(list(Path("/proc/self/fd").iterdir())) < descriptors
     assert not (world.store_root / "tmp/run").exists()
     world.executor.close()
 

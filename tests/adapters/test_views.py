@@ -180,6 +180,6 @@ def test_what_was_laid_is_unknown_if_its_note_is_damaged_and_then_nothing_is_rem
 
 def test_names_with_dashes_do_not_meet(world):
     world.lay(View("a--b", "c", VIEW.parts), **{"only-one": "1"})
-    world.lay(View("a", "b--c", VIEW.parts), **{"other": "2"})
+    world.lay(View("a", "b--c", VIEW.parts), other="2")
     notes = [json.loads(p.read_text()) for p in (world.store.root / "out/.laid").rglob("*.json")]
     assert sorted(sorted(note) for note in notes) == [["b.json", "only-one"], ["b.json", "other"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,10 @@ benchmark: {max_time_s: 1:30}
 SENTENCES = [
     "3:1: key 'opsett' is not a key of a recipe; did you mean 'opset'?",
     "4:42: key 'arg' is not a key of an entrypoint; did you mean 'args'?",
-    "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, float64, "
-    "int64, int32, int16, int8, uint8, bool; did you mean 'float32'?",
+    (
+        "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, float64, "
+        "int64, int32, int16, int8, uint8, bool; did you mean 'float32'?"
+    ),
     "7:39: symbol 'sequence' in dummy_inputs.mask.shape[1] is not declared in dynamic_axes",
     "7:56: dummy_inputs.mask.fill is 'yes' (a string); expected a number or true or false",
     "8:10: outputs is 'logits' (a string); expected a list",
@@ -78,9 +81,11 @@ SENTENCES = [
     "13:33: key 'atoll' is not a key of variant tolerances; did you mean 'atol'?",
     "14:25: key 'per_chanel' is not an option of mode 'dynamic'; did you mean 'per_channel'?",
     "15:3: variant 'still' has mode 'static', and no calibration.data is named",
-    "16:18: providers[1] is 'cdua'; expected one of cpu, cuda, tensorrt, openvino, directml, "
-    "coreml, rocm, migraphx, qnn, webgpu, xnnpack, dnnl, or a mapping with one entry; "
-    "did you mean 'cuda'?",
+    (
+        "16:18: providers[1] is 'cdua'; expected one of cpu, cuda, tensorrt, openvino, directml, "
+        "coreml, rocm, migraphx, qnn, webgpu, xnnpack, dnnl, or a mapping with one entry; "
+        "did you mean 'cuda'?"
+    ),
     "17:28: export.constant_folding is 'no' (a string); expected true or false",
     "17:42: export.exporter is 'on'; expected one of auto, dynamo, torchscript",
     "18:25: benchmark.max_time_s is '1:30' (a string); expected a number of at least 0.1",
@@ -109,38 +114,52 @@ BOMB = "\n".join(
     [
         (
             RECIPE + "opset: 18\nopset: 17\n",
-            "tiny.yaml:12:1: key 'opset' is written twice; the first is at tiny.yaml:11:1\n"
-            "  fix: remove one of the two\n",
+            (
+                "tiny.yaml:12:1: key 'opset' is written twice; the first is at tiny.yaml:11:1\n"
+                "  fix: remove one of the two\n"
+            ),
         ),
         (
             RECIPE + "opset: [18\n",
-            "tiny.yaml:12:1: YAML syntax: a ',' or ']' is missing in this list "
-            "(it starts in line 11)\n  fix: add the `]` or the `,`\n",
+            (
+                "tiny.yaml:12:1: YAML syntax: a ',' or ']' is missing in this list "
+                "(it starts in line 11)\n  fix: add the `]` or the `,`\n"
+            ),
         ),
         (
             BOMB,
-            "tiny.yaml:4:45: the file holds more than 10,000 values once its aliases are expanded\n"
-            "  fix: use fewer aliases, or keep data in a file of its own\n",
+            (
+                "tiny.yaml:4:45: the file holds more than 10,000 values once its aliases are expanded\n"
+                "  fix: use fewer aliases, or keep data in a file of its own\n"
+            ),
         ),
         (
             RECIPE.replace("max: 8", "max: '{{ hidn }}'") + "vars: {hidden: 8}\n",
-            "tiny.yaml:8:24: 'hidn' is not declared in vars or matrix; did you mean 'hidden'?\n"
-            "  fix: write `hidden`\n",
+            (
+                "tiny.yaml:8:24: 'hidn' is not declared in vars or matrix; did you mean 'hidden'?\n"
+                "  fix: write `hidden`\n"
+            ),
         ),
         (
             RECIPE.replace("max: 8", "max: \"{{ ''.__class__.__mro__[1].__subclasses__() }}\""),
-            "tiny.yaml:8:24: the template reaches for Python's internals ('__class__'); a recipe "
-            "can't\n  fix: use the recipe's vars and matrix, operators and filters\n",
+            (
+                "tiny.yaml:8:24: the template reaches for Python's internals ('__class__'); a recipe "
+                "can't\n  fix: use the recipe's vars and matrix, operators and filters\n"
+            ),
         ),
         (
             RECIPE.replace("tiny.py:load", "tyni.py:load"),
-            "tiny.yaml:3:21: model.entrypoint: there is no file 'models/tyni.py'; "
-            "did you mean 'tiny.py'?\n  fix: write `models/tiny.py:load`\n",
+            (
+                "tiny.yaml:3:21: model.entrypoint: there is no file 'models/tyni.py'; "
+                "did you mean 'tiny.py'?\n  fix: write `models/tiny.py:load`\n"
+            ),
         ),
         (
             RECIPE.replace("tiny.py:load", "tiny.py:laod"),
-            "tiny.yaml:3:21: model.entrypoint: models/tiny.py defines no 'laod'; "
-            "did you mean 'load'?\n  fix: write `models/tiny.py:load`\n",
+            (
+                "tiny.yaml:3:21: model.entrypoint: models/tiny.py defines no 'laod'; "
+                "did you mean 'load'?\n  fix: write `models/tiny.py:load`\n"
+            ),
         ),
     ],
     ids=["twice", "syntax", "bomb", "undeclared", "internals", "no file", "no callable"],
@@ -168,22 +187,28 @@ def test_every_verb_refuses_a_faulty_recipe_alike(project):
     [
         (
             ("tyni.yaml",),
-            "error: there is no recipe tyni.yaml; did you mean 'tiny.yaml'?\n"
-            "  fix: write `tiny.yaml`\n",
+            (
+                "error: there is no recipe tyni.yaml; did you mean 'tiny.yaml'?\n"
+                "  fix: write `tiny.yaml`\n"
+            ),
         ),
         (("models",), "'models' is a directory"),
         ((), "Missing argument 'RECIPE...'"),
         (
             ("tiny.yaml", "--only", "fp23"),
-            "error: --only fp23 is no variant or step of these recipes; there are benchmark, "
-            "check, export, fp32, fp32/check, fp32/package, fp32/validate, optimize, reference\n"
-            "  fix: did you mean 'fp32'?\n",
+            (
+                "error: --only fp23 is no variant or step of these recipes; there are benchmark, "
+                "check, export, fp32, fp32/check, fp32/package, fp32/validate, optimize, reference\n"
+                "  fix: did you mean 'fp32'?\n"
+            ),
         ),
         (("tiny.yaml", "--set", "opset"), "'opset' is not KEY=VALUE"),
         (
             ("tiny.yaml", "--set", "opest=17"),
-            "--set names 'opest', which is no var, no matrix name and no key of the recipe; "
-            "did you mean 'opset'?",
+            (
+                "--set names 'opest', which is no var, no matrix name and no key of the recipe; "
+                "did you mean 'opset'?"
+            ),
         ),
         (("tiny.yaml", "--set", "opset=99"), "opset is 99; expected an integer from 11 to 23"),
         (("tiny.yaml", "--jobs", "0"), "0 is not in the range x>=1"),
@@ -243,50 +268,50 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
         (
             "load = 3\n",
             [
-                "FAILED  tiny:reference: 'models/tiny.py:load' is of type int; "
-                "expected a callable",
+                ("FAILED  tiny:reference: 'models/tiny.py:load' is of type int; "
+                "expected a callable"),
                 "        fix: name a function or a class",
             ],
         ),
         (
             "import torch\ndef load():\n    return torch.nn.Linear\n",
             [
-                "FAILED  tiny:reference: models/tiny.py:load returned a type; "
-                "expected a torch.nn.Module",
+                ("FAILED  tiny:reference: models/tiny.py:load returned a type; "
+                "expected a torch.nn.Module"),
                 "        fix: return the module itself, an instance and not its class",
             ],
         ),
         (
             NET.format(more=", mask", value="input"),
             [
-                "FAILED  tiny:reference: Net.forward requires 'mask', which `dummy_inputs` does "
-                "not give; it gives input",
-                "        fix: add `mask: {dtype: ..., shape: [...]}` to `dummy_inputs`, or give "
-                "the parameter a default",
+                ("FAILED  tiny:reference: Net.forward requires 'mask', which `dummy_inputs` does "
+                "not give; it gives input"),
+                ("        fix: add `mask: {dtype: ..., shape: [...]}` to `dummy_inputs`, or give "
+                "the parameter a default"),
             ],
         ),
         (
             NET.replace("input{more}", "inptu").format(value="inptu"),
             [
-                "FAILED  tiny:reference: dummy input 'input' is not a parameter of Net.forward, "
-                "which takes inptu",
+                ("FAILED  tiny:reference: dummy input 'input' is not a parameter of Net.forward, "
+                "which takes inptu"),
                 "        fix: did you mean 'inptu'?",
             ],
         ),
         (
             NET.format(more="", value="input / 0 * 0"),
             [
-                "FAILED  tiny:reference: PyTorch's own output 'logits' holds 8 NaN among 8 "
-                "elements at point 'example'",
-                "        fix: mend the model, or give the inputs the values it expects "
-                "(`low`, `high`, `fill` in `dummy_inputs`)",
+                ("FAILED  tiny:reference: PyTorch's own output 'logits' holds 8 NaN among 8 "
+                "elements at point 'example'"),
+                ("        fix: mend the model, or give the inputs the values it expects "
+                "(`low`, `high`, `fill` in `dummy_inputs`)"),
             ],
         ),
         (
             "import os, signal\ndef load():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
             [
-                "FAILED  tiny:reference: the step's process was killed by SIGKILL, as when the "
-                "machine runs out of memory",
+                ("FAILED  tiny:reference: the step's process was killed by SIGKILL, as when the "
+                "machine runs out of memory"),
                 "        fix: to try it again: onnxbuild run tiny.yaml --only reference",
             ],
         ),
@@ -500,7 +525,7 @@ def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
 @pytest.mark.parametrize("redirect", ["> /dev/full", ">&-", "<&- >&- 2>&-", "2> /dev/full"])
 def test_an_output_that_cant_be_written_is_no_bug(project, redirect):
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m onnxbuild graph tiny.yaml {redirect}"],
+        ["sh", "-c", f"exec {sys.executable} -m onnxbuild graph tiny.yaml {redirect}"],
         cwd=project.folder,
         capture_output=True,
         text=True,

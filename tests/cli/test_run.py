@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -152,7 +151,7 @@ def test_a_run_that_is_stopped_leaves_nothing_to_clean_up(project, number, code)
     again = project.run("--only", "export")
     assert (again.code, again.ran) == (0, ["export"])
     assert list((project.folder / "artifacts/tmp").iterdir()) == []
-    assert os.listdir(project.folder / "artifacts/out") == []
+    assert list((project.folder / "artifacts/out").iterdir()) == []
 
 
 def test_help_shows_every_verb_and_loads_next_to_nothing(project):

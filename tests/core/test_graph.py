@@ -23,17 +23,17 @@ def test_a_cycle_is_named_step_by_step():
 
 def test_a_cycle_is_named_without_the_way_to_it():
     steps = [step("x", "a"), step("a", "b"), step("b", "a")]
-    with pytest.raises(BuildError, match="^dependency cycle: a -> b -> a$"):
+    with pytest.raises(BuildError, match=r"^dependency cycle: a -> b -> a$"):
         topological(steps)
 
 
 def test_a_step_that_needs_itself_is_a_cycle():
-    with pytest.raises(BuildError, match="^dependency cycle: a -> a$"):
+    with pytest.raises(BuildError, match=r"^dependency cycle: a -> a$"):
         topological([step("a", "a")])
 
 
 def test_an_input_that_no_step_makes_is_named_with_who_needs_it():
-    with pytest.raises(BuildError, match="^'b' needs 'gone', which no step makes$"):
+    with pytest.raises(BuildError, match=r"^'b' needs 'gone', which no step makes$"):
         topological([step("a"), step("b", "a", "gone")])
 
 

@@ -1,0 +1,240 @@
+"""Recipes become one graph that shares every prefix that is equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.host import HostFacts
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.resolver import resolve
+from onnxbuild.steps.validate import Tolerance
+
+VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
+OLD = HostFacts("x86_64", frozenset({"avx2"}))
+ARM = HostFacts("aarch64", frozenset({"asimddp"}))
+
+RECIPE = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+outputs: [logits]
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+"""
+VARIANTS = "quantization: {fp32: none, fp16: fp16, int8: dynamic}\n"
+STATIC = "quantization: {int8: static}\ncalibration: {data: model.py:samples}\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model.py").write_text("def load(size=1): ...\ndef samples(): ...\n")
+
+    def from_text(text, name="demo", **settings):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text.replace("name: demo", f"name: {name}"))
+        return load_recipes(path, project=tmp_path, overrides=settings).recipes
+
+    return from_text
+
+
+def local(graph):
+    return [name.partition(":")[2] for name in graph.steps]
+
+
+def test_a_recipe_of_one_variant_has_one_step_of_each_kind(load):
+    assert local(resolve(load(RECIPE), VNNI)) == [
+        "export", "check", "reference", "optimize", "fp32/check", "fp32/validate",
+        "fp32/package", "benchmark",
+    ]  # fmt: skip
+
+
+def test_variants_share_all_that_comes_before_them(load):
+    graph = resolve(load(RECIPE + VARIANTS), VNNI)
+    for shared in ("export", "check", "reference", "optimize", "benchmark"):
+        assert local(graph).count(shared) == 1
+    assert [name for name in local(graph) if name.startswith("int8/")] == [
+        "int8/quantize", "int8/check", "int8/validate", "int8/package",
+    ]  # fmt: skip
+    assert set(graph.steps["demo:benchmark"].inputs) == {"model/fp32", "model/fp16", "model/int8"}
+    assert [view.variant for view in graph.views] == ["fp32", "fp16", "int8"]
+
+
+def test_every_step_comes_after_its_inputs_and_is_of_a_known_kind(load):
+    graph = resolve((*load(RECIPE + VARIANTS), *load(RECIPE + STATIC, "other")), VNNI)
+    seen = set()
+    for name, step in graph.steps.items():
+        assert {ref.step for ref in step.inputs.values()} <= seen
+        for ref in step.inputs.values():
+            assert ref.output in CATALOG[graph.steps[ref.step].kind].outputs
+        assert isinstance(step.params, CATALOG[step.kind].params)
+        seen.add(name)
+
+
+def test_a_variant_with_its_own_optimization_has_its_own_step(load):
+    text = "quantization: {fp32: none, int8: {mode: dynamic, optimize: {level: none}}}\n"
+    graph = resolve(load(RECIPE + text), VNNI)
+    assert "demo:int8/optimize" in graph.steps
+    assert graph.steps["demo:int8/quantize"].inputs["model"].step == "demo:int8/optimize"
+    same = "quantization: {fp32: none, int8: {mode: dynamic, optimize: {level: extended}}}\n"
+    graph = resolve(load(RECIPE + same), VNNI)
+    assert graph.resolve("demo:int8/optimize") == "demo:optimize"
+
+
+def test_equal_steps_of_two_recipes_are_one(load):
+    graph = resolve((*load(RECIPE), *load(RECIPE + VARIANTS, "other")), VNNI)
+    assert graph.resolve("other:export") == "demo:export"
+    assert graph.resolve("other:optimize") == "demo:optimize"
+    assert graph.resolve("other:fp32/validate") == "demo:fp32/validate"
+    assert "other:fp32/package" in graph.steps, "a package holds its recipe's name"
+    assert [(view.recipe, view.variant) for view in graph.views][:2] == [
+        ("demo", "fp32"),
+        ("other", "fp32"),
+    ]
+
+
+def test_a_matrix_shares_what_its_variable_does_not_touch(load):
+    text = RECIPE + "matrix: {level: [basic, extended]}\noptimize: '{{ level }}'\n"
+    graph = resolve(load(text), VNNI)
+    assert [name for name in graph.steps if name.endswith(":export")] == [
+        "demo@level=basic:export"
+    ]
+    assert len([name for name in graph.steps if name.endswith(":optimize")]) == 2
+    assert len(graph.views) == 2
+
+
+def test_two_recipes_of_one_name_are_refused(load):
+    with pytest.raises(UsageError, match="two recipes are named 'demo'"):
+        resolve((*load(RECIPE), *load(RECIPE)), VNNI)
+
+
+# --- only -----------------------------------------------------------------------------------------
+
+
+def test_only_a_variant_prunes_the_others(load):
+    graph = resolve(load(RECIPE + VARIANTS), VNNI, ["int8"])
+    assert not [name for name in local(graph) if name.startswith(("fp32/", "fp16/"))]
+    assert set(graph.steps["demo:benchmark"].inputs) == {"model/int8"}
+    assert [view.variant for view in graph.views] == ["int8"]
+
+
+def test_only_a_step_keeps_what_it_needs(load):
+    graph = resolve(load(RECIPE + VARIANTS), VNNI, ["int8/validate"])
+    assert local(graph) == ["export", "reference", "optimize", "int8/quantize", "int8/validate"]
+    assert graph.views == ()
+
+
+@pytest.mark.parametrize("only", [["demo:export"], ["export"]])
+def test_only_takes_a_name_with_or_without_its_recipe(load, only):
+    assert local(resolve(load(RECIPE), VNNI, only)) == ["export"]
+
+
+def test_only_with_a_recipe_leaves_the_others_out(load):
+    recipes = (*load(RECIPE), *load(RECIPE + "opset: 17\n", "other"))
+    assert list(resolve(recipes, VNNI, ["other:export"]).steps) == ["other:export"]
+    assert len(resolve(recipes, VNNI, ["export"]).steps) == 2
+
+
+def test_only_takes_the_name_of_a_step_that_is_merged_into_another(load):
+    recipes = (*load(RECIPE), *load(RECIPE, "other"))
+    assert list(resolve(recipes, VNNI, ["other:export"]).steps) == ["demo:export"]
+
+
+def test_a_variant_and_a_step_of_another_may_be_asked_for_together(load):
+    graph = resolve(load(RECIPE + VARIANTS), VNNI, ["int8", "fp16/check"])
+    assert "demo:fp16/check" in graph.steps
+    assert "demo:fp16/package" not in graph.steps
+    assert "demo:int8/package" in graph.steps
+
+
+def test_only_something_unknown_names_what_there_is(load):
+    with pytest.raises(UsageError) as caught:
+        resolve(load(RECIPE + VARIANTS), VNNI, ["int9"])
+    assert caught.value.what.startswith(
+        "--only int9 is no variant or step of these recipes; there are benchmark, check, export,"
+    )
+    assert caught.value.fix == "did you mean 'int8'?"
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def tolerances(graph, variant):
+    return graph.steps[f"demo:{variant}/validate"].params.tolerances
+
+
+def test_tolerances_are_the_variants_then_the_recipes_then_the_default(load):
+    text = (
+        "quantization: {fp32: none, fp16: fp16, int8: {mode: dynamic, validate: {cosine_min: 0.9, "
+        "outputs: {logits: {atol: 1}}}}}\n"
+        "validate: {fp16: {atol: 0.5}, int8: {sqnr_db_min: 20}}\n"
+    )
+    graph = resolve(load(RECIPE + text), VNNI)
+    assert (tolerances(graph, "fp32").atol, tolerances(graph, "fp32").rtol) == (1e-5, 1e-4)
+    assert (tolerances(graph, "fp16").atol, tolerances(graph, "fp16").rtol) == (0.5, 1e-3)
+    int8 = tolerances(graph, "int8")
+    assert (int8.cosine_min, int8.sqnr_db_min, int8.atol) == (0.9, 20, None)
+    assert int8.outputs == {"logits": Tolerance(atol=1.0)}
+
+
+@pytest.mark.parametrize(
+    ("host", "reduced", "type_of_activations"),
+    [(VNNI, False, "uint8"), (OLD, True, "uint8"), (ARM, False, "int8")],
+    ids=["VNNI", "no VNNI", "ARM"],
+)
+def test_what_is_left_at_auto_is_what_the_cpu_needs(load, host, reduced, type_of_activations):
+    options = resolve(load(RECIPE + VARIANTS), host).steps["demo:int8/quantize"].params.options
+    assert options.reduce_range is reduced
+    static = resolve(load(RECIPE + STATIC), host).steps["demo:int8/quantize"].params.options
+    assert static.reduce_range is reduced
+    assert static.activation_type == type_of_activations
+
+
+def test_what_a_recipe_says_is_not_overruled_by_the_cpu(load):
+    text = "quantization: {int8: {mode: dynamic, reduce_range: false}}\n"
+    options = resolve(load(RECIPE + text), OLD).steps["demo:int8/quantize"].params.options
+    assert options.reduce_range is False
+
+
+def packages(graph):
+    return {
+        name: step.params.recipe_sha256
+        for name, step in graph.steps.items()
+        if step.kind == "package"
+    }
+
+
+def test_an_option_of_one_variant_is_in_the_recipe_digest_of_that_variant_alone(load):
+    before = packages(resolve(load(RECIPE + VARIANTS), VNNI))
+    text = VARIANTS.replace("int8: dynamic", "int8: {mode: dynamic, per_channel: false}")
+    after = packages(resolve(load(RECIPE + text), VNNI))
+    assert before["demo:fp32/package"] == after["demo:fp32/package"]
+    assert before["demo:fp16/package"] == after["demo:fp16/package"]
+    assert before["demo:int8/package"] != after["demo:int8/package"]
+
+
+def test_only_does_not_change_what_a_step_is(load):
+    """Else `run --only int8` would build again what `run` has built."""
+    whole = resolve(load(RECIPE + VARIANTS), VNNI)
+    part = resolve(load(RECIPE + VARIANTS), VNNI, ["int8"])
+    for name, step in part.steps.items():
+        if step.kind != "benchmark":
+            assert step == whole.steps[name]
+
+
+def test_each_provider_is_validated_and_measured(load):
+    graph = resolve(load(RECIPE + "providers: [cpu, {openvino: {device_type: CPU}}]\n"), VNNI)
+    second = graph.steps["demo:fp32/validate-openvino"].params
+    assert (second.provider, second.provider_options) == ("openvino", {"device_type": "CPU"})
+    assert "demo:benchmark-openvino" in graph.steps
+    assert set(graph.steps["demo:fp32/package"].inputs) >= {
+        "validation/cpu",
+        "validation/openvino",
+    }
+    assert [file for _, file in graph.views[0].parts] == [
+        "",
+        "benchmark.json",
+        "benchmark-openvino.json",
+    ]
