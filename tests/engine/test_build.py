@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from onnxbuild.core.action import NO_FILE, Observed
+from onnxbuild.core.decision import changed_observed
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepFinished, StepStarted
 from onnxbuild.core.graph import OutputRef, View
-from tests.fakes.world import World, graph, outputs, step
+from onnxbuild.engine.decide import current_state
+from tests.fakes.world import FakeFiles, World, graph, outputs, sha, step
 
 
 def test_a_first_build_runs_every_step_in_order():
@@ -258,3 +261,34 @@ def test_equal_steps_that_run_alone_are_built_once_and_let_what_follows_go_on():
     assert world.executor.started == ["a", "c"]
     assert report.cached == ["b"]
     assert set(report.results) == {"a", "b", "c"}
+
+
+def test_an_output_that_cant_be_taken_in_fails_its_step():
+    world = World()
+
+    def ingest(folder, kind):
+        raise StepError("output 'model' is not a plain file", fix="write a regular file")
+
+    world.store.ingest = ingest
+    report = world.build(graph(step("a"), step("b", "a")))
+    assert report.exit_code == 1
+    assert report.failures[0].error.what == "output 'model' is not a plain file"
+    assert report.blocked == {"b": "a"}
+    assert world.store.records == {}
+
+
+def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
+    files = FakeFiles({"there": "x"})
+    observed = Observed(data={"there": sha("x"), "gone": NO_FILE})
+    assert current_state(observed, files) == observed
+    files.files["gone"] = "come"
+    (reason,) = changed_observed(observed, current_state(observed, files))
+    assert str(reason).startswith("file gone: no file -> ")
+
+
+def test_thousands_of_steps_take_no_time_that_grows_with_their_square():
+    """10,000 ready steps: with a scan of all that wait at each end this takes minutes."""
+    world = World()
+    wide = graph(*(step(f"s{n}", value=n) for n in range(10_000)))
+    assert len(world.build(wide).built) == 10_000
+    assert len(world.build(wide).cached) == 10_000

@@ -1,0 +1,150 @@
+"""Builds wherever a project lies and however the command is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import HELPER, MODEL, RECIPE, Project
+
+REFERENCE = ("run", "tiny.yaml", "--only", "reference")
+
+
+def made_in(folder: Path) -> Project:
+    made = Project(folder)
+    made.write("pyproject.toml", "")
+    made.write("tiny.yaml", RECIPE)
+    made.write("models/tiny.py", MODEL)
+    made.write("models/helper.py", HELPER)
+    return made
+
+
+def tree(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*"))
+
+
+@pytest.mark.slow
+def test_a_path_with_blanks_and_letters_behind_a_link_is_one_project(tmp_path):
+    real = made_in(tmp_path / "größe and space")
+    link = tmp_path / "link"
+    link.symlink_to(real.folder)
+    first = real(*REFERENCE)
+    assert (first.code, first.ran) == (0, ["reference"])
+    again = Project(link)(*REFERENCE)
+    assert (again.code, again.ran) == (0, [])
+    real.edit("models/helper.py", "ReLU", "GELU")
+    assert Project(link)(*REFERENCE).ran == ["reference"]
+    assert real(*REFERENCE).ran == []
+
+
+@pytest.mark.slow
+def test_a_store_elsewhere_leaves_the_project_untouched(project, tmp_path):
+    before = tree(project.folder)
+    arguments = (*REFERENCE, "--store", "../other store")
+    assert project(*arguments).ran == ["reference"]
+    assert tree(project.folder) == before
+    again = project(*arguments)
+    assert (again.code, again.ran) == (0, [])
+    by_variable = project(*REFERENCE, env={"ONNXBUILD_STORE": str(tmp_path / "other store")})
+    assert (by_variable.code, by_variable.ran) == (0, [])
+
+
+@pytest.mark.slow
+def test_a_project_that_cant_be_written_builds_into_a_store_elsewhere(project, tmp_path):
+    bind = ["mount", "--bind", project.folder, project.folder]
+    done = subprocess.run(bind, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a folder can't be mounted here: {done.stderr.strip()}")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", project.folder], check=True)
+        first = project(*REFERENCE, "--store", str(tmp_path / "store"))
+        assert (first.code, first.ran) == (0, ["reference"])
+        assert "Read-only file system" in project(*REFERENCE).err
+    finally:
+        subprocess.run(["umount", project.folder], check=True)
+
+
+@pytest.mark.slow
+def test_the_callers_surroundings_do_not_count(project, tmp_path):
+    """Neither a hostile PYTHONPATH, nor -O, nor a missing HOME changes what is built."""
+    (tmp_path / "hostile").mkdir()
+    for name in ("torch", "numpy", "helper", "tiny"):
+        (tmp_path / "hostile" / f"{name}.py").write_text("raise SystemExit('hostile')")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(tmp_path / "hostile"),
+        "PYTHONOPTIMIZE": "2",
+        "PYTHONHASHSEED": "7",
+    }
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "onnxbuild", *REFERENCE],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = project(*REFERENCE)
+    assert (again.code, again.ran) == (0, [])
+
+
+@pytest.mark.slow
+def test_an_onnxbuild_that_is_not_installed_runs_its_own_children(project, tmp_path):
+    """As from a checkout whose dependencies alone are installed."""
+    package = Path(__file__).parents[2] / "onnxbuild"
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout/onnxbuild").symlink_to(package)
+    code = (
+        "import sys\n"
+        "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
+        f"sys.path.insert(0, {str(tmp_path / 'checkout')!r})\n"
+        "from onnxbuild.cli.main import main\n"
+        f"sys.argv = ['onnxbuild', *{REFERENCE!r}]\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_another_virtual_environment_is_another_request(project):
+    """The memo of one interpreter says nothing about another's packages."""
+    assert project(*REFERENCE).code == 0
+    again = project(*REFERENCE)
+    assert "up to date" in again.out or again.ran == []
+    code = (
+        "import sys; sys.prefix = '/another/venv'\n"
+        "from onnxbuild.cli.main import main\n"
+        f"sys.argv = ['onnxbuild', *{REFERENCE!r}]\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "up to date" not in done.stdout
+
+
+@pytest.mark.slow
+def test_gc_and_verify_leave_a_store_that_a_run_can_use(project):
+    assert project(*REFERENCE).code == 0
+    assert project("cache", "verify").out.startswith("ok: ")
+    collected = project("cache", "gc", "--keep-days", "0", "--grace-hours", "0")
+    assert collected.code == 0
+    assert "removed 1 results" in collected.out
+    again = project(*REFERENCE)
+    assert (again.code, again.ran) == (0, ["reference"])
