@@ -11,8 +11,9 @@ import time
 import pytest
 
 from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.housekeeping import verify
 from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.statcache import StatCache, hash_file
 from onnxbuild.core.errors import StoreError
 from tests.adapters.test_store_contract import KEY, outputs_of, result
 
@@ -136,3 +137,59 @@ def test_records_are_canonical_json_with_a_checksum(store, tmp_path):
     store.record(result(artifact))
     body = json.loads(store.record_path(KEY).read_bytes())
     assert sorted(body) == ["checksum", "format", "key", "traces"]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.disk_views import DiskViews
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.core.action import ActionResult, Observed
+from onnxbuild.core.graph import OutputRef, View
+
+root, start = Path(sys.argv[1]), int(sys.argv[2])
+stats = StatCache(Index(root / "index.db"))
+store = DiskStore(root, stats)
+store.prepare()
+print("ready", flush=True)
+for n in range(start, start + 10_000):
+    folder = root / "tmp" / f"made-{n}"
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(b"%d" % n * 50_000)
+    artifact = store.ingest(folder, "onnx-model")
+    store.record(ActionResult(f"{n:064x}", Observed(sources={"m.py": str(n)}), {"out": artifact}))
+    view = View("r", "v", ((OutputRef("s", "out"), ""),))
+    DiskViews(store, stats).lay(view, {("s", "out"): artifact})
+    stats.save()
+"""
+
+
+def test_a_writer_that_is_killed_at_any_moment_leaves_only_whole_files(tmp_path):
+    root = tmp_path / "store"
+    records = 0
+    for attempt in range(12):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(root), str(attempt * 10_000)],
+            stdout=subprocess.PIPE,
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(0.01 + 0.013 * attempt)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        store = DiskStore(root, StatCache(Index(root / "index.db")))
+        count, bad = verify(store, repair=False)
+        assert bad == []
+        for path in (root / "ac").rglob("*.json"):
+            (found,) = store.lookup(path.stem)
+            assert store.faults(found.outputs["out"]) == ()
+        records = len(list((root / "ac").rglob("*.json")))
+        model = root / "out/r/v/model.onnx"
+        if model.exists():
+            blobs = {path.name for path in (root / "cas").rglob("*") if path.is_file()}
+            assert hash_file(str(model)) in blobs
+        assert count >= 2 * records
+    assert records > 12
