@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.user_code import an
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ def check_feeds(
     """
     if not isinstance(feeds, Mapping):
         raise StepError(
-            f"found a {type(feeds).__name__}; expected a mapping of input name -> array",
+            f"found {an(feeds)}; expected a mapping of input name -> array",
             where=where,
             fix=f"yield {{{', '.join(repr(i.name) + ': ...' for i in inputs)}}}",
         )

@@ -1,10 +1,13 @@
-"""What a measurement depends on: the machine's CPU, its cores, and how busy it is."""
+"""The machine as programs see it: its CPU, the cores they may use, and how busy it is.
+
+Loaded on every run, even where nothing is to be done: it imports next to nothing,
+not even pathlib.
+"""
 
 from __future__ import annotations
 
 import os
-import platform
-from pathlib import Path
+from functools import cache
 
 _FLAGS = (
     "avx2", "f16c", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
@@ -15,16 +18,49 @@ _FLAGS = (
 _BUSY_PROBE_S = 0.2
 
 
+@cache
+def cpu() -> tuple[str, frozenset[str]]:
+    """The first core's model name and instruction set flags, as the kernel names them.
+
+    Returns: The machine's architecture and no flags where /proc/cpuinfo can't be read.
+    """
+    model, flags = os.uname().machine, frozenset[str]()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            for line in file:
+                name, _, value = line.partition(":")
+                if name.strip() in {"model name", "Processor"}:
+                    model = value.strip()
+                elif name.strip() in {"flags", "Features"}:
+                    flags = frozenset(value.split())
+                elif not line.strip() and flags:
+                    break
+    except OSError:
+        pass
+    return model, flags
+
+
 def usable_cores() -> int:
     """Cores that this process may use: its affinity, or its control group's quota if that is less."""
     try:
         cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS, Windows
+    except AttributeError:  # macOS
         cores = os.cpu_count() or 1
-    quota = _first_line("/sys/fs/cgroup/cpu.max").split()
-    if len(quota) == 2 and quota[0].isdigit():  # noqa: PLR2004 - "QUOTA PERIOD" in microseconds
-        cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
-    return cores
+    return min(cores, quota_cores(_cpu_max()) or cores)
+
+
+def quota_cores(cpu_max: str) -> int:
+    """Whole cores that a control group's quota pays for, at least 1; 0 where there is none.
+
+    Args:
+        cpu_max: What cpu.max says: `QUOTA PERIOD` in microseconds, or `max PERIOD`.
+
+    Source: Linux's Documentation/admin-guide/cgroup-v2.rst, section on CPU.
+    """
+    quota, _, period = cpu_max.strip().partition(" ")
+    if not (quota.isdigit() and period.isdigit()):
+        return 0
+    return max(1, int(quota) // int(period))
 
 
 def describe_host() -> dict[str, object]:
@@ -35,32 +71,21 @@ def describe_host() -> dict[str, object]:
     """
     import psutil
 
-    cpu, flags = _cpu()
+    model, flags = cpu()
+    system = os.uname()
     return {
-        "cpu": cpu,
+        "cpu": model,
         "flags": [flag for flag in _FLAGS if flag in flags],
         "cores": usable_cores(),
-        "system": f"{platform.system()} {platform.machine()}",
+        "system": f"{system.sysname} {system.machine}",
         "busy_percent": psutil.cpu_percent(interval=_BUSY_PROBE_S),
         "load_average_1m": round(psutil.getloadavg()[0], 2),
     }
 
 
-def _cpu() -> tuple[str, frozenset[str]]:
-    fields: dict[str, str] = {}
-    for line in _read("/proc/cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        fields.setdefault(name.strip().lower(), value.strip())
-    model = fields.get("model name") or platform.processor() or platform.machine()
-    return model, frozenset((fields.get("flags") or fields.get("features") or "").split())
-
-
-def _first_line(path: str) -> str:
-    return (_read(path).splitlines() or [""])[0]
-
-
-def _read(path: str) -> str:
+def _cpu_max() -> str:
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:  # noqa: PTH123
+            return file.read()
     except OSError:
         return ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,7 +19,13 @@ two cores the next runner then measured 60 % slower, and 4 % with this pause."""
 _BURST_S = 0.05
 _BURST_RUNS = 20
 _STABLE_SHARE = 0.1
-_STABLE_WITHIN = 0.03
+_STABLE_WITHIN = 0.05
+_STABLE_WITHIN_MS = 0.02
+"""Waking a thread takes as long: a model of 0.02 ms measures 0.018 or 0.037 ms, minutes on end."""
+
+_BATCHES = 16
+_DOUBT = 0.025
+"""On either side of the bounds: 95 % confidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +39,9 @@ class Latency:
         mean_ms: Mean.
         std_ms: Population standard deviation.
         samples: How many runs were measured.
-        drift: (greatest - least) / median of the medians of the four quarters of the measurement.
-        stable: Whether drift fell to 3 % or less within the time.
+        p50_low_ms: With p50_high_ms, what holds the median with 95 % confidence.
+        p50_high_ms: See p50_low_ms.
+        stable: Whether those bounds are within 5 % or 0.02 ms of the median, on average.
     """
 
     p50_ms: float
@@ -41,14 +50,16 @@ class Latency:
     mean_ms: float
     std_ms: float
     samples: int
-    drift: float
+    p50_low_ms: float
+    p50_high_ms: float
     stable: bool
 
 
 @dataclass(slots=True)
 class _Runner:
     run: Callable[[], object]
-    samples_ns: list[int] = field(default_factory=list)
+    turns_ns: list[list[int]] = field(default_factory=list)
+    samples: int = 0
     spent_s: float = 0.0
 
 
@@ -83,14 +94,14 @@ def measure_latencies(
         shuffle(order)
         for name in order:
             _take_turn(state[name])
-        fewest = min(len(runner.samples_ns) for runner in state.values())
+        fewest = min(runner.samples for runner in state.values())
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
         enough = fewest >= min_samples
         settled = spent_s >= _STABLE_SHARE * max_time_s and all(
-            drift(runner.samples_ns) <= _STABLE_WITHIN for runner in state.values()
+            summarize_turns(runner.turns_ns).stable for runner in state.values()
         )
         if enough and (settled or spent_s >= max_time_s):
-            return {name: summarize_ns(runner.samples_ns) for name, runner in state.items()}
+            return {name: summarize_turns(runner.turns_ns) for name, runner in state.items()}
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
@@ -100,50 +111,67 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return value, (time.perf_counter_ns() - start) / 1e9
 
 
-def drift(samples: Sequence[int]) -> float:
-    """(greatest - least) / median of the medians of four consecutive quarters; 0 under 4 samples."""
-    quarter = len(samples) // 4
-    if quarter == 0:
-        return 0.0
-    medians = [_percentile(sorted(samples[n * quarter : (n + 1) * quarter]), 50) for n in range(4)]
-    return (max(medians) - min(medians)) / _percentile(sorted(samples), 50)
-
-
-def summarize_ns(samples_ns: Sequence[int]) -> Latency:
-    """The figures of some runs, given in nanoseconds, in the order they were measured."""
-    ordered = sorted(samples_ns)
+def summarize_turns(turns_ns: Sequence[Sequence[int]]) -> Latency:
+    """The figures of some turns, each the times of its runs in nanoseconds, as they were measured."""
+    ordered = sorted(sample for turn in turns_ns for sample in turn)
     mean = sum(ordered) / len(ordered)
     variance = sum((sample - mean) ** 2 for sample in ordered) / len(ordered)
-    found = drift(samples_ns)
+    median = _percentile(ordered, 50)
+    low, high, is_known = median_bounds([_percentile(sorted(turn), 50) for turn in turns_ns])
+    within = max(_STABLE_WITHIN * median, _STABLE_WITHIN_MS * 1e6)
     return Latency(
-        p50_ms=_ms(_percentile(ordered, 50)),
+        p50_ms=_ms(median),
         p90_ms=_ms(_percentile(ordered, 90)),
         p99_ms=_ms(_percentile(ordered, 99)),
         mean_ms=_ms(mean),
         std_ms=_ms(variance**0.5),
         samples=len(ordered),
-        drift=round(found, 4),
-        stable=found <= _STABLE_WITHIN,
+        p50_low_ms=_ms(low),
+        p50_high_ms=_ms(high),
+        stable=is_known and (high - low) / 2 <= within,
     )
+
+
+def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
+    """What holds the true median with 95 % confidence, from the turns' medians in their order.
+
+    Turns one after the other are alike, so they are put together to at most 16 batches (Schmeiser
+    1982, "Batch size effects in the analysis of simulation output"); the bounds are two of the
+    batches in order of size (Conover 1999, "Practical Nonparametric Statistics", section 3.2),
+    which supposes no distribution. A shift halfway through makes them wide, one bad moment doesn't.
+
+    Returns: Lower bound, upper bound, and whether there are enough for that confidence: 6 turns.
+    """
+    count = min(_BATCHES, len(medians))
+    edges = [n * len(medians) // count for n in range(count + 1)]
+    batches = sorted(_percentile(sorted(medians[begin:end]), 50) for begin, end in pairwise(edges))
+    outside = 0
+    while sum(math.comb(count, k) for k in range(outside + 1)) / 2**count <= _DOUBT:
+        outside += 1
+    rank = max(outside - 1, 0)
+    return batches[rank], batches[-1 - rank], outside > 0
 
 
 def _take_turn(runner: _Runner) -> None:
     begin = time.perf_counter_ns()
     time.sleep(_SETTLE_S)
-    if not runner.samples_ns or runner.samples_ns[-1] < _BURST_S * 1e9:
+    if not runner.turns_ns or runner.turns_ns[-1][-1] < _BURST_S * 1e9:
         runner.run()
+    samples_ns: list[int] = []
     burst_begin = time.perf_counter_ns()
     for _ in range(_BURST_RUNS):
         start = time.perf_counter_ns()
         runner.run()
         end = time.perf_counter_ns()
-        runner.samples_ns.append(end - start)
+        samples_ns.append(end - start)
         if end - burst_begin > _BURST_S * 1e9:
             break
+    runner.turns_ns.append(samples_ns)
+    runner.samples += len(samples_ns)
     runner.spent_s += (time.perf_counter_ns() - begin) / 1e9
 
 
-def _percentile(ordered: Sequence[int], percent: float) -> float:
+def _percentile(ordered: Sequence[float], percent: float) -> float:
     """Between the two nearest ranks, linearly (Hyndman and Fan 1996, definition 7)."""
     position = (len(ordered) - 1) * percent / 100
     low = int(position)

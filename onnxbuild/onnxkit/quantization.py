@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model_files import file_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -42,6 +44,23 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
         if node.op_type not in _CONVERSIONS and low & set(node.input)
     )
     return dict(sorted(counts.items()))
+
+
+def quantized_metrics(counts: Mapping[str, int], source: Path, target: Path) -> dict[str, object]:
+    """What a quantizer did, for tables.
+
+    Args:
+        counts: From `quantized_nodes`.
+        source: Folder of the model it was given.
+        target: Folder of the model it made.
+    """
+    size_bytes = file_bytes(target)
+    return {
+        "quantized_nodes": sum(counts.values()),
+        "quantized": dict(counts),
+        "size_bytes": size_bytes,
+        "size_ratio": round(size_bytes / file_bytes(source), 4),
+    }
 
 
 def refuse_auto(name: str, value: object, where: str) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import BuildError, StepError, did_you_mean
+from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.user_code import an, call_user
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-
-T = TypeVar("T")
 
 
 def make_torch_deterministic() -> None:
@@ -47,36 +45,13 @@ def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
         module = call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)
     if not isinstance(module, torch.nn.Module):
         raise StepError(
-            f"{entrypoint.target} returned a {type(module).__name__}; expected a torch.nn.Module",
+            f"{entrypoint.target} returned {an(module)}; expected a torch.nn.Module",
             where=context.where,
             fix="return the module itself"
             + (", an instance and not its class" if isinstance(module, type) else ""),
         )
     module.requires_grad_(requires_grad=False)
     return module.eval()
-
-
-def call_user(call: Callable[[], T], target: str, where: str) -> T:
-    """Run the user's code; whatever it raises becomes one short message with its own line.
-
-    Args:
-        call: The call, arguments applied.
-        target: What is called, for messages.
-        where: `recipe:step`.
-
-    Raises:
-        StepError: The code raised.
-    """
-    try:
-        return call()
-    except (BuildError, MemoryError):
-        raise
-    except Exception as error:
-        raise StepError(
-            f"{target} raised {type(error).__name__}: {error}",
-            where=f"{where} ({_last_line(error)})",
-            fix="run it by itself: the error is raised by the model's own code",
-        ) from error
 
 
 def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where: str) -> None:
@@ -181,7 +156,7 @@ def _flatten(value: object, path: str, where: str) -> list[torch.Tensor]:
         items = [(f"{path}.{f.name}", getattr(value, f.name)) for f in dataclasses.fields(value)]
     else:
         raise StepError(
-            f"forward's {path} is a {type(value).__name__}; expected a tensor, or a tuple, list, "
+            f"forward's {path} is {an(value)}; expected a tensor, or a tuple, list, "
             "dict or dataclass of tensors",
             where=where,
             fix="wrap the model in a small module whose forward returns tensors alone",
@@ -222,15 +197,3 @@ def refuse_nan(
                 fix="mend the model, or give the inputs the values it expects "
                 "(`low`, `high`, `fill` in `dummy_inputs`)",
             )
-
-
-def _last_line(error: Exception) -> str:
-    """`file:line` of the innermost frame that is not in an installed package."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [
-        f for f in frames
-        if "site-packages" not in f.filename and "onnxbuild/onnxkit" not in f.filename
-        and not f.filename.startswith("<")
-    ]  # fmt: skip
-    last = (own or frames)[-1]
-    return f"{last.filename}:{last.lineno}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
-from onnxbuild.onnxkit.torch_module import call_user
+from onnxbuild.onnxkit.user_code import an, call_user
 
 _END = object()
 
@@ -23,7 +23,7 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
     found = call_user(lambda: make(**data.args), data.target, context.where)
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
         raise StepError(
-            f"{data.target} returned a {type(found).__name__}; expected something to iterate over",
+            f"{data.target} returned {an(found)}; expected something to iterate over",
             where=context.where,
             fix="write it as a generator: `yield` each sample",
         )

@@ -19,7 +19,8 @@ from onnxbuild.onnxkit.model_files import file_bytes
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds, run_session
 from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.torch_module import call_user, load_module
+from onnxbuild.onnxkit.torch_module import load_module
+from onnxbuild.onnxkit.user_code import call_user
 
 if TYPE_CHECKING:
     import torch
@@ -34,8 +35,9 @@ _METHOD = {
     "included",
     "peak_rss_growth_bytes": "peak resident memory of the process while the model is loaded and "
     "run once at each point, less that before, sampled each ms; earlier models stay loaded",
-    "drift": "spread of the medians of the four quarters of the measurement, as a share of the "
-    "median; stable means 3 % or less",
+    "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
+    "stretches of the measurement",
+    "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
 }
 _BUSY_PERCENT = 25.0
 
@@ -258,14 +260,14 @@ def _notes(
     if shaky:
         notes.append(
             f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
-            "`drift` in benchmark.json"
+            "`p50_low_ms` and `p50_high_ms` in benchmark.json"
         )
     return tuple(notes)
 
 
 KIND = StepKind(
     name="benchmark",
-    version=1,
+    version=2,
     params=BenchmarkParams,
     inputs=("model/*",),
     outputs={"report": "report"},

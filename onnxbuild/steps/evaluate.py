@@ -18,12 +18,12 @@ from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.torch_module import (
-    call_user,
     load_module,
     make_torch_deterministic,
     output_names,
     run_module,
 )
+from onnxbuild.onnxkit.user_code import an, call_user
 from onnxbuild.onnxkit.user_data import iterate_user
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _batches(context: StepContext) -> Iterator[tuple[Feeds, object]]:
         place = f"{context.where} ({params.data.target}, item {n})"
         if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
             raise StepError(
-                f"found a {type(item).__name__}; expected a pair (feeds, labels)",
+                f"found {an(item)}; expected a pair (feeds, labels)",
                 where=place,
                 fix="yield {input name: array}, labels",
             )
@@ -159,7 +159,7 @@ def _score(
     value = call_user(lambda: metric(outputs, labels, **params.metric.args), target, context.where)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise StepError(
-            f"{target} returned a {type(value).__name__}; expected a float",
+            f"{target} returned {an(value)}; expected a float",
             where=context.where,
             fix="return float(...)",
         )

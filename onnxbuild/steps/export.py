@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,12 +26,13 @@ from onnxbuild.onnxkit.module_config import describe_module
 from onnxbuild.onnxkit.output_axes import name_output_axes
 from onnxbuild.onnxkit.parity import Probes, check_parity, run_probes
 from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.onnxkit.symbolic_functions import symbolic_functions
 from onnxbuild.onnxkit.torch_module import (
-    call_user,
     check_signature,
     load_module,
     make_torch_deterministic,
 )
+from onnxbuild.onnxkit.user_code import an, call_user
 
 if TYPE_CHECKING:
     import torch
@@ -43,8 +44,8 @@ class ExportOptions:
 
     exporter: Literal["auto", "dynamo", "torchscript"] = option(
         "auto",
-        help="auto tries dynamo, then torchscript, and keeps the first that checks and matches "
-        "PyTorch",
+        help="auto tries dynamo, then torchscript (the other way round where a function has a "
+        "`symbolic`), and keeps the first that checks and matches PyTorch",
     )
     constant_folding: bool = option(True, help="compute what depends on weights alone")
     external_data: Literal["auto", "always"] = option(
@@ -79,8 +80,8 @@ def run(context: StepContext) -> Outcome:
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
-    notes = [] if params.translations is None else _translation_notes(params.options.exporter)
-    exported = _first_that_matches(context, request, probes)
+    symbolic = symbolic_functions(module, probes.runs[0].feeds, context.where)
+    exported = _first_that_matches(context, request, probes, _order(params, symbolic))
     folder = context.output("model")
     for file in sorted((context.scratch / exported.exporter).iterdir()):
         shutil.move(file, folder / file.name)
@@ -92,6 +93,7 @@ def run(context: StepContext) -> Outcome:
         "parameters": exported.parameters,
         "size_bytes": file_bytes(folder),
     }
+    notes = _extension_notes(params, symbolic, exported.exporter)
     return Outcome(metrics, notes=(*notes, *exported.remarks))
 
 
@@ -105,14 +107,24 @@ class _Exported:
     remarks: tuple[str, ...]
 
 
-def _first_that_matches(context: StepContext, request: ExportRequest, probes: Probes) -> _Exported:
-    """The first exporter whose graph passes.
+def _order(params: ExportParams, symbolic: Sequence[str]) -> tuple[str, ...]:
+    """The exporters to try: first the one that takes what the author wrote for ONNX."""
+    if params.options.exporter != "auto":
+        return (params.options.exporter,)
+    if symbolic and params.translations is None:
+        return ("torchscript", "dynamo")
+    return EXPORTERS
+
+
+def _first_that_matches(
+    context: StepContext, request: ExportRequest, probes: Probes, order: Sequence[str]
+) -> _Exported:
+    """The first exporter in `order` whose graph passes.
 
     Raises:
         StepError: None does; says why each was refused.
     """
     wanted = context.params.options.exporter
-    order = EXPORTERS if wanted == "auto" else (wanted,)
     refused: list[tuple[str, StepError]] = []
     for exporter in order:
         try:
@@ -200,7 +212,7 @@ def _translations(context: StepContext) -> Mapping[Any, Any]:
     table = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
     if not isinstance(table, Mapping):
         raise StepError(
-            f"{entrypoint.target} returned a {type(table).__name__}; expected a mapping of "
+            f"{entrypoint.target} returned {an(table)}; expected a mapping of "
             "PyTorch operator -> onnxscript function",
             where=context.where,
             fix="return {torch.ops.NAMESPACE.OPERATOR.default: FUNCTION}",
@@ -208,8 +220,18 @@ def _translations(context: StepContext) -> Mapping[Any, Any]:
     return table
 
 
-def _translation_notes(exporter: str) -> list[str]:
-    return ["translations are for dynamo alone"] if exporter == "torchscript" else []
+def _extension_notes(
+    params: ExportParams, symbolic: Sequence[str], exporter: str
+) -> tuple[str, ...]:
+    """What the kept exporter made of `translations` and of `symbolic` methods."""
+    names = f"`symbolic` of {', '.join(symbolic)}"
+    if exporter == "dynamo":
+        ignored = f"{names} is not used: dynamo exports what `forward` does; `translations` or "
+        return (f"{ignored}`export: {{exporter: torchscript}}` would",) if symbolic else ()
+    notes = [] if params.translations is None else ["translations are for dynamo alone"]
+    if symbolic and params.options.exporter == "auto":
+        notes.append(f"auto tried torchscript first, for {names}; dynamo does not use it")
+    return tuple(notes)
 
 
 def _check_output_names(params: ExportParams, where: str) -> None:
@@ -231,7 +253,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=1,
+    version=2,
     params=ExportParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

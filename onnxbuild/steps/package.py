@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -53,25 +52,25 @@ def run(context: StepContext) -> Outcome:
     params: PackageParams = context.params
     bundle = context.output("bundle")
     source = context.input("model")
-    model_files = sorted(path for path in source.rglob("*") if path.is_file())
-    for path in model_files:
-        target = bundle / path.relative_to(source)
+    model_files = _names(source)
+    for name in model_files:
+        target = bundle / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)  # a hard link would let an edit reach the store
+        shutil.copyfile(source / name, target)  # a hard link would let an edit reach the store
     validations = _reports(context, "validation")
     evaluations = _reports(context, "evaluation")
     write_report(bundle, validations, "validation.json")
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
     shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
-    digests = {path.name: _sha256(path) for path in _files(bundle)}
+    digests = {name: _sha256(bundle / name) for name in _names(bundle)}
     write_report(
         bundle, _manifest(params, bundle, digests, validations, evaluations), "manifest.json"
     )
-    names = [path.relative_to(bundle).as_posix() for path in _files(bundle)]
+    names = _names(bundle)
     sums = "".join(f"{_sha256(bundle / name)}  {name}\n" for name in names)
     (bundle / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
-    size = sum((bundle / path.relative_to(source)).stat().st_size for path in model_files)
+    size = sum((bundle / name).stat().st_size for name in model_files)
     return Outcome(metrics={"model_bytes": size, "files": [*names, SUMS_FILE]})
 
 
@@ -135,8 +134,9 @@ def _reports(context: StepContext, group: str) -> dict[str, Any]:
     }
 
 
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+def _names(folder: Path) -> list[str]:
+    """All files below a folder, POSIX paths relative to it, sorted."""
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
 def _sha256(path: Path) -> str:

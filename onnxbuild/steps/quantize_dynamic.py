@@ -12,9 +12,10 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, file_bytes, load_model, save_model
+from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, save_model
 from onnxbuild.onnxkit.quantization import (
     quant_type,
+    quantized_metrics,
     quantized_nodes,
     refuse_auto,
     refuse_nothing,
@@ -88,15 +89,7 @@ def run(context: StepContext) -> Outcome:
             f"{counts['ConvInteger']} Conv nodes are quantized dynamically, which runs slower than "
             "fp32 on CPUs; `mode: static` suits convolutions"
         )
-    return Outcome(
-        metrics={
-            "quantized_nodes": sum(counts.values()),
-            "quantized": counts,
-            "size_bytes": file_bytes(target),
-            "size_ratio": round(file_bytes(target) / file_bytes(source), 4),
-        },
-        notes=tuple(notes),
-    )
+    return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
 
 
 def _excluded(names: Sequence[str], gemms: Sequence[str]) -> list[str]:

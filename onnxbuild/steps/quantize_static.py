@@ -12,9 +12,10 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.quantization import (
     quant_type,
+    quantized_metrics,
     quantized_nodes,
     refuse_auto,
     refuse_nothing,
@@ -94,15 +95,7 @@ def run(context: StepContext) -> Outcome:
         notes.append(
             f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"
         )
-    return Outcome(
-        metrics={
-            "quantized_nodes": sum(counts.values()),
-            "quantized": counts,
-            "size_bytes": file_bytes(target),
-            "size_ratio": round(file_bytes(target) / file_bytes(source), 4),
-        },
-        notes=tuple(notes),
-    )
+    return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
 
 
 def _supported() -> list[str]:

@@ -15,7 +15,6 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.feeds import Feeds, check_feeds, make_feeds, sizes_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.torch_module import (
-    call_user,
     check_signature,
     load_module,
     make_torch_deterministic,
@@ -23,6 +22,7 @@ from onnxbuild.onnxkit.torch_module import (
     refuse_nan,
     run_module,
 )
+from onnxbuild.onnxkit.user_code import call_user
 
 if TYPE_CHECKING:
     import torch

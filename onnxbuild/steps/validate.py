@@ -13,18 +13,18 @@ from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.comparison import Comparison
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.verdict import Bounds, Judgement, judge
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnxruntime
 
 _FIXES: Mapping[str, str] = {
     "fp32": "write `optimize: {level: basic}`, or widen `validate: {fp32: {atol: ..., rtol: ...}}`",
     "fp16": "keep the operators that need fp32's range: `op_block_list: [...]` in the variant, or "
     "widen `validate: {fp16: {...}}`",
-    "int8": "write `per_channel: true` in the variant, leave its most sensitive nodes in fp32 "
+    "int8": "see that the variant keeps `per_channel: true`, leave its most sensitive nodes in fp32 "
     "(`nodes_to_exclude: [...]`), or lower `validate: {int8: {cosine_min: ...}}`",
 }
 
@@ -140,7 +140,9 @@ def _judge_point(
     wanted = [name for name in point.outputs if name in names]
     failure = ""
     try:
-        found = dict(zip(wanted, session.run(wanted, _feeds(session, point)), strict=True))
+        found = dict(
+            zip(wanted, session.run(wanted, fit_feeds(session, point.feeds)), strict=True)
+        )
     except session_errors() as error:
         failure, found = f"ONNX Runtime fails: {first_line(error)}", {}
     judged = {}
@@ -154,18 +156,6 @@ def _judge_point(
             what = failure or f"the model has no such output; it has {', '.join(names)}"
             judged[name] = Judgement(None, (("comparable", what, float("inf")),))
     return judged
-
-
-def _feeds(session: onnxruntime.InferenceSession, point: ReferencePoint) -> dict[str, np.ndarray]:
-    """The point's feeds that the model takes; as float16 where it takes that."""
-    half = "tensor(float16)"
-    return {
-        value.name: point.feeds[value.name].astype("float16")
-        if value.type == half and point.feeds[value.name].dtype == "float32"
-        else point.feeds[value.name]
-        for value in session.get_inputs()
-        if value.name in point.feeds
-    }
 
 
 def _bounds(tolerances: VariantTolerances, output: str) -> Bounds:
@@ -253,7 +243,7 @@ def _show(judgement: Judgement) -> dict[str, object]:
 
 KIND = StepKind(
     name="validate",
-    version=1,
+    version=2,
     params=ValidateParams,
     inputs=("model", "reference"),
     outputs={"report": "report"},

@@ -262,7 +262,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
             "def load():\n    raise ValueError('boom')\n",
             [
                 "FAILED  tiny:reference: models/tiny.py:load raised ValueError: boom",
-                "/models/tiny.py:2)",
+                "        at models/tiny.py:2",
             ],
         ),
         (

@@ -1,8 +1,9 @@
+import random
 import time
 
 import pytest
 
-from onnxbuild.onnxkit.latency import drift, measure_latencies, summarize_ns, timed
+from onnxbuild.onnxkit.latency import measure_latencies, median_bounds, summarize_turns, timed
 
 
 def measured(runners, **options):
@@ -47,18 +48,50 @@ def test_warm_up_runs_are_not_samples():
 
 
 def test_percentiles_lie_between_the_nearest_ranks():
-    found = summarize_ns([1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000])
+    found = summarize_turns([[1_000_000, 2_000_000], [3_000_000, 4_000_000, 5_000_000]])
     assert (found.p50_ms, found.mean_ms) == (3.0, 3.0)
     assert found.p90_ms == pytest.approx(4.6)
     assert found.p99_ms == pytest.approx(4.96)
     assert found.std_ms == pytest.approx(2**0.5, abs=1e-4)
 
 
-def test_drift_is_the_spread_of_the_quarters():
-    assert drift([10] * 40) == 0
-    assert drift([10] * 20 + [11] * 20) == pytest.approx(1 / 10.5)
-    assert not summarize_ns([10] * 20 + [11] * 20).stable
-    assert drift([1, 2, 3]) == 0
+MS = 1_000_000
+
+
+def is_stable(*turn_ms):
+    return summarize_turns([[round(ms * MS)] * 5 for ms in turn_ms]).stable
+
+
+def test_a_median_is_stable_within_5_percent_however_noisy_single_runs_are():
+    assert is_stable(*[10, 10.4, 9.8, 10.1] * 10)
+    assert not is_stable(*[10, 14, 8, 12] * 4)
+    assert summarize_turns([[10 * MS, 10 * MS, 90 * MS]] * 16).stable
+
+
+def test_a_shift_that_lasts_is_not_stable_and_a_bad_moment_is_no_matter():
+    assert not is_stable(*[10] * 20, *[12] * 20)
+    assert not is_stable(*[10 + n / 10 for n in range(40)])
+    assert is_stable(*[10] * 30, *[50] * 6)
+
+
+def test_what_waking_a_thread_takes_does_not_count():
+    assert is_stable(*[0.018, 0.037] * 20)
+    assert not is_stable(*[0.18, 0.37] * 20)
+
+
+def test_too_few_turns_tell_nothing():
+    assert not is_stable(*[10] * 5)
+    assert is_stable(*[10] * 6)
+
+
+def test_bounds_hold_the_median_as_often_as_they_say():
+    generator = random.Random(0)
+    held = 0
+    for _ in range(400):
+        low, high, is_known = median_bounds([generator.gauss(0, 1) for _ in range(64)])
+        assert is_known
+        held += low <= 0 <= high
+    assert held >= 0.95 * 400
 
 
 def test_timed_gives_the_value_and_seconds():

@@ -68,6 +68,35 @@ class HasSymbolic(Base):
         return SineByHand.apply(self.linear(x))
 
 
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * torch.clamp(x + 3, 0, 6) / 6
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("HardSwish", x)
+
+
+class NotSwish(Swish):
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("Sin", x)
+
+
+swish = Swish.apply
+
+
+class AppliesByAnotherName(Base):
+    def forward(self, x):
+        return swish(self.linear(x))
+
+
+class HasWrongSymbolic(Base):
+    def forward(self, x):
+        return NotSwish.apply(self.linear(x))
+
+
 class Flattens(Base):
     def forward(self, x):
         return self.linear(x).flatten()

@@ -126,7 +126,7 @@ def test_a_nan_that_the_runtimes_own_reductions_pass_over_is_found(tmp_path):
         ("ramps", {"count": 0}, "yields no sample; expected 3"),
         ("broken", {}, "raised RuntimeError: disk on fire"),
         ("misnamed", {}, "found an input 'y'; expected x"),
-        ("number", {}, "returned a int; expected something to iterate over"),
+        ("number", {}, "returned an int; expected something to iterate over"),
     ],
 )
 def test_data_that_can_t_be_used_is_an_error(tmp_path, callable_, args, what):

@@ -71,15 +71,45 @@ def test_auto_keeps_dynamo_where_it_matches(tmp_path):
 
 
 def test_auto_falls_back_to_torchscript_and_says_why(tmp_path):
-    outcome, context = run(tmp_path, "HasSymbolic")
+    outcome, _ = run(tmp_path, "Nested", opset=13)
+    assert outcome.metrics["exporter"] == "torchscript"
+    (note,) = outcome.notes
+    assert note.startswith("auto kept torchscript; dynamo: the dynamo exporter's graph is not as ")
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "operator"),
+    [("HasSymbolic", "SineByHand", "Sin"), ("AppliesByAnotherName", "Swish", "HardSwish")],
+)
+def test_auto_takes_the_exporter_that_uses_symbolic(tmp_path, name, function, operator):
+    outcome, context = run(tmp_path, name)
     assert outcome.metrics["exporter"] == "torchscript"
     assert outcome.notes == (
+        f"auto tried torchscript first, for `symbolic` of {function}; dynamo does not use it",
+    )
+    assert operator in summarize(load_model(context.output("model")))["operators"]
+
+
+def test_dynamo_says_that_it_passes_symbolic_over(tmp_path):
+    outcome, _ = run(tmp_path, "AppliesByAnotherName", exporter="dynamo")
+    assert outcome.notes == (
         (
-            "auto kept torchscript; dynamo: the dynamo exporter can't translate the operator "
-            "'prims.bessel_j0' to opset 18"
+            "`symbolic` of Swish is not used: dynamo exports what `forward` does; `translations` "
+            "or `export: {exporter: torchscript}` would"
         ),
     )
-    assert "Sin" in summarize(load_model(context.output("model")))["operators"]
+
+
+def test_a_symbolic_that_computes_something_else_is_refused_and_dynamo_kept(tmp_path):
+    outcome, _ = run(tmp_path, "HasWrongSymbolic")
+    assert outcome.metrics["exporter"] == "dynamo"
+    assert outcome.notes[0].startswith("`symbolic` of NotSwish is not used")
+    assert outcome.notes[1].startswith("auto kept dynamo; torchscript: at batch=3 output")
+
+
+def test_a_symbolic_that_forward_does_not_reach_changes_nothing(tmp_path):
+    outcome, _ = run(tmp_path, "Nested")
+    assert (outcome.metrics["exporter"], outcome.notes) == ("dynamo", ())
 
 
 def test_what_the_module_tells_of_itself_is_kept_for_the_optimizer(tmp_path):

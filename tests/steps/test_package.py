@@ -19,7 +19,7 @@ EVALUATION = {
 }  # fmt: skip
 
 
-def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu")):
+def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu"), more=None):
     def report(name, value):
         (folder / name).mkdir(parents=True)
         (folder / name / "report.json").write_text(json.dumps(value))
@@ -31,6 +31,9 @@ def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu
         "export-check": report("export-check", {}),
         "validation/cpu": report("validation", VALIDATION),
     }
+    for name, content in (more or {}).items():
+        (inputs["model"] / name).parent.mkdir(parents=True, exist_ok=True)
+        (inputs["model"] / name).write_bytes(content)
     if evaluated:
         inputs["evaluation/cpu"] = report("evaluation", EVALUATION)
     params = PackageParams(
@@ -112,6 +115,17 @@ def test_external_data_is_part_of_the_bundle(tmp_path):
         path.stat().st_size for path in bundle.glob("model.onnx*")
     )
     assert not (bundle / "evaluation.json").exists()
+
+
+def test_files_of_one_name_in_different_folders_are_told_apart(tmp_path):
+    more = {"a/part.bin": b"first", "b/part.bin": b"second"}
+    _, bundle = packaged(tmp_path, more=more)
+    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    sums = (bundle / "SHA256SUMS").read_text()
+    for name, content in more.items():
+        digest = hashlib.sha256(content).hexdigest()
+        assert files[name] == {"sha256": digest, "size_bytes": len(content)}
+        assert f"{digest}  {name}\n" in sums
 
 
 def test_the_same_inputs_give_the_same_bytes_in_another_folder(bundle, tmp_path):

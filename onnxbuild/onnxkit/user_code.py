@@ -1,0 +1,72 @@
+"""The user's own code: called, and told of in one short sentence with its own line."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from onnxbuild.core.errors import BuildError, StepError
+
+T = TypeVar("T")
+
+_NOT_THE_USERS = (str(Path(__file__).parents[1]) + os.sep, sysconfig.get_path("stdlib") + os.sep)
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def call_user(call: Callable[[], T], target: str, where: str) -> T:
+    """Run the user's code; whatever it raises becomes one short message with its own line.
+
+    Args:
+        call: The call, arguments applied.
+        target: What is called, for messages.
+        where: `recipe:step`, told where no line of the user's is to blame (a wrong argument).
+
+    Raises:
+        StepError: The code raised.
+    """
+    try:
+        return call()
+    except (BuildError, MemoryError):
+        raise
+    except Exception as error:
+        raise StepError(
+            f"{target} raised {type(error).__name__}: {error}",
+            where=user_line(error, sys.path) or where,
+            fix="run it by itself: the error is raised by the model's own code",
+        ) from error
+
+
+def user_line(error: BaseException, folders: Sequence[str]) -> str:
+    """`models/mine.py:7`: the innermost line of an error that is the user's own; empty for none.
+
+    Args:
+        error: As it was caught.
+        folders: The import path. A project's root is on it (`Entrypoint.roots`), and so may be
+            folders inside: what is shown is relative to the outermost that holds the file.
+    """
+    own = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    if not own:
+        return ""
+    file = own[-1].filename
+    holders = [f for f in folders if f and file.startswith(f.rstrip(os.sep) + os.sep)]
+    shown = os.path.relpath(file, min(holders, key=len)) if holders else file
+    return f"{shown}:{own[-1].lineno}"
+
+
+def an(value: object) -> str:
+    """`an int`, `a str`, `None`: what somebody's value is, for a message."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name[0].lower() in "aeio" or name == "ndarray" else f"a {name}"
+
+
+def _is_users(file: str) -> bool:
+    return not (
+        file.startswith(("<", *_NOT_THE_USERS)) or any(part in file for part in _INSTALLED)
+    )
