@@ -1,3 +1,18 @@
-"""Declarative, cached, reproducible builds of ONNX models."""
+"""Declarative, cached, reproducible builds of ONNX models.
+
+from onnxbuild import Request, build
+result = build(Request((Path("recipes/bert.yaml"),)))
+"""
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["Request", "__version__", "build", "load_recipe", "plan"]
+
+
+def __getattr__(name: str) -> Any:
+    """The Python API, loaded when it is used: the command line starts without it."""
+    if name in __all__:
+        return getattr(importlib.import_module("onnxbuild.api"), name)
+    raise AttributeError(f"module 'onnxbuild' has no attribute '{name}'")

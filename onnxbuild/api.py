@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
-from onnxbuild.adapters.clock import run_id, wall_ns
+from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.housekeeping import write_run
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
@@ -146,10 +146,15 @@ def graph_of(request: Request) -> Graph:
     return resolve(load(request).recipes, machine.host_facts(), request.only)
 
 
-def plan(request: Request) -> tuple[Planned, ...]:
-    """What a build of `request` would run, and why."""
-    graph = graph_of(request)
-    workspace = open_workspace(request.project, request.store_root)
+def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
+    """What a build of `request` would run, and why.
+
+    Args:
+        request: What would be built.
+        graph: Its graph, if it is known already.
+    """
+    graph = graph_of(request) if graph is None else graph
+    workspace = open_workspace(request.project, request.store_root, make=False)
     try:
         return plan_graph(
             graph,
@@ -184,6 +189,11 @@ def build(
     started_ns = wall_ns()
     loaded = load(request)
     graph = resolve(loaded.recipes, machine.host_facts(), request.only)
+    if not request.store_root.is_dir():
+        # Made before the run begins: a folder that appears in it would count as a change.
+        open_workspace(request.project, request.store_root).close()
+        settle()
+        return build(request, options, events, make_executor=make_executor)
     workspace = open_workspace(request.project, request.store_root)
     for path in loaded.paths:
         workspace.stats.look(str(path))
@@ -237,7 +247,7 @@ def request_of(request: Request) -> str:
 
 def story(request: Request, step: str) -> tuple[list[str], str] | None:
     """Why a step last ran, and its log; None if it never ran here."""
-    workspace = open_workspace(request.project, request.store_root)
+    workspace = open_workspace(request.project, request.store_root, make=False)
     try:
         return workspace.history.story(step)
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import clock, locks, machine
+from onnxbuild.adapters import clock, landlock, locks, machine
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk_history import DiskHistory
 from onnxbuild.adapters.disk_store import DiskStore
@@ -60,23 +60,28 @@ class Workspace:
 
     def close(self) -> None:
         """Save what the index should know and let go of it."""
+        self.history.save()
         self.stats.save()
         self.index.close()
 
 
-def open_workspace(project: Path, root: Path) -> Workspace:
-    """The project's store, made where it is missing.
+def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace:
+    """The project's store.
 
     Args:
         project: The project's root.
         root: The store's folder.
+        make: Make the store where it is missing; else it is looked at as it is.
 
     Raises:
         StoreError: The store can't be made or read.
     """
-    index_path = root / "index.db"
-    DiskStore(root, StatCache(Index(Path(":memory:")))).prepare()
-    index = Index(index_path)
+    outline = DiskStore(root, StatCache(Index(Path(":memory:"))))
+    if make:
+        outline.prepare()
+    else:
+        outline.check_format()
+    index = Index(root / "index.db" if root.is_dir() else Path(":memory:"))
     stats = StatCache(index)
     store = DiskStore(root, stats)
     distributions = Distributions(stats)
@@ -145,6 +150,7 @@ def start_run(
             fingerprints=workspace.fingerprints,
             timeout_s=options.timeout_s,
             memory_bytes=memory_bytes,
+            landlock_abi=landlock.abi(),
         )
     ports = Ports(
         store=workspace.store,

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import random
 import sys
 import tempfile
 import traceback
@@ -14,13 +15,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters import landlock
 from onnxbuild.adapters.durable import is_full, store_error
+from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.observe import Observer
+from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, did_you_mean
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.core.step import Outcome
+from onnxbuild.core.step import Outcome, StepKind
 
 JOB_FILE, RESULT_FILE = "job.json", "result.json"
 
@@ -130,27 +134,79 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     job = json.loads((folder / JOB_FILE).read_bytes())
     kind = CATALOG[job["kind"]]
     store = Path(job["store"])
-    observer = Observer(Path(job["project"]), (folder, store / "cas", store / "tmp"), owners)
     context = ChildContext(job, folder, from_json(kind.params, job["params"]))
+    fence = _fence(job, folder, kind, context.params)
+    ignored = (folder, store / "cas", store / "tmp")
+    observer = Observer(Path(job["project"]), ignored, owners, fence)
+    reader = Reader(job["step"], fence.project, job["recipe"])
     _settle_in(context.scratch, folder / "temp")
     try:
         if kind.user_code:
+            _shut(fence, observer, landlock_abi=job["landlock_abi"])
+            _seed()
             observer.install()
             for entrypoint in kind.entrypoints(context.params):
                 for root in entrypoint.roots:
                     observer.refuse_shadows(str(Path(job["project"]) / root))
         outcome = kind.run(context)
         result = _success(context, outcome, observer.report() if kind.user_code else None)
+        _refuse_what_was_passed_over(observer, reader)
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
+        refusal = explain(error, fence, reader) if kind.user_code else None
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)  # for the log: the message is short
-        text = _failure(error)
+        text = _failure(refusal or error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
-        text = _failure(_told(error, job["step"], job["project"]))
+        refusal = explain(error, fence, reader) if kind.user_code else None
+        text = _failure(refusal or _told(error, job["step"], job["project"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
+
+
+def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) -> Fence:
+    project = Path(job["project"])
+    entrypoints = kind.entrypoints(params)
+    inputs = [os.path.realpath(p) for p in (folder / "in").rglob("*") if not p.is_dir()]
+    return fence_of(
+        project=str(project),
+        scratch=str(folder),
+        inputs=inputs,
+        declared=[str(project / path) for each in entrypoints for path in each.files],
+        hidden=(job["store"], os.path.expanduser("~")),
+    )
+
+
+def _shut(fence: Fence, observer: Observer, *, landlock_abi: int) -> None:
+    """Fence this process in: by the kernel where it can, else by what Python sees."""
+    if landlock_abi > 0:
+        landlock.restrict(
+            readable=fence.readable, listable=fence.listable, writable=fence.writable
+        )
+    else:
+        observer.enforce()
+
+
+def _seed() -> None:
+    """Start every generator that user code may draw from at the same place."""
+    random.seed(0)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        numpy.random.seed(0)
+    if torch is not None:
+        torch.manual_seed(0)
+
+
+def _refuse_what_was_passed_over(observer: Observer, reader: Reader) -> None:
+    """A file of the project that was refused is an error even if the code went on without it.
+
+    Raises:
+        UndeclaredInputError: There is one.
+    """
+    for path, who in observer.refused.items():
+        if path.startswith(f"{reader.project}/"):
+            raise undeclared_file(path, who, reader)
 
 
 def _settle_in(scratch: Path, temporary: Path) -> None:

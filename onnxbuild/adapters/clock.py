@@ -28,6 +28,11 @@ def age_s(path: Path) -> float:
         return 0.0
 
 
+def settle() -> None:
+    """Let a clock tick pass, so that what was just changed has a time of its own."""
+    time.sleep(0.025)
+
+
 def run_id() -> str:
     """A run's name: sorts by time; containers that share a store and ids of processes differ."""
     now_ns = time.time_ns()

@@ -18,6 +18,7 @@ class DiskHistory:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._used: dict[str, tuple[Mapping[str, Any], list[str], str, int]] = {}
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         """The last action's JSON under this name."""
@@ -29,6 +30,20 @@ class DiskHistory:
     ) -> None:
         """Keep what a step was built from, why, and what memory it took."""
         self._index.save_step(step, action.to_json(), reasons, log, peak_bytes)
+
+    def used(self, step: str, action: Action) -> None:
+        """Note that a step's result was reused for this action."""
+        fields = action.to_json()
+        found = self._index.step(step)
+        if found is None:
+            self._used[step] = (fields, ["found in the store"], "", 0)
+        elif found[0] != fields:
+            self._used[step] = (fields, found[1], found[2], found[3])
+
+    def save(self) -> None:
+        """Write what `used` noted."""
+        self._index.save_steps(self._used)
+        self._used = {}
 
     def peak_bytes(self, step: str) -> int | None:
         """Peak memory of the last run under this name."""

@@ -43,6 +43,20 @@ class DiskStore:
         Raises:
             StoreError: It can't be made, or a newer onnxbuild wrote it.
         """
+        found = self.check_format()
+        for name in ("cas/sha256", "ac", "out", "runs", "quarantine", "tmp", "locks"):
+            make_folder(self.root / name)
+        if not found:
+            write_atomically(
+                self.root / "FORMAT", f"{_LAYOUT_FORMAT}\n".encode(), self.root / "tmp"
+            )
+
+    def check_format(self) -> str:
+        """The store's format; empty if there is no store yet.
+
+        Raises:
+            StoreError: It can't be read, or a newer onnxbuild wrote it.
+        """
         mark = self.root / "FORMAT"
         try:
             found = mark.read_text(encoding="ascii").strip()
@@ -58,10 +72,7 @@ class DiskStore:
                 where=str(mark),
                 fix="upgrade onnxbuild, or choose another folder with --store FOLDER",
             )
-        for name in ("cas/sha256", "ac", "out", "runs", "quarantine", "tmp", "locks"):
-            make_folder(self.root / name)
-        if not found:
-            write_atomically(mark, f"{_LAYOUT_FORMAT}\n".encode(), self.root / "tmp")
+        return found
 
     def blob(self, digest: Digest) -> Path:
         """Where a blob lies, or would lie."""

@@ -78,6 +78,11 @@ class DiskViews:
         finally:
             lock.release()
 
+    def held(self, view: View) -> str:
+        """The view's folder if a model lies there; else empty."""
+        folder = self._store.root / "out" / view.recipe / view.variant
+        return os.path.relpath(folder) if folder.is_dir() else ""
+
     def _holds(self, path: Path, digest: Digest) -> bool:
         now = self._stats.look(str(path))
         if now == ABSENT or int(now.split(":")[1]) != digest.size_bytes:

@@ -49,14 +49,14 @@ class Distributions:
 
     def __init__(self, stats: StatCache, folders: tuple[str, ...] | None = None) -> None:
         self._stats = stats
-        self._folders = site_folders() if folders is None else folders
+        self.folders = site_folders() if folders is None else folders
         self._infos: dict[str, tuple[str, str]] | None = None
 
     def _scan(self) -> dict[str, tuple[str, str]]:
         """Normalized name -> (version, metadata folder)."""
         if self._infos is None:
             self._infos = {}
-            for folder in self._folders:
+            for folder in self.folders:
                 self._stats.look(folder)
                 try:
                     entries = sorted(os.listdir(folder))

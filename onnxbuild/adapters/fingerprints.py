@@ -14,6 +14,7 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 
+SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
 
 
@@ -35,7 +36,9 @@ class DiskFingerprints:
         return os.path.join(self._project, path)
 
     def file(self, path: str) -> str | None:
-        """sha256 of a file's bytes; None if it can't be read."""
+        """sha256 of a file's bytes, of a folder's entries if `path` ends in `/`; None if neither."""
+        if path.endswith("/"):
+            return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
         return self._stats.digest(self._absolute(path))
 
     def source(self, path: str) -> str | None:
@@ -45,9 +48,18 @@ class DiskFingerprints:
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
         """Which entries of `folder` could be one of the modules `names`."""
+        if folder == SITE_FOLDERS:
+            return Listing(tuple(names), self._installed(frozenset(names)))
         absolute = self._absolute(folder)
         self._stats.look(absolute)
         return Listing(tuple(names), importable(absolute, names))
+
+    def _installed(self, names: frozenset[str]) -> tuple[str, ...]:
+        found: set[str] = set()
+        for site in self._distributions.folders:
+            self._stats.look(site)
+            found |= {entry for entry in entries_of(site) if entry.partition(".")[0] in names}
+        return tuple(sorted(found))
 
     def distribution(self, name: str) -> str | None:
         """Digest of an installed distribution; None if it is not installed."""
@@ -74,6 +86,15 @@ class DiskFingerprints:
                 for folder, listing in observed.listings.items()
             )
         )
+
+
+def list_digest(folder: str) -> str | None:
+    """sha256 of the sorted names in a folder; None if it can't be listed."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return None
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def entries_of(folder: str) -> tuple[str, ...]:

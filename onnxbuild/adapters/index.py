@@ -102,14 +102,27 @@ class Index:
         if not rows:
             return None
         action, reasons, log, peak = rows[0]
-        return json.loads(action), json.loads(reasons), log, peak
+        try:
+            return json.loads(action), list(json.loads(reasons)), str(log), int(peak)
+        except (ValueError, TypeError):
+            return None  # a damaged row is no row
 
     def save_step(
         self, name: str, action: Mapping[str, Any], reasons: Iterable[str], log: str, peak: int
     ) -> None:
         """Record the last run under a step's name."""
-        row = (name, json.dumps(action), json.dumps(list(reasons)), log, peak)
-        self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?)", [row])])
+        self.save_steps({name: (action, list(reasons), log, peak)})
+
+    def save_steps(
+        self, steps: Mapping[str, tuple[Mapping[str, Any], list[str], str, int]]
+    ) -> None:
+        """Record (action, reasons, log, peak bytes) by step name."""
+        rows = [
+            (name, json.dumps(action), json.dumps(reasons), log, peak)
+            for name, (action, reasons, log, peak) in steps.items()
+        ]
+        if rows:
+            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?)", rows)])
 
     # --- finished runs ------------------------------------------------------------------------------
 

@@ -46,9 +46,7 @@ def abi() -> int:
     return max(0, version)
 
 
-def restrict(
-    *, readable: Iterable[str], listable: Iterable[str], writable: Iterable[str]
-) -> None:
+def restrict(*, readable: Iterable[str], listable: Iterable[str], writable: Iterable[str]) -> None:
     """Fence this process in, for good; what it starts is fenced in too. No TCP from then on.
 
     Args:

@@ -64,7 +64,10 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
         return None
     parts_left: int
     summary: dict[str, Any]
-    parts_left, summary = json.loads(text)
+    try:
+        parts_left, summary = json.loads(text)
+    except (ValueError, TypeError):
+        return None  # a damaged index knows nothing
     if any(environment.get(name) != value for name, value in summary["environment"].items()):
         return None
     for paths, identities in index.witnesses(request):

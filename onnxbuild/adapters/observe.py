@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import importlib
 import importlib.machinery
 import os
@@ -15,14 +16,16 @@ from types import ModuleType
 from typing import Any
 
 from onnxbuild.adapters.distributions import site_folders
-from onnxbuild.adapters.fingerprints import entries_of, importable, source_digest_of
+from onnxbuild.adapters.fence import Fence
+from onnxbuild.adapters.fingerprints import SITE_FOLDERS, entries_of, importable, source_digest_of
 from onnxbuild.adapters.statcache import ABSENT, identity
 from onnxbuild.core.errors import StepError
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
-_SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - a place where projects lie, not one that is written to
+_SHARED_MEMORY = "/dev/shm/"
+_LISTERS = {"os.listdir", "os.scandir"}
 _OPENERS = {"open", "ctypes.dlopen", "sqlite3.connect"}
-_MAIN = ("__main__", "__mp_main__")
+_NOT_SHADOWED = ("__main__", "__mp_main__", "onnxbuild")  # a project may hold this very tool
 _LINE_READERS = ("linecache.py", "tokenize.py")
 _FRAMES_LOOKED_AT = 4
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -35,11 +38,19 @@ class Observer:
         project: Paths below it are reported relative to it.
         ignored: Folders whose files are accounted for in other ways (scratch, store).
         owners: Top-level name below a site folder -> distribution.
+        fence: What may be read; None lets everything be read, and observes it.
     """
 
     def __init__(
-        self, project: Path, ignored: tuple[Path, ...], owners: Mapping[str, str]
+        self,
+        project: Path,
+        ignored: tuple[Path, ...],
+        owners: Mapping[str, str],
+        fence: Fence | None = None,
     ) -> None:
+        self._fence = fence
+        self._enforced_here = False
+        self.refused: dict[str, str] = {}
         self._projects = tuple(
             dict.fromkeys((os.path.abspath(project), os.path.realpath(project)))
         )
@@ -60,6 +71,7 @@ class Observer:
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
         self._asked: set[str] = set()
+        self._missing: set[str] = set()
 
     # --- installation -------------------------------------------------------------------------------
 
@@ -70,13 +82,17 @@ class Observer:
         self._watch_imports()
         sys.addaudithook(self._on_audit)
 
+    def enforce(self) -> None:
+        """Refuse what the fence does not grant, as far as Python sees it: no kernel does it here."""
+        self._enforced_here = True
+
     def refuse_shadows(self, root: str) -> None:
         """Make sure that no file of an import root has the name of a module already loaded.
 
         Raises:
             StepError: One has; a fresh interpreter and this one would import different code.
         """
-        tops = {name.partition(".")[0] for name in self._baseline}.difference(_MAIN)
+        tops = {name.partition(".")[0] for name in self._baseline}.difference(_NOT_SHADOWED)
         for entry in importable(root, sorted(tops)):
             name = entry.partition(".")[0]
             path = os.path.join(root, entry)
@@ -104,7 +120,10 @@ class Observer:
                 package = os.path.join(finder.path, name)
                 if os.path.isdir(package):
                     self._note_lookup(package, "__init__")  # with or without one, it decides
-            return original(finder, fullname, target)
+            found = original(finder, fullname, target)
+            if found is None and "." not in fullname and finder.path in self._sites:
+                self._missing.add(fullname)
+            return found
 
         importlib.machinery.FileFinder.find_spec = find_spec  # type: ignore[assignment,method-assign]
 
@@ -155,6 +174,8 @@ class Observer:
         importlib.import_module = import_module
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _LISTERS:
+            self._note_list(arguments[0])
         if event == "os.rename":
             self._note_written(arguments[1])
         if event not in _OPENERS:
@@ -182,8 +203,33 @@ class Observer:
         if path in self._data or path in self._written or self._is_accounted_for(path):
             return
         found = identity(path)
+        if found != ABSENT and self._is_refused(path):
+            return
         if found == ABSENT or stat.S_ISREG(os.stat(path).st_mode):
             self._data[path] = found
+
+    def _note_list(self, folder: Any) -> None:
+        """A folder that the code lists is an input, too: its entries' names."""
+        try:
+            path = os.path.abspath(os.fsdecode("." if folder is None else folder))
+        except TypeError:
+            return
+        if not self._is_accounted_for(path) and not _searches_for_modules():
+            self._data.setdefault(f"{path}/", identity(path))
+
+    def _is_refused(self, path: str) -> bool:
+        """Whether the fence keeps a file from being read; remembered with who asked for it.
+
+        Raises:
+            PermissionError: It does, and the kernel does not see to it.
+        """
+        real = os.path.realpath(path)
+        if self._fence is None or self._fence.allows(real) or os.path.isdir(real):
+            return False
+        self.refused.setdefault(path, user_line(self._projects[-1]))
+        if self._enforced_here:
+            raise PermissionError(errno.EACCES, "not declared in the recipe", path)
+        return True
 
     def _note_written(self, path: Any) -> None:
         try:
@@ -220,6 +266,9 @@ class Observer:
             for folder, names in self._lookups.items()
         }
         new = {name.partition(".")[0] for name in set(sys.modules) - self._baseline}
+        missing = sorted(name for name in self._missing if name not in sys.modules)
+        if missing:  # looked for in vain: if it is installed one day, that is a change
+            listings[SITE_FOLDERS] = [missing, []]
         used = {
             self._owners[top]
             for name in (new | self._asked)
@@ -266,19 +315,44 @@ class Observer:
 
     def _shown(self, path: str) -> str:
         """The path as it was asked for, links kept: a link that points elsewhere is a change."""
+        end = "/" if path.endswith("/") else ""  # a folder's entries
         path = os.path.abspath(path)
         for project in self._projects:
             if path == project:
-                return "."
+                return f".{end}"
             if project != "/" and path.startswith(f"{project}/"):
-                return path[len(project) + 1 :]
-        return path
+                return f"{path[len(project) + 1 :]}{end}"
+        return f"{path}{end}"
 
 
 def _folders(*paths: str) -> tuple[str, ...]:
     """Prefixes of what lies below the folders, as they are named and as they really are."""
     named = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
     return tuple(dict.fromkeys(f"{each}/" for each in named))
+
+
+def user_line(project: str) -> str:
+    """The innermost line of the project's own code that is running, as `file:line`."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001 - from here outwards
+    while frame is not None:
+        path = os.path.realpath(frame.f_code.co_filename)
+        if path.startswith(f"{project}/") and f"{path}/".find("/site-packages/") < 0:
+            return f"{path[len(project) + 1 :]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _searches_for_modules() -> bool:
+    """Whether the import system lists the folder: what it looks for there is noted by name."""
+    frame: Any = sys._getframe(3)  # noqa: SLF001 - past this function and the hook
+    for _ in range(_FRAMES_LOOKED_AT):
+        if frame is None:
+            return False
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib") or "/importlib/" in file or file == __file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _reads_lines_for_messages() -> bool:

@@ -87,6 +87,7 @@ class ProcessExecutor:
         fingerprints: Gives the digests of what a child says that it used.
         timeout_s: Wall time that a step may take.
         memory_bytes: Resident memory that a step may take.
+        landlock_abi: The kernel's; 0 fences steps in by what Python sees alone.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class ProcessExecutor:
         fingerprints: Fingerprints,
         timeout_s: float,
         memory_bytes: int,
+        landlock_abi: int,
     ) -> None:
         self._project = project
         self._store_root = store_root
@@ -107,6 +109,7 @@ class ProcessExecutor:
         self._fingerprints = fingerprints
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes
+        self._landlock_abi = landlock_abi
         self._zygote: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
         self._buffer = b""
@@ -134,6 +137,8 @@ class ProcessExecutor:
             },
             "project": str(self._project),
             "store": str(self._store_root),
+            "recipe": os.path.abspath(job.step.location.path),
+            "landlock_abi": self._landlock_abi,
         }
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")

@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.child import run_job
-from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -179,9 +180,18 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def _own_parent() -> set[str]:
+    """The folder that holds this very program, unless other software lies there, too.
+
+    A checkout on the import path (an editable installation) is no place for a model to find code.
+    """
+    parent = os.path.dirname(_TOOL)
+    return set() if os.path.realpath(parent) in site_folders() else {parent}
+
+
 def main() -> None:
     """Preload, then serve on the socket whose descriptor is the first argument."""
-    here = {"", os.getcwd(), str(Path(__file__).parent)}
+    here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in PRELOADED:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import store_option
-from onnxbuild.core.errors import EXIT_STEP
+from onnxbuild.core.errors import EXIT_STEP, UsageError
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
@@ -27,7 +27,12 @@ def _open(store: str | None) -> Workspace:
     from onnxbuild.wiring import open_workspace
 
     project = find_project(Path("recipe.yaml"))
-    return open_workspace(project, store_root(project, store))
+    root = store_root(project, store)
+    if not root.is_dir():
+        raise UsageError(
+            f"there is no store at {root}", fix="--store FOLDER, or run a recipe first"
+        )
+    return open_workspace(project, root)
 
 
 @command.command("stats")

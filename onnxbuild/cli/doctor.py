@@ -67,7 +67,7 @@ def _providers() -> list[str]:
 
 
 def _machine() -> list[str]:
-    from onnxbuild.adapters import machine, sandbox
+    from onnxbuild.adapters import landlock, machine
 
     facts = machine.host_facts()
     wanted = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
@@ -79,10 +79,14 @@ def _machine() -> list[str]:
     click.echo(f"             {cores} cores, {memory:.1f} GiB")
     if facts.sums_saturate:
         click.echo("             no VNNI or AMX: int8 weights get 7 bits (reduce_range: auto)")
-    abi = sandbox.landlock_abi()
+    abi = landlock.abi()
     click.echo(
-        f"sandbox      {sandbox.kernel()}: "
-        + (f"Landlock ABI {abi}" if abi else "no Landlock; hermetic steps are not possible here")
+        f"sandbox      {machine.kernel()}: "
+        + (
+            f"Landlock ABI {abi}: undeclared reads are refused"
+            if abi
+            else "no Landlock (Linux >= 5.13 has it): only reads that Python sees are refused"
+        )
     )
     return []
 

@@ -34,8 +34,21 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.onnxkit.model_files import load_model
     from onnxbuild.onnxkit.summary import summarize
 
-    found = summarize(load_model(path, weights=False))
-    size = sum(each.stat().st_size for each in path.parent.glob(f"{path.name}*"))
+    loaded = load_model(path, weights=False)
+    if not loaded.ir_version or not loaded.HasField("graph"):
+        raise UsageError(f"{model} is not an ONNX model: it has no graph", where=str(path))
+    found = summarize(loaded)
+    weights = {
+        entry.value
+        for each in loaded.graph.initializer
+        for entry in each.external_data
+        if entry.key == "location"
+    }
+    size = sum(
+        (path.parent / name).stat().st_size
+        for name in {path.name, *weights}
+        if (path.parent / name).is_file()
+    )
     if as_json:
         click.echo(json.dumps({"path": str(path), "bytes": size, **found}, indent=2))
         return
@@ -49,13 +62,22 @@ def _variant_model(name: str, store: str | None) -> Path:
 
     recipe, variant = split_name(name)
     request = Request((recipe,), store=store)
-    views = {view.variant: view for view in graph_of(request).views}
-    if variant not in views:
+    views = graph_of(request).views
+    found = [view for view in views if f"{view.recipe}:{view.variant}" == name]
+    found = found or [view for view in views if view.variant == variant]
+    if not found:
+        known = list(dict.fromkeys(view.variant for view in views))
         raise UsageError(
-            f"'{recipe}' has no variant '{variant}'; it has {', '.join(views)}",
-            fix=did_you_mean(variant, views),
+            f"'{recipe}' has no variant '{variant}'; it has {', '.join(known)}",
+            fix=did_you_mean(variant, known),
         )
-    path = request.store_root / "out" / views[variant].recipe / variant / "model.onnx"
+    if len(found) > 1:
+        names = [f"{view.recipe}:{view.variant}" for view in found]
+        raise UsageError(
+            f"'{variant}' is a variant of several recipes: {', '.join(names)}",
+            fix=f"onnxbuild inspect {names[0]}",
+        )
+    path = request.store_root / "out" / found[0].recipe / variant / "model.onnx"
     if not path.is_file():
         raise UsageError(
             f"{name} is not built: there is no {path}",

@@ -22,9 +22,9 @@ def command(*, name: str, store: str | None) -> None:
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, graph_of, last_log
 
-    recipe, step = split_name(name)
+    recipe, _ = split_name(name)
     request = Request((recipe,), store=store)
-    full = find_step(graph_of(request), step)
+    full = find_step(graph_of(request), name)
     path = last_log(request, full)
     if path is None or not Path(path).is_file():
         raise UsageError(

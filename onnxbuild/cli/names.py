@@ -52,14 +52,21 @@ def find_recipe(text: str) -> Path:
     )
 
 
-def find_step(graph: Graph, step: str) -> str:
-    """The full name of the step that `step` means.
+def find_step(graph: Graph, text: str) -> str:
+    """The full name of the step that `text` means.
+
+    Args:
+        graph: The recipe's graph.
+        text: As typed: `RECIPE:STEP`, RECIPE the name of a recipe (of a matrix, too) or a file.
 
     Raises:
         UsageError: There is none, or several recipes of a matrix have it.
     """
     names = graph.names()
-    found = sorted({n for n in names if n == step or n.partition(":")[2] == step})
+    if text in names:
+        return graph.resolve(text)
+    step = text.rpartition(":")[2]
+    found = sorted({n for n in names if n.partition(":")[2] == step})
     if len(found) == 1:
         return graph.resolve(found[0])
     if found:

@@ -50,6 +50,8 @@ def command(
 def _as_line(each: Planned) -> str:
     if each.error is not None:
         return f"fails   {each.step}  ({each.error.what})"
+    if each.blocked:
+        return f"blocked {each.step}  (needs {', '.join(each.blocked)})"
     if each.hit:
         return f"cached  {each.step}"
     if each.after:
@@ -59,6 +61,7 @@ def _as_line(each: Planned) -> str:
 
 def _as_json(each: Planned) -> dict[str, object]:
     state = "cached" if each.hit else "maybe" if each.after else "run"
+    state = "blocked" if each.blocked else state
     return {
         "step": each.step,
         "state": "fails" if each.error is not None else state,

@@ -128,10 +128,11 @@ def _print_summary(rows: list[dict[str, str]], store: Path) -> None:
 
 def _print_end(result: Any) -> None:
     report = result.report
-    parts = [f"{len(report.built)} built", f"{len(report.cached)} cached"]
+    built, cached = report.passed_of(report.built), report.passed_of(report.cached)
+    parts = [f"{len(built)} built", f"{len(cached)} cached"]
     if report.failures:
         parts.append(f"{len(report.failures)} failed")
-    missing = len(result.graph.steps) - len(report.results) - len(report.failures)
+    missing = len(result.graph.steps) - len(built) - len(cached) - len(report.failures)
     if missing > 0:
         parts.append(f"{missing} not run")
     end = "ok" if result.exit_code == 0 else f"FAILED (exit code {result.exit_code})"

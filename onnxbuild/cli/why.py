@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from onnxbuild.cli.names import find_step, split_name
 from onnxbuild.cli.options import set_option, store_option
+
+if TYPE_CHECKING:
+    from onnxbuild.engine.plan import Planned
 
 
 @click.command("why")
@@ -23,10 +27,11 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, graph_of, plan, story
 
-    recipe, step = split_name(name)
+    recipe, _ = split_name(name)
     request = Request((recipe,), (), settings, store)
-    full = find_step(graph_of(request), step)
-    planned = {each.step: each for each in plan(request)}
+    graph = graph_of(request)
+    full = find_step(graph, name)
+    planned = {each.step: each for each in plan(request, graph)}
     each = planned[full]
     if each.error is not None:
         raise each.error
@@ -38,13 +43,28 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
             for text in told[0]:
                 click.echo(f"  {text}")
         return
+    if each.blocked:
+        click.echo(f"{full} can't run: it needs {', '.join(each.blocked)}, which fails")
+        return
     if each.after:
-        click.echo(f"{full} takes what these make, which run first:")
-        for before in each.after:
-            click.echo(f"  {before}")
-            for reason in planned[before].reasons:
+        click.echo(f"{full} takes what follows from these, which run first:")
+        for before in _roots(each, planned):
+            click.echo(f"  {before.step}")
+            for reason in before.reasons:
                 click.echo(f"    {reason}")
         return
     click.echo(f"{full} would run because of:")
     for reason in each.reasons:
         click.echo(f"  {reason}")
+
+
+def _roots(each: Planned, planned: Mapping[str, Planned]) -> list[Planned]:
+    """The steps upstream that run for reasons of their own, in graph order."""
+    found: set[str] = set()
+    stack = list(each.after)
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack += planned[name].after
+    return [plan for name, plan in planned.items() if name in found and plan.reasons]

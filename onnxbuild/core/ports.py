@@ -155,6 +155,10 @@ class History(Protocol):
         """Keep what a step was built from, why, and what memory it took."""
         ...
 
+    def used(self, step: str, action: Action) -> None:
+        """Note that a step's result was reused for this action."""
+        ...
+
     def peak_bytes(self, step: str) -> int | None:
         """Peak memory of the last run under this name."""
         ...
@@ -165,6 +169,10 @@ class Views(Protocol):
 
     def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
         """Make a view hold exactly its artifacts; returns remarks on what had to be put back."""
+        ...
+
+    def held(self, view: View) -> str:
+        """The view's folder as a person would name it, if a build was laid there; else empty."""
         ...
 
 

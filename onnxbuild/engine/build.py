@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Miss, Reason
-from onnxbuild.core.errors import EXIT_GATE, BuildError, StepError
+from onnxbuild.core.errors import EXIT_BUG, EXIT_GATE, EXIT_INTERRUPTED, BuildError, StepError
 from onnxbuild.core.event import (
     Notice,
     RunFinished,
@@ -38,6 +38,7 @@ from onnxbuild.core.ports import (
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.decide import decide, make_action
 from onnxbuild.engine.schedule import DEFAULT_STEP_BYTES, Limits, Schedule
+from onnxbuild.engine.verdict import gate_error
 
 _POLL_S = 0.1
 
@@ -68,6 +69,11 @@ class Report:
     cached: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     blocked: dict[str, str] = field(default_factory=dict)
+
+    def passed_of(self, steps: Sequence[str]) -> list[str]:
+        """Those of `steps` whose verdict is no failure."""
+        failed = {failure.step for failure in self.failures}
+        return [step for step in steps if step not in failed]
 
     @property
     def exit_code(self) -> int:
@@ -124,20 +130,27 @@ class Builder:
         started_s = self.ports.clock.monotonic_s()
         self.ports.events.emit(RunStarted(run, len(graph.steps)))
         loop = _Loop(self, graph)
-        report = loop.run()
-        self._lay_views(graph, report)
+        try:
+            report = loop.run()
+            self._lay_views(graph, report)
+        except BaseException as error:
+            self._say_end(run, loop.report, started_s, _exit_code(error))
+            raise
+        self._say_end(run, report, started_s, report.exit_code)
+        return report
+
+    def _say_end(self, run: str, report: Report, started_s: float, exit_code: int) -> None:
         self.ports.events.emit(
             RunFinished(
                 run,
-                built=len(report.built),
-                cached=len(report.cached),
+                built=len(report.passed_of(report.built)),
+                cached=len(report.passed_of(report.cached)),
                 failed=len(report.failures),
                 blocked=len(report.blocked),
                 wall_s=self.ports.clock.monotonic_s() - started_s,
-                exit_code=report.exit_code,
+                exit_code=exit_code,
             )
         )
-        return report
 
     def _lay_views(self, graph: Graph, report: Report) -> None:
         artifacts = {
@@ -149,9 +162,19 @@ class Builder:
         for view in graph.views:
             bundle = view.parts[0][0]
             if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
+                stale = self.ports.views.held(view)
+                if stale and report.failures:
+                    self.ports.events.emit(Notice(f"{stale} still holds an earlier build"))
                 continue
             for remark in self.ports.views.lay(view, artifacts):
                 self.ports.events.emit(Notice(remark))
+
+
+def _exit_code(error: BaseException) -> int:
+    """What the process ends with when `error` goes through to the command line."""
+    if isinstance(error, BuildError):
+        return error.exit_code
+    return EXIT_INTERRUPTED if isinstance(error, (KeyboardInterrupt, SystemExit)) else EXIT_BUG
 
 
 @dataclass(slots=True)
@@ -178,7 +201,7 @@ class _Loop:
             exclusive=lambda name: self._kind(name).exclusive,
             expected_bytes=lambda name: self._ports.history.peak_bytes(name) or DEFAULT_STEP_BYTES,
         )
-        self._report = Report()
+        self.report = Report()
         self._waiting: list[_Pending] = []
         self._said_waiting: set[str] = set()
         self._running: dict[str, _Pending] = {}
@@ -197,17 +220,17 @@ class _Loop:
                 break
             for done in self._ports.executor.wait(_POLL_S):
                 self._finish(done)
-        return self._report
+        return self.report
 
     def _look_at_ready(self) -> None:
         while not self._stopping and (name := self._schedule.pop_ready()) is not None:
-            if name not in self._report.blocked:
+            if name not in self.report.blocked:
                 self._look_at(name)
 
     def _look_at(self, name: str) -> None:
         step = self._graph.steps[name]
         inputs = {
-            key: self._report.results[ref.step].outputs[ref.output]
+            key: self.report.results[ref.step].outputs[ref.output]
             for key, ref in step.inputs.items()
         }
         try:
@@ -217,7 +240,7 @@ class _Loop:
             return
         decision = self._decide(step, action)
         if isinstance(decision, Hit):
-            self._take_hit(name, decision)
+            self._take_hit(name, action, decision)
         else:
             pending = _Pending(step, action, inputs, decision.reasons)
             priority = self._schedule.priority
@@ -232,9 +255,10 @@ class _Loop:
             history=self._ports.history,
         )
 
-    def _take_hit(self, name: str, hit: Hit) -> None:
-        self._report.results[name] = hit.result
-        self._report.cached.append(name)
+    def _take_hit(self, name: str, action: Action, hit: Hit) -> None:
+        self._ports.history.used(name, action)
+        self.report.results[name] = hit.result
+        self.report.cached.append(name)
         self._ports.events.emit(StepCached(name, hit.result.notes))
         self._settle(name, hit.result, log="")
 
@@ -261,7 +285,7 @@ class _Loop:
         again = self._decide(pending.step, pending.action)  # another run may just have built it
         if isinstance(again, Hit):
             lock.release()
-            self._take_hit(name, again)
+            self._take_hit(name, pending.action, again)
             return
         pending.lock = lock
         self._running[name] = pending
@@ -319,8 +343,8 @@ class _Loop:
         reasons = tuple(map(str, pending.reasons))
         peak = done.expense.peak_bytes
         self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
-        self._report.results[name] = result
-        self._report.built.append(name)
+        self.report.results[name] = result
+        self.report.built.append(name)
         after = {output: artifact.sha256 for output, artifact in result.outputs.items()}
         self._ports.events.emit(
             StepFinished(name, done.expense.wall_s, peak, result.notes, unchanged=before == after)
@@ -329,28 +353,24 @@ class _Loop:
 
     def _settle(self, name: str, result: ActionResult, log: str) -> None:
         """Let what follows go on, unless the step's verdict is a failure."""
-        if not result.findings:
+        error = gate_error(name, result.findings)
+        if error is None:
             self._schedule.finish(name)
-            return
-        first = result.findings[0]
-        more = len(result.findings) - 1
-        what = first.what + (f" (and {more} more)" if more else "")
-        error = BuildError(what, where=first.where or name, fix=first.fix)
-        error.exit_code = EXIT_GATE
-        self._fail(name, error, log=log)
+        else:
+            self._fail(name, error, log=log)
 
     def _fail(
         self, name: str, error: BuildError, log: str = "", tail: tuple[str, ...] = ()
     ) -> None:
-        self._report.failures.append(Failure(name, error, error.exit_code))
+        self.report.failures.append(Failure(name, error, error.exit_code))
         self._ports.events.emit(
             StepFailed(
                 name, error.what, error.where, error.fix, error.exit_code, log=log, log_tail=tail
             )
         )
         for blocked in self._schedule.fail(name):
-            if blocked not in self._report.blocked:
-                self._report.blocked[blocked] = name
+            if blocked not in self.report.blocked:
+                self.report.blocked[blocked] = name
                 self._ports.events.emit(StepBlocked(blocked, name))
         if not self._builder.keep_going:
             self._stopping = True

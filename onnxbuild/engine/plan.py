@@ -12,6 +12,7 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.decide import decide, make_action
+from onnxbuild.engine.verdict import gate_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Planned:
         hit: Its result is there.
         reasons: Why it would run.
         after: Steps that run first and whose output decides; empty where it is known already.
-        error: Why it can't run at all.
+        error: Why it can't run at all, or the gate that it fails.
+        blocked: Steps that it needs and that fail.
     """
 
     step: str
@@ -31,6 +33,7 @@ class Planned:
     reasons: tuple[Reason, ...] = ()
     after: tuple[str, ...] = ()
     error: BuildError | None = None
+    blocked: tuple[str, ...] = ()
 
 
 def plan(
@@ -47,24 +50,34 @@ def plan(
     content, it is cut off. So it is named with the steps that decide it.
     """
     outputs: dict[str, Mapping[str, Artifact]] = {}
+    failing: set[str] = set()
     planned = []
     for name, step in graph.steps.items():
-        undecided = tuple(
-            dict.fromkeys(ref.step for ref in step.inputs.values() if ref.step not in outputs)
-        )
+        needs = dict.fromkeys(ref.step for ref in step.inputs.values())
+        if blocked := tuple(need for need in needs if need in failing):
+            failing.add(name)
+            planned.append(Planned(name, blocked=blocked))
+            continue
+        undecided = tuple(need for need in needs if need not in outputs)
         if undecided:
             planned.append(Planned(name, after=undecided))
             continue
         inputs = {key: outputs[ref.step][ref.output] for key, ref in step.inputs.items()}
         try:
             action = make_action(step, catalog[step.kind], inputs, fingerprints)
-        except BuildError as error:
-            planned.append(Planned(name, error=error))
+        except BuildError as fault:
+            failing.add(name)
+            planned.append(Planned(name, error=fault))
             continue
         decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
         if isinstance(decision, Hit):
-            outputs[name] = decision.result.outputs
-            planned.append(Planned(name, hit=True))
+            error = gate_error(name, decision.result.findings)
+            if error is None:
+                outputs[name] = decision.result.outputs
+                planned.append(Planned(name, hit=True))
+            else:
+                failing.add(name)
+                planned.append(Planned(name, error=error))
         else:
             planned.append(Planned(name, reasons=decision.reasons))
     return tuple(planned)

@@ -105,6 +105,7 @@ class Project:
             fingerprints=prints,
             timeout_s=9,
             memory_bytes=1 << 30,
+            landlock_abi=0,
         )
         action = Action("fake", 1, {}, {}, files or {}, {}, None)
         job = Job(Step("r:s", "fake", {}, FakeParams(), HERE), action, {}, Path("log"))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from onnxbuild.adapters import landlock
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
@@ -47,8 +50,11 @@ class World:
             fingerprints=self.prints,
             timeout_s=60,
             memory_bytes=8 << 30,
+            landlock_abi=landlock.abi(),
         )
         self.count = 0
+        # the one place outside of its scratch that a fenced step may write to
+        self.told = Path(tempfile.mkdtemp(dir="/dev/shm"))
 
     def job(self, body: str, env: dict[str, str] | None = None) -> Job:
         self.count += 1
@@ -93,7 +99,7 @@ class World:
 
     def wait_for(self, name: str) -> str:
         """The text of a file that a step writes."""
-        path = self.folder / name
+        path = self.told / name
         deadline_s = time.monotonic() + 30
         while time.monotonic() < deadline_s:
             if path.exists() and path.read_text():
@@ -107,6 +113,7 @@ def shared(tmp_path_factory):
     made = World(tmp_path_factory.mktemp("processes"))
     yield made
     made.executor.close()
+    shutil.rmtree(made.told)
     assert not (made.store_root / "tmp/run").exists()
 
 
@@ -261,18 +268,18 @@ def test_what_a_step_leaves_running_ends_with_it(world):
         "apart = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "orphan = subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & echo $!'],\n"
         "    capture_output=True, text=True).stdout\n"
-        f"pathlib.Path({str(world.folder / 'pids')!r}).write_text(\n"
+        f"pathlib.Path({str(world.told / 'pids')!r}).write_text(\n"
         "    f'{plain.pid} {apart.pid} {orphan}')\n"
     )
     assert world.run(body + WORKS).error is None
-    pids = [int(each) for each in (world.folder / "pids").read_text().split()]
+    pids = [int(each) for each in (world.told / "pids").read_text().split()]
     assert len(pids) == 3
     assert all(is_gone(pid) for pid in pids)
 
 
 @pytest.mark.slow
 def test_what_another_running_step_has_started_stays(world):
-    name = world.folder / "others"
+    name = world.told / "others"
     world.start(
         "import subprocess, pathlib, time\n"
         "pid = subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & echo $!'],\n"
@@ -293,7 +300,7 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     body = (
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'])\n"
-        f"pathlib.Path({str(world.folder / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
+        f"pathlib.Path({str(world.told / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
         "time.sleep(600)"
     )
     world.start(body)
@@ -317,7 +324,7 @@ def test_closing_ends_everything_at_once(tmp_path):
     world.start(
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        f"pathlib.Path({str(world.folder / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
+        f"pathlib.Path({str(world.told / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
         "time.sleep(600)"
     )
     pids = [int(each) for each in world.wait_for("alive").split()]

@@ -174,6 +174,9 @@ class FakeHistory:
         self.reasons[step] = tuple(reasons)
         self.peaks.setdefault(step, peak_bytes)
 
+    def used(self, step: str, action: Action) -> None:
+        self.actions[step] = action.to_json()
+
     def peak_bytes(self, step: str) -> int | None:
         return self.peaks.get(step)
 
@@ -189,6 +192,10 @@ class FakeViews:
             if (ref.step, ref.output) in artifacts
         }
         return ()
+
+    def held(self, view: View) -> str:
+        name = f"{view.recipe}/{view.variant}"
+        return name if name in self.laid else ""
 
 
 class RecordingSink:

@@ -1,0 +1,141 @@
+"""What a step may read and write: declared files, Python sources, installed software, its scratch."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from onnxbuild.adapters.distributions import site_folders
+
+_SYSTEM = (
+    "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/opt", "/nix", "/proc",
+    "/sys", "/dev", "/run",
+)  # fmt: skip
+_SCRATCH_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/tty",
+    "/dev/shm",
+    "/dev/nvidiactl",
+)
+_SOURCES = (".py", *(s for s in importlib.machinery.EXTENSION_SUFFIXES if s != ".so"))
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Grants, as absolute paths with links resolved; folders stand for all below them.
+
+    Attributes:
+        readable: May be read.
+        listable: Folders that may be listed.
+        writable: May be read and changed.
+        project: The project's root.
+    """
+
+    readable: tuple[str, ...]
+    listable: tuple[str, ...]
+    writable: tuple[str, ...]
+    project: str
+
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        return frozenset((*self.readable, *self.writable))
+
+    @cached_property
+    def _folders(self) -> tuple[str, ...]:
+        granted = (*self.readable, *self.writable)
+        return tuple(f"{path}/" for path in granted if os.path.isdir(path))
+
+    def allows(self, path: str) -> bool:
+        """Whether an absolute path, links resolved, may be read."""
+        return path in self._exact or path.startswith(self._folders)
+
+
+def fence_of(
+    *,
+    project: str,
+    scratch: str,
+    inputs: Iterable[str],
+    declared: Iterable[str],
+    hidden: Iterable[str],
+) -> Fence:
+    """The fence of one step.
+
+    Args:
+        project: The project's root.
+        scratch: The job's own folder, which it may write to.
+        inputs: Files of its input artifacts.
+        declared: Files that its recipe declares.
+        hidden: Folders that are never granted as a whole (the store, the home folder).
+    """
+    project = os.path.realpath(project)
+    guarded = tuple(os.path.realpath(path) for path in (project, *hidden))
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, *site_folders(), _TOOL)
+    paths = sysconfig.get_paths()
+    software = {*installed, paths["stdlib"], paths["platstdlib"]}
+    readable = [
+        part
+        for folder in sorted({*_SYSTEM, *map(os.path.realpath, software)})
+        for part in _without(folder, guarded)
+    ]
+    sources = _sources(project, skipped={os.path.realpath(path) for path in hidden})
+    elsewhere = [each for path in _editable_roots(project) for each in _sources(path, skipped=())]
+    granted = (*readable, *sources, *elsewhere, *map(os.path.realpath, (*inputs, *declared)))
+    return Fence(
+        readable=tuple(dict.fromkeys(granted)),
+        listable=(project, *_editable_roots(project)),
+        writable=(os.path.realpath(scratch), *_SCRATCH_DEVICES),
+        project=project,
+    )
+
+
+def _without(folder: str, guarded: tuple[str, ...]) -> Iterator[str]:
+    """`folder`, or what of it does not hold a guarded folder."""
+    inside = [path for path in guarded if path == folder or path.startswith(f"{folder}/")]
+    if not inside:
+        yield folder
+        return
+    if folder in inside and folder not in {sys.prefix, sys.base_prefix}:
+        return
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        yield from _without(entry.path, guarded) if entry.is_dir() else (entry.path,)
+
+
+def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
+    """Python sources and tagged extension modules below `root`; no virtual environments."""
+    left_out = frozenset(skipped)
+    for base, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in {"__pycache__", "node_modules"}
+            and os.path.join(base, name) not in left_out
+            and not os.path.exists(os.path.join(base, name, "pyvenv.cfg"))
+        )
+        for name in sorted(names):
+            if name.endswith(_SOURCES):
+                yield os.path.join(base, name)
+
+
+def _editable_roots(project: str) -> tuple[str, ...]:
+    """Folders on the import path that are neither installed software nor the project's."""
+    known = tuple(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, project, _TOOL))
+    roots = []
+    for path in sys.path:
+        real = os.path.realpath(path)
+        below = any(real == each or real.startswith(f"{each}/") for each in known)
+        if path and os.path.isdir(real) and not below and real != os.path.dirname(_TOOL):
+            roots.append(real)
+    return tuple(roots)

@@ -1,0 +1,3 @@
+"""The command line's projects."""
+
+from tests.cli.conftest import project  # noqa: F401 - a fixture

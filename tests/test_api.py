@@ -1,0 +1,46 @@
+"""The Python API: what the command line does, callable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import onnxbuild
+from onnxbuild.core.errors import RecipeErrors, UsageError
+from tests.cli.conftest import project  # noqa: F401 - a fixture
+
+
+def test_importing_the_package_loads_nothing():
+    code = "import onnxbuild, sys; print(sorted({'click', 'yaml', 'torch'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = onnxbuild.nothing
+
+
+def test_a_recipe_can_be_loaded_and_planned_without_leaving_a_trace(project):  # noqa: F811
+    path = project.folder / "tiny.yaml"
+    (recipe,) = onnxbuild.load_recipe(path, opset="17")
+    assert (recipe.name, recipe.opset) == ("tiny", 17)
+    planned = onnxbuild.plan(onnxbuild.Request((path,)))
+    assert planned[0].step == "tiny:export"
+    assert not (project.folder / "artifacts").exists()
+
+
+def test_faults_are_raised_with_their_places(project):  # noqa: F811
+    project.edit("tiny.yaml", "outputs:", "output:")
+    with pytest.raises(RecipeErrors, match="did you mean 'outputs'"):
+        onnxbuild.load_recipe(project.folder / "tiny.yaml")
+    with pytest.raises(UsageError, match="no recipe is given"):
+        onnxbuild.plan(onnxbuild.Request(()))
+
+
+@pytest.mark.slow
+def test_a_build_tells_what_it_did(project):  # noqa: F811
+    request = onnxbuild.Request((project.folder / "tiny.yaml",), ("export",))
+    result = onnxbuild.build(request)
+    assert result.exit_code == 0
+    assert result.report.built == ["tiny:export"]
+    assert onnxbuild.build(request).report.cached == ["tiny:export"]
