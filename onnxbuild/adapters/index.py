@@ -87,7 +87,9 @@ class Index:
     def stat(self, path: str) -> tuple[str, int, str] | None:
         """(identity, when it was checked in ns, digest) recorded for a path."""
         rows = self._query("SELECT identity, checked_ns, digest FROM stat WHERE path=?", (path,))
-        return rows[0] if rows else None
+        if not rows or tuple(map(type, rows[0])) != (str, int, str):
+            return None  # a damaged row is no row
+        return rows[0]
 
     def save_stats(self, rows: Mapping[str, tuple[str, int, str]]) -> None:
         """Record (identity, checked_ns, digest) by path."""

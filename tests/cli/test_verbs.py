@@ -1,0 +1,98 @@
+"""plan, why, log, inspect: what they say of matrices, gates and damage."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+
+@pytest.fixture
+def many(project):
+    project.edit("tiny.yaml", "name: tiny\n", "name: tiny\nmatrix: {width: [4, 8]}\n")
+    project.edit(
+        "tiny.yaml", "models/tiny.py:load}", 'models/tiny.py:load, args: {width: "{{ width }}"}}'
+    )
+    return project
+
+
+@pytest.mark.slow
+def test_each_recipe_of_a_matrix_can_be_named(many):
+    assert many.run("--only", "fp32/package", "-k").code == 0
+    sizes = set()
+    for width in (4, 8):
+        name = f"tiny@width={width}"
+        seen = many("inspect", f"{name}:fp32")
+        assert f"out/{name}/fp32/model.onnx" in seen.out, seen.err
+        sizes.add(seen.out.splitlines()[1])
+        assert many("why", f"{name}:export").out.startswith(f"{name}:export is up to date")
+        assert many("log", f"{name}:export").code == 0
+    assert len(sizes) == 2
+    vague = many("inspect", "tiny:fp32")
+    assert vague.code == 2
+    assert "is a variant of several recipes: tiny@width=4:fp32, tiny@width=8:fp32" in vague.err
+    vague = many("why", "tiny:export")
+    assert vague.code == 2
+    assert "  fix: write tiny@width=4:export" in vague.err
+
+
+@pytest.mark.slow
+def test_plan_and_why_tell_of_a_failed_gate_and_a_stale_view(project):
+    assert project.run("--only", "fp32/package").code == 0
+    project.edit(
+        "tiny.yaml",
+        "{fp32: none}",
+        "{fp32: {mode: none, validate: {atol: 0, rtol: 0, sqnr_db_min: 999}}}",
+    )
+    failed = project.run("--only", "fp32/package")
+    assert failed.code == 3
+    assert "artifacts/out/tiny/fp32 still holds an earlier build" in failed.out
+    assert failed.err.splitlines()[-1].endswith("1 failed, 1 not run")
+    plan = project("plan", "tiny.yaml", "--only", "fp32/package")
+    assert plan.code == 3
+    assert "fails   tiny:fp32/validate  (" in plan.out
+    assert "blocked tiny:fp32/package  (needs tiny:fp32/validate)" in plan.out
+    assert project("why", "tiny:fp32/validate").code == 3
+
+
+@pytest.mark.slow
+def test_why_names_the_first_cause_however_far_it_is(project):
+    assert project.run("--only", "fp32/package").code == 0
+    told = project("why", "tiny.yaml:fp32/package", "--set", "opset=17").out.splitlines()
+    assert told[1:3] == ["  tiny:export", "    param opset: 18 -> 17"]
+
+
+@pytest.mark.slow
+def test_reasons_are_told_from_what_was_last_used(project):
+    project.edit("tiny.yaml", "quantization:", "opset: 16\nquantization:")
+    for old, new in ((16, 18), (18, 17), (17, 18)):
+        project.edit("tiny.yaml", f"opset: {old}", f"opset: {new}")
+        assert project.run("--only", "export").code == 0
+    told = project("why", "tiny.yaml:export", "--set", "opset=16").out
+    assert "param opset: 18 -> 16" in told
+
+
+@pytest.mark.slow
+def test_damaged_rows_of_the_index_are_no_rows(project):
+    for _ in range(2):
+        assert project.run("--only", "export").code == 0
+    with sqlite3.connect(project.folder / "artifacts/index.db") as index:
+        index.execute("UPDATE memo SET summary='{'")
+        index.execute("UPDATE step SET action='{'")
+        index.execute("UPDATE stat SET checked_ns='x', digest=17")
+    index.close()
+    assert project("plan", "tiny.yaml").code == 0
+    assert project.run("--only", "export").code == 0
+
+
+def test_what_is_no_model_is_refused(project):
+    project.write("empty.onnx", "")
+    seen = project("inspect", "empty.onnx")
+    assert seen.code == 2
+    assert "empty.onnx is not an ONNX model" in seen.err
+
+
+def test_looking_leaves_no_store_behind(project):
+    assert project("plan", "tiny.yaml").code == 0
+    assert project("cache", "stats").code == 2
+    assert not (project.folder / "artifacts").exists()
