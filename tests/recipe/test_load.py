@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import subprocess  # noqa: TID251 - a fresh interpreter shows what is imported
+import subprocess
 import sys
 from pathlib import Path
 
