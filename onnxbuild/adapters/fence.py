@@ -113,7 +113,11 @@ def _without(folder: str, guarded: tuple[str, ...]) -> Iterator[str]:
 
 
 def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
-    """Python sources and tagged extension modules below `root`; no virtual environments."""
+    """Python sources, tagged extension modules and package metadata below `root`.
+
+    Metadata (an editable installation leaves an .egg-info in its project) is read by whoever asks
+    importlib for entry points. Virtual environments are left out.
+    """
     left_out = frozenset(skipped)
     for base, folders, names in os.walk(root):
         folders[:] = sorted(
@@ -124,8 +128,9 @@ def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
             and os.path.join(base, name) not in left_out
             and not os.path.exists(os.path.join(base, name, "pyvenv.cfg"))
         )
+        is_metadata = base.endswith((".egg-info", ".dist-info"))
         for name in sorted(names):
-            if name.endswith(_SOURCES):
+            if is_metadata or name.endswith(_SOURCES):
                 yield os.path.join(base, name)
 
 

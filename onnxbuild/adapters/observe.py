@@ -336,7 +336,8 @@ def user_line(project: str) -> str:
     frame: Any = sys._getframe(1)  # noqa: SLF001 - from here outwards
     while frame is not None:
         path = os.path.realpath(frame.f_code.co_filename)
-        if path.startswith(f"{project}/") and f"{path}/".find("/site-packages/") < 0:
+        own = path.startswith(f"{_TOOL}/") or "/site-packages/" in path
+        if path.startswith(f"{project}/") and not own:
             return f"{path[len(project) + 1 :]}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

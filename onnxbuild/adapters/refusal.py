@@ -13,6 +13,7 @@ from onnxbuild.adapters.fence import Fence
 from onnxbuild.core.errors import UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MOST_ITEMS = 64
 _DEPTH = 3
 
@@ -134,7 +135,8 @@ def _user_line(trace: TracebackType | None, project: str) -> str:
     found = ""
     while trace is not None:
         path = os.path.realpath(trace.tb_frame.f_code.co_filename)
-        if path.startswith(f"{project}/") and "/site-packages/" not in path:
+        own = path.startswith(f"{_TOOL}/") or "/site-packages/" in path
+        if path.startswith(f"{project}/") and not own:
             found = f"{path[len(project) + 1 :]}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found

@@ -73,6 +73,15 @@ def test_declared_files_are_read_and_keyed_by_content(project):
 
 
 @pytest.mark.slow
+def test_the_metadata_that_an_editable_installation_leaves_may_be_read(project):
+    project.write("mine.egg-info/PKG-INFO", "Name: mine\nVersion: 1\n")
+    project.write("mine.egg-info/entry_points.txt", "[plug]\nin = tiny:load\n")
+    asks = "    from importlib.metadata import entry_points; entry_points(group='plug')"
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", asks)
+    assert project.run("--only", "export").code == 0
+
+
+@pytest.mark.slow
 def test_a_refusal_that_the_code_swallows_is_an_error_all_the_same(project):
     project.write("models/config.json", json.dumps({"width": 4}))
     swallowing = (
