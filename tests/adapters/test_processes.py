@@ -63,7 +63,7 @@ class World:
         lines = "\n".join(f"    {line}" for line in body.splitlines())
         path.write_text(f"def load():\n{lines}\n")
         params = ReferenceParams(
-            model=Entrypoint(f"models/{path.name}:load", env=env or {}, roots=("models",)),
+            model=Entrypoint(f"models/{path.name}:load", env=env or {}, roots=("models", ".")),
             inputs=(DummyInput("input", "float32", ("batch", 4)),),
             outputs=(),
             axes=(Axis("batch", 1, 2, 1),),
@@ -225,7 +225,7 @@ def test_what_user_code_raises_is_one_sentence_and_its_traceback_is_in_the_log(w
     done = world.run("raise KeyError('weights')")
     assert done.error is not None
     assert done.error.what == f"models/m{world.count}.py:load raised KeyError: 'weights'"
-    assert f"models/m{world.count}.py:2)" in done.error.where
+    assert done.error.where == f"models/m{world.count}.py:2"
     assert done.log_tail == ()
     assert "Traceback (most recent call last)" in done.job.log.read_text()
 
