@@ -17,9 +17,9 @@ from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.engine.build import Report
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
+from onnxbuild.engine.report import Report
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onnxbuild.core.graph import Graph
-from onnxbuild.engine.build import Report
+from onnxbuild.engine.report import Report
 
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import select
@@ -13,32 +12,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from onnxbuild.adapters.child import JOB_FILE, RESULT_FILE
+from onnxbuild.adapters.child import JOB_FILE
+from onnxbuild.adapters.child_environment import clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.adapters.statcache import identity
-from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
-from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.adapters.job_results import failed, read_result, tail
+from onnxbuild.core.action import Expense
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
-from onnxbuild.core.step import Finding, Outcome
 
-_PASSED_ON = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-)
-_TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _WATCH_S = 0.2
 _STRAYS_S = 1.0
-_FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
 _ZYGOTE = """\
 import sys
 sys.path.insert(0, sys.argv[2])
@@ -47,23 +34,6 @@ sys.path.remove(sys.argv[2])
 onnxbuild.adapters.zygote.main()
 """  # this very onnxbuild, however it was found
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: a few variables passed on, the rest fixed."""
-    kept = {name: environment[name] for name in _PASSED_ON if name in environment}
-    return {
-        **kept,
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "ORT_DISABLE_TELEMETRY": "1",
-    }
 
 
 @dataclass(slots=True)
@@ -246,12 +216,20 @@ class ProcessExecutor:
                 running.started_s = time.monotonic()
             else:
                 del self._running[message["id"]]
-                ended.append(self._done(running, message))
+                done = read_result(
+                    running.job,
+                    running.folder,
+                    message,
+                    killed_for=running.killed_for,
+                    project=self._project,
+                    fingerprints=self._fingerprints,
+                )
+                ended.append(done)
         return ended
 
     def _zygote_died(self) -> list[Done]:
         self._end_zygote()
-        last = _tail(self._zygote_log)[-1:]
+        last = tail(self._zygote_log)[-1:]
         ended = []
         for running in self._running.values():
             _kill_group(running.pid)
@@ -260,7 +238,7 @@ class ProcessExecutor:
                 where=running.job.step.name,
                 fix="run again; if it stays so, see `onnxbuild doctor`",
             )
-            ended.append(_failed(running.job, error, Expense()))
+            ended.append(failed(running.job, error, Expense()))
         self._running = {}
         return ended
 
@@ -281,67 +259,6 @@ class ProcessExecutor:
             if running.killed_for:
                 _kill_group(running.pid)
 
-    # --- results --------------------------------------------------------------------------------------
-
-    def _done(self, running: _Running, message: Mapping[str, Any]) -> Done:
-        job = running.job
-        expense = Expense(
-            round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
-        )
-        status = message["status"]
-        if running.killed_for:
-            error = StepError(f"stopped: {running.killed_for}", where=job.step.name)
-            return _failed(job, error, expense)
-        try:
-            result = json.loads((running.folder / RESULT_FILE).read_bytes())
-        except (OSError, ValueError):
-            return _failed(job, _crash(job, status, running.folder), expense)
-        if "error" in result:
-            return Done(job, None, {}, Observed(), expense, _told(result["error"]))
-        try:
-            observed = self._observed(result["observed"], job)
-        except BuildError as error:
-            return _failed(job, error, expense)
-        outcome = result["outcome"]
-        return Done(
-            job=job,
-            outcome=Outcome(
-                metrics=outcome["metrics"],
-                findings=tuple(Finding(**each) for each in outcome["findings"]),
-                notes=tuple(outcome["notes"]),
-            ),
-            outputs={name: Path(path) for name, path in result["outputs"].items()},
-            observed=observed,
-            expense=expense,
-            error=None,
-        )
-
-    def _observed(self, seen: Mapping[str, Any] | None, job: Job) -> Observed:
-        if seen is None:
-            return Observed()
-        prints = self._fingerprints
-        data: dict[str, str] = {}
-        for path, found in sorted(seen["data"].items()):
-            if path in job.action.files:
-                continue
-            data[path] = prints.file(path) or NO_FILE
-            if found and identity(os.path.join(self._project, path)) != found:
-                raise StepError(
-                    f"{path} changed while the step ran; nothing was recorded",
-                    where=job.step.name,
-                    fix="run again when the file is saved; a step must not change what it reads",
-                )
-        distributions = {name: prints.distribution(name) for name in seen["distributions"]}
-        return Observed(
-            sources=dict(sorted(seen["sources"].items())),
-            data=data,
-            listings={
-                folder: Listing(tuple(names), tuple(found))
-                for folder, (names, found) in sorted(seen["listings"].items())
-            },
-            distributions={name: d for name, d in distributions.items() if d is not None},
-        )
-
     def _input_folder(self, folder: Path, job: Job, name: str) -> Path:
         """A folder that shows an artifact's files under their names."""
         make_folder(folder)
@@ -353,46 +270,6 @@ class ProcessExecutor:
             except OSError as error:
                 raise store_error(error, target) from error
         return folder
-
-
-def _failed(job: Job, error: BuildError, expense: Expense) -> Done:
-    """A job that could not say why it failed: the last that it printed is all there is."""
-    return Done(job, None, {}, Observed(), expense, error, log_tail=_tail(job.log))
-
-
-def _told(error: Mapping[str, Any]) -> BuildError:
-    told = StepError(error["what"], where=error["where"], fix=error["fix"])
-    told.exit_code = error["exit_code"]
-    return told
-
-
-def _crash(job: Job, status: int, folder: Path) -> BuildError:
-    if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
-        return store_error(OSError(errno.ENOSPC, ""), folder)
-    if status < 0:
-        known = {each.value: each.name for each in signal.Signals}
-        name = known.get(-status, f"signal {-status}")  # real-time signals have no name
-        what = f"the step's process was killed by {name}"
-        if -status == signal.SIGKILL:
-            what += ", as when the machine runs out of memory"
-    else:
-        what = f"the step's process ended with status {status} and without a result"
-    recipe = job.step.location.path
-    local = job.step.name.partition(":")[2]
-    return StepError(
-        what, where=job.step.name, fix=f"to try it again: onnxbuild run {recipe} --only {local}"
-    )
-
-
-def _tail(log: Path) -> tuple[str, ...]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ()
-    lines = [line for line in text.splitlines() if line.strip()]
-    return tuple(lines[-_TAIL_LINES:])
 
 
 def _resident_bytes(pid: int) -> int:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.child_environment import clean_environment
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.processes import ProcessExecutor, clean_environment
+from onnxbuild.adapters.job_results import take_observed
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.action import NO_FILE, Action, Observed
 from onnxbuild.core.errors import StepError
@@ -97,19 +97,9 @@ class Project:
     def taken(self, seen: dict, files: dict[str, str] | None = None) -> Observed:
         """As the parent takes what a child says."""
         prints = self.prints()
-        executor = ProcessExecutor(
-            project=self.folder,
-            store_root=self.store,
-            temp=self.store / "tmp/run",
-            store=DiskStore(self.store, StatCache(Index(Path(":memory:")))),
-            fingerprints=prints,
-            timeout_s=9,
-            memory_bytes=1 << 30,
-            landlock_abi=0,
-        )
         action = Action("fake", 1, {}, {}, files or {}, {}, None)
         job = Job(Step("r:s", "fake", {}, FakeParams(), HERE), action, {}, Path("log"))
-        observed = executor._observed(seen, job)
+        observed = take_observed(seen, job, project=self.folder, fingerprints=prints)
         if not prints.still(action, observed):
             raise StepError("an input changed while the step ran")
         return observed

@@ -1,0 +1,151 @@
+"""From what a child left behind to what the engine is told."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.child import RESULT_FILE
+from onnxbuild.adapters.durable import store_error
+from onnxbuild.adapters.statcache import identity
+from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
+from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.ports import Done, Fingerprints, Job
+from onnxbuild.core.step import Finding, Outcome
+
+_TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
+_FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
+
+
+def read_result(
+    job: Job,
+    folder: Path,
+    message: Mapping[str, Any],
+    *,
+    killed_for: str,
+    project: Path,
+    fingerprints: Fingerprints,
+) -> Done:
+    """How a job ended.
+
+    Args:
+        job: What was asked for.
+        folder: The job's folder, with its result in it.
+        message: The zygote's last word on it: status, wall_s, cpu_s, peak_bytes.
+        killed_for: Why it was killed; empty if it was not.
+        project: The project's root.
+        fingerprints: Gives the digests of what the child says that it used.
+    """
+    expense = Expense(
+        round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
+    )
+    status = message["status"]
+    if killed_for:
+        error = StepError(f"stopped: {killed_for}", where=job.step.name)
+        return failed(job, error, expense)
+    try:
+        result = json.loads((folder / RESULT_FILE).read_bytes())
+    except (OSError, ValueError):
+        return failed(job, _crash(job, status, folder), expense)
+    if "error" in result:
+        return Done(job, None, {}, Observed(), expense, _told(result["error"]))
+    try:
+        observed = take_observed(
+            result["observed"], job, project=project, fingerprints=fingerprints
+        )
+    except BuildError as error:
+        return failed(job, error, expense)
+    outcome = result["outcome"]
+    return Done(
+        job=job,
+        outcome=Outcome(
+            metrics=outcome["metrics"],
+            findings=tuple(Finding(**each) for each in outcome["findings"]),
+            notes=tuple(outcome["notes"]),
+        ),
+        outputs={name: Path(path) for name, path in result["outputs"].items()},
+        observed=observed,
+        expense=expense,
+        error=None,
+    )
+
+
+def take_observed(
+    seen: Mapping[str, Any] | None, job: Job, *, project: Path, fingerprints: Fingerprints
+) -> Observed:
+    """What a child says that it used, with the digests of it.
+
+    Raises:
+        StepError: A file changed while the step ran.
+    """
+    if seen is None:
+        return Observed()
+    prints = fingerprints
+    data: dict[str, str] = {}
+    for path, found in sorted(seen["data"].items()):
+        if path in job.action.files:
+            continue
+        data[path] = prints.file(path) or NO_FILE
+        if found and identity(os.path.join(project, path)) != found:
+            raise StepError(
+                f"{path} changed while the step ran; nothing was recorded",
+                where=job.step.name,
+                fix="run again when the file is saved; a step must not change what it reads",
+            )
+    distributions = {name: prints.distribution(name) for name in seen["distributions"]}
+    return Observed(
+        sources=dict(sorted(seen["sources"].items())),
+        data=data,
+        listings={
+            folder: Listing(tuple(names), tuple(found))
+            for folder, (names, found) in sorted(seen["listings"].items())
+        },
+        distributions={name: d for name, d in distributions.items() if d is not None},
+    )
+
+
+def failed(job: Job, error: BuildError, expense: Expense) -> Done:
+    """A job that could not say why it failed: the last that it printed is all there is."""
+    return Done(job, None, {}, Observed(), expense, error, log_tail=tail(job.log))
+
+
+def _told(error: Mapping[str, Any]) -> BuildError:
+    told = StepError(error["what"], where=error["where"], fix=error["fix"])
+    told.exit_code = error["exit_code"]
+    return told
+
+
+def _crash(job: Job, status: int, folder: Path) -> BuildError:
+    if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
+        return store_error(OSError(errno.ENOSPC, ""), folder)
+    if status < 0:
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-status, f"signal {-status}")  # real-time signals have no name
+        what = f"the step's process was killed by {name}"
+        if -status == signal.SIGKILL:
+            what += ", as when the machine runs out of memory"
+    else:
+        what = f"the step's process ended with status {status} and without a result"
+    recipe = job.step.location.path
+    local = job.step.name.partition(":")[2]
+    return StepError(
+        what, where=job.step.name, fix=f"to try it again: onnxbuild run {recipe} --only {local}"
+    )
+
+
+def tail(log: Path) -> tuple[str, ...]:
+    """The last lines of a log that say something."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ()
+    lines = [line for line in text.splitlines() if line.strip()]
+    return tuple(lines[-_TAIL_LINES:])

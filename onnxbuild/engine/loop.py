@@ -1,0 +1,273 @@
+"""The loop: decide each step as its inputs come, run what misses, record, go on."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.action import Action, ActionResult
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.decision import Hit, Miss, Reason
+from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.event import (
+    StepBlocked,
+    StepCached,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    StepWaiting,
+)
+from onnxbuild.core.graph import Graph, Step
+from onnxbuild.core.ports import (
+    Clock,
+    Done,
+    EventSink,
+    Executor,
+    Fingerprints,
+    History,
+    Job,
+    Lock,
+    Store,
+    Views,
+)
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.decide import decide, make_action
+from onnxbuild.engine.report import Failure, Report
+from onnxbuild.engine.schedule import DEFAULT_STEP_BYTES, Limits, Schedule
+from onnxbuild.engine.verdict import gate_error
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything outside that a build touches."""
+
+    store: Store
+    fingerprints: Fingerprints
+    executor: Executor
+    history: History
+    views: Views
+    events: EventSink
+    clock: Clock
+
+
+@dataclass(slots=True)
+class Setup:
+    """How graphs are built.
+
+    Args:
+        catalog: Step kinds by name.
+        ports: The outside world.
+        limits: What steps share.
+        keep_going: After a failure, still build what does not depend on it.
+        log_of: Step name -> the file its output goes to.
+    """
+
+    catalog: Mapping[str, StepKind]
+    ports: Ports
+    limits: Limits
+    keep_going: bool
+    log_of: Callable[[str], Path]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A step that has to run, from its decision to its record."""
+
+    step: Step
+    action: Action
+    inputs: Mapping[str, Artifact]
+    reasons: tuple[Reason, ...]
+    lock: Lock | None = None
+
+
+class Loop:
+    """One build's state."""
+
+    def __init__(self, setup: Setup, graph: Graph) -> None:
+        self._setup = setup
+        self._ports = setup.ports
+        self._graph = graph
+        self._schedule = Schedule(
+            graph,
+            setup.limits,
+            exclusive=lambda name: self._kind(name).exclusive,
+            expected_bytes=lambda name: self._ports.history.peak_bytes(name) or DEFAULT_STEP_BYTES,
+        )
+        self.report = Report()
+        self._waiting: list[_Pending] = []
+        self._said_waiting: set[str] = set()
+        self._running: dict[str, _Pending] = {}
+        self._stopping = False
+
+    def _kind(self, name: str) -> StepKind:
+        return self._setup.catalog[self._graph.steps[name].kind]
+
+    def run(self) -> Report:
+        """Build what can be built."""
+        while True:
+            self._look_at_ready()
+            self._start_what_fits()
+            if self._schedule.has_ready and not self._stopping:
+                continue  # a step that another run built in the meantime has let others go on
+            if not self._running and (self._stopping or not self._waiting):
+                break
+            for done in self._ports.executor.wait(_POLL_S):
+                self._finish(done)
+        return self.report
+
+    def _look_at_ready(self) -> None:
+        while not self._stopping and (name := self._schedule.pop_ready()) is not None:
+            if name not in self.report.blocked:
+                self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        step = self._graph.steps[name]
+        inputs = {
+            key: self.report.results[ref.step].outputs[ref.output]
+            for key, ref in step.inputs.items()
+        }
+        try:
+            action = make_action(step, self._kind(name), inputs, self._ports.fingerprints)
+        except BuildError as error:
+            self._fail(name, error)
+            return
+        decision = self._decide(step, action)
+        if isinstance(decision, Hit):
+            self._take_hit(name, action, decision)
+        else:
+            pending = _Pending(step, action, inputs, decision.reasons)
+            priority = self._schedule.priority
+            bisect.insort(self._waiting, pending, key=lambda each: priority(each.step.name))
+
+    def _decide(self, step: Step, action: Action) -> Hit | Miss:
+        return decide(
+            step,
+            action,
+            store=self._ports.store,
+            fingerprints=self._ports.fingerprints,
+            history=self._ports.history,
+        )
+
+    def _take_hit(self, name: str, action: Action, hit: Hit) -> None:
+        self._ports.history.used(name, action)
+        self.report.results[name] = hit.result
+        self.report.cached.append(name)
+        self._ports.events.emit(StepCached(name, hit.result.notes))
+        self._settle(name, hit.result, log="")
+
+    def _start_what_fits(self) -> None:
+        queue, self._waiting = self._waiting, []
+        for position, pending in enumerate(queue):
+            if self._stopping or self._schedule.is_full:
+                self._waiting += queue[position:]
+                break
+            if self._schedule.has_room(pending.step.name):
+                self._start(pending)
+            else:
+                self._waiting.append(pending)
+
+    def _start(self, pending: _Pending) -> None:
+        name = pending.step.name
+        lock = self._ports.store.try_lock(pending.action.key)
+        if lock is None:
+            if name not in self._said_waiting:
+                self._said_waiting.add(name)
+                self._ports.events.emit(StepWaiting(name))
+            self._waiting.append(pending)
+            return
+        again = self._decide(pending.step, pending.action)  # another run may just have built it
+        if isinstance(again, Hit):
+            lock.release()
+            self._take_hit(name, pending.action, again)
+            return
+        pending.lock = lock
+        self._running[name] = pending
+        self._schedule.start(name)
+        log = self._setup.log_of(name)
+        self._ports.events.emit(StepStarted(name, tuple(map(str, pending.reasons)), log=str(log)))
+        self._ports.executor.start(Job(pending.step, pending.action, pending.inputs, log))
+
+    def _finish(self, done: Done) -> None:
+        name = done.job.step.name
+        pending = self._running.pop(name)
+        try:
+            if done.error is not None or done.outcome is None:
+                error = done.error or StepError("the step ended without a result", where=name)
+                self._fail(name, error, log=str(done.job.log), tail=done.log_tail)
+                return
+            changed = not self._ports.fingerprints.still(done.job.action, done.observed)
+            if changed:
+                error = StepError(
+                    "an input changed while the step ran; nothing was recorded",
+                    where=name,
+                    fix="run again when the files are saved",
+                )
+                self._fail(name, error, log=str(done.job.log))
+                return
+            self._record(pending, done)
+        except StepError as error:  # what it made can't be taken in
+            self._fail(name, error, log=str(done.job.log))
+        finally:
+            self._ports.executor.release(done)
+            if pending.lock is not None:
+                pending.lock.release()
+
+    def _record(self, pending: _Pending, done: Done) -> None:
+        name, kind = pending.step.name, self._kind(pending.step.name)
+        assert done.outcome is not None
+        result = ActionResult(
+            key=pending.action.key,
+            observed=done.observed,
+            outputs={
+                output: self._ports.store.ingest(folder, kind.outputs[output])
+                for output, folder in done.outputs.items()
+            },
+            metrics=done.outcome.metrics,
+            findings=done.outcome.findings,
+            notes=done.outcome.notes,
+            expense=done.expense,
+        )
+        before = {
+            output: artifact.sha256
+            for trace in self._ports.store.lookup(result.key)[:1]
+            for output, artifact in trace.outputs.items()
+        }
+        self._ports.store.record(result)
+        reasons = tuple(map(str, pending.reasons))
+        peak = done.expense.peak_bytes
+        self._ports.history.remember(name, pending.action, reasons, str(done.job.log), peak)
+        self.report.results[name] = result
+        self.report.built.append(name)
+        after = {output: artifact.sha256 for output, artifact in result.outputs.items()}
+        self._ports.events.emit(
+            StepFinished(name, done.expense.wall_s, peak, result.notes, unchanged=before == after)
+        )
+        self._settle(name, result, log=str(done.job.log))
+
+    def _settle(self, name: str, result: ActionResult, log: str) -> None:
+        """Let what follows go on, unless the step's verdict is a failure."""
+        error = gate_error(name, result.findings)
+        if error is None:
+            self._schedule.finish(name)
+        else:
+            self._fail(name, error, log=log)
+
+    def _fail(
+        self, name: str, error: BuildError, log: str = "", tail: tuple[str, ...] = ()
+    ) -> None:
+        self.report.failures.append(Failure(name, error, error.exit_code))
+        self._ports.events.emit(
+            StepFailed(
+                name, error.what, error.where, error.fix, error.exit_code, log=log, log_tail=tail
+            )
+        )
+        for blocked in self._schedule.fail(name):
+            if blocked not in self.report.blocked:
+                self.report.blocked[blocked] = name
+                self._ports.events.emit(StepBlocked(blocked, name))
+        if not self._setup.keep_going:
+            self._stopping = True

@@ -1,0 +1,49 @@
+"""What a run did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.errors import EXIT_GATE, BuildError
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a step has no usable outputs."""
+
+    step: str
+    error: BuildError
+    exit_code: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did.
+
+    Attributes:
+        results: Step name -> its result, for every step that has one (a failed gate's too).
+        built: Names of the steps that ran, in the order they ended.
+        cached: Names of the steps that hit.
+        failures: In the order they were found.
+        blocked: Step name -> the failed step that it needs.
+    """
+
+    results: dict[str, ActionResult] = field(default_factory=dict)
+    built: list[str] = field(default_factory=list)
+    cached: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    blocked: dict[str, str] = field(default_factory=dict)
+
+    def passed_of(self, steps: Sequence[str]) -> list[str]:
+        """Those of `steps` whose verdict is no failure."""
+        failed = {failure.step for failure in self.failures}
+        return [step for step in steps if step not in failed]
+
+    @property
+    def exit_code(self) -> int:
+        """0 only if nothing failed; a failed step outranks a failed gate."""
+        codes = [failure.exit_code for failure in self.failures]
+        harder = [code for code in codes if code != EXIT_GATE]
+        return harder[0] if harder else (codes[0] if codes else 0)
