@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.adapters import landlock, locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.housekeeping import write_run
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
+from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
@@ -206,6 +207,11 @@ def build(
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
         cleanup.callback(started.close)
+        if not landlock.abi():
+            text = (
+                "this kernel has no Landlock: only undeclared reads that Python sees are refused"
+            )
+            sink.emit(Notice(text))
         report = started.builder.build(graph, run)
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]

@@ -25,6 +25,7 @@ def host_class() -> dict[str, str]:
         "cpu": model,
         "flags": hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest(),
         "cores": str(usable_cores()),
+        "driver": _driver(),
     }
 
 
@@ -37,6 +38,15 @@ def memory_bytes() -> int:
     except OSError:
         return total
     return min(total, int(limit)) if limit.isdigit() else total
+
+
+def _driver() -> str:
+    """The GPU driver's version line; empty where there is none."""
+    try:
+        with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
 
 
 def kernel() -> str:

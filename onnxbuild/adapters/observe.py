@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from onnxbuild.adapters.callers import reads_lines_for_messages, searches_for_modules, user_line
 from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.fingerprints import SITE_FOLDERS, entries_of, importable, source_digest_of
@@ -26,8 +27,6 @@ _SHARED_MEMORY = "/dev/shm/"
 _LISTERS = {"os.listdir", "os.scandir"}
 _OPENERS = {"open", "ctypes.dlopen", "sqlite3.connect"}
 _NOT_SHADOWED = ("__main__", "__mp_main__", "onnxbuild")  # a project may hold this very tool
-_LINE_READERS = ("linecache.py", "tokenize.py")
-_FRAMES_LOOKED_AT = 4
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -192,7 +191,7 @@ class Observer:
         access = flags & os.O_ACCMODE
         if access == os.O_WRONLY or flags & (os.O_TRUNC | os.O_EXCL):
             self._note_written(path)
-        elif not _reads_lines_for_messages():
+        elif not reads_lines_for_messages():
             self._note_data(path)
             if access == os.O_RDWR:
                 self._note_written(path)
@@ -214,7 +213,7 @@ class Observer:
             path = os.path.abspath(os.fsdecode("." if folder is None else folder))
         except TypeError:
             return
-        if not self._is_accounted_for(path) and not _searches_for_modules():
+        if not self._is_accounted_for(path) and not searches_for_modules():
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:
@@ -329,40 +328,3 @@ def _folders(*paths: str) -> tuple[str, ...]:
     """Prefixes of what lies below the folders, as they are named and as they really are."""
     named = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
     return tuple(dict.fromkeys(f"{each}/" for each in named))
-
-
-def user_line(project: str) -> str:
-    """The innermost line of the project's own code that is running, as `file:line`."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001 - from here outwards
-    while frame is not None:
-        path = os.path.realpath(frame.f_code.co_filename)
-        own = path.startswith(f"{_TOOL}/") or "/site-packages/" in path
-        if path.startswith(f"{project}/") and not own:
-            return f"{path[len(project) + 1 :]}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def _searches_for_modules() -> bool:
-    """Whether the import system lists the folder: what it looks for there is noted by name."""
-    frame: Any = sys._getframe(3)  # noqa: SLF001 - past this function and the hook
-    for _ in range(_FRAMES_LOOKED_AT):
-        if frame is None:
-            return False
-        file = frame.f_code.co_filename
-        if file.startswith("<frozen importlib") or "/importlib/" in file or file == __file__:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _reads_lines_for_messages() -> bool:
-    """Whether the file is opened to quote source lines, which says nothing about its meaning."""
-    frame: Any = sys._getframe(2)  # noqa: SLF001 - past this function and the hook
-    for _ in range(_FRAMES_LOOKED_AT):
-        if frame is None:
-            return False
-        if frame.f_code.co_filename.endswith(_LINE_READERS):
-            return True
-        frame = frame.f_back
-    return False

@@ -35,7 +35,7 @@ WORKS = "import torch\nreturn torch.nn.Linear(4, 2)"
 class World:
     """One executor, whose zygote all tests of this module share unless they kill it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, landlock_abi: int | None = None) -> None:
         self.folder = folder / "pro ject ü"
         self.store_root = folder / "store"
         stats = StatCache(Index(Path(":memory:")))
@@ -50,7 +50,7 @@ class World:
             fingerprints=self.prints,
             timeout_s=60,
             memory_bytes=8 << 30,
-            landlock_abi=landlock.abi(),
+            landlock_abi=landlock.abi() if landlock_abi is None else landlock_abi,
         )
         self.count = 0
         # the one place outside of its scratch that a fenced step may write to
@@ -347,3 +347,21 @@ def test_a_log_that_cant_be_made_is_one_clear_error(tmp_path):
     with pytest.raises(StoreError):
         world.executor.start(job)
     world.executor.close()
+
+
+@pytest.mark.slow
+def test_without_landlock_the_reads_that_python_sees_are_refused(tmp_path):
+    world = World(tmp_path, landlock_abi=0)
+    try:
+        secret = world.folder / "models/secret.txt"
+        secret.parent.mkdir(parents=True)
+        secret.write_text("x")
+        done = world.run(f"open({str(secret)!r}).read()\n{WORKS}")
+        assert done.error is not None
+        assert done.error.exit_code == 5
+        assert done.error.what == (
+            "'models/secret.txt' is read but not declared (read at models/m1.py:2)"
+        )
+    finally:
+        world.executor.close()
+        shutil.rmtree(world.told)
