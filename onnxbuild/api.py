@@ -213,6 +213,12 @@ def build(
             )
             sink.emit(Notice(text))
         report = started.builder.build(graph, run)
+        if not request.only:
+            for recipe in loaded.recipes:
+                names = {variant.name for variant in recipe.variants}
+                for folder in workspace.views.forgotten(recipe.name, names):
+                    text = f"{folder} is of a variant that '{recipe.name}' no longer has"
+                    sink.emit(Notice(text))
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         write_run(workspace.root, run, request_of(request), keys, report.exit_code)

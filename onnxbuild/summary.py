@@ -35,7 +35,7 @@ def _row(
     return {
         "recipe": recipe,
         "variant": variant,
-        "size": _number(packaged.get("model_bytes"), 1 / 2**20, "MiB", 1),
+        "size": _size(packaged.get("model_bytes")),
         "p50": _number(latency.get("p50_ms"), 1, "ms", 2),
         "vs PyTorch": _number(latency.get("speedup"), 1, "x", 2),
         "max abs error": _small(validated.get("max_abs")),
@@ -48,6 +48,14 @@ def _number(value: object, factor: float, unit: str, digits: int) -> str:
     if not isinstance(value, int | float):
         return "-"
     return f"{value * factor:.{digits}f} {unit}".rstrip()
+
+
+def _size(value: object) -> str:
+    """Bytes as MiB, or as KiB where that says more."""
+    if not isinstance(value, int):
+        return "-"
+    mib = value / 2**20
+    return f"{mib:.1f} MiB" if mib >= 1 else f"{value / 2**10:.1f} KiB"
 
 
 def _small(value: object) -> str:

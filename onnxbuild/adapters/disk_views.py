@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.disk_store import DiskStore
@@ -82,6 +82,13 @@ class DiskViews:
         """The view's folder if a model lies there; else empty."""
         folder = self._store.root / "out" / view.recipe / view.variant
         return os.path.relpath(folder) if folder.is_dir() else ""
+
+    def forgotten(self, recipe: str, variants: Collection[str]) -> tuple[str, ...]:
+        """Folders below the recipe's that hold a bundle of none of its variants."""
+        folders = sorted((self._store.root / "out" / recipe).glob("*/manifest.json"))
+        return tuple(
+            os.path.relpath(path.parent) for path in folders if path.parent.name not in variants
+        )
 
     def _holds(self, path: Path, digest: Digest) -> bool:
         now = self._stats.look(str(path))

@@ -99,7 +99,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(1)
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
         from onnxbuild.adapters.durable import store_error
 
