@@ -207,24 +207,31 @@ def build(
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
         cleanup.callback(started.close)
-        if not landlock.abi():
-            text = (
-                "this kernel has no Landlock: only undeclared reads that Python sees are refused"
-            )
-            sink.emit(Notice(text))
         report = started.builder.build(graph, run)
-        if not request.only:
-            for recipe in loaded.recipes:
-                names = {variant.name for variant in recipe.variants}
-                for folder in workspace.views.forgotten(recipe.name, names):
-                    text = f"{folder} is of a variant that '{recipe.name}' no longer has"
-                    sink.emit(Notice(text))
+        for text in _remarks(request, loaded, workspace):
+            sink.emit(Notice(text))
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         write_run(workspace.root, run, request_of(request), keys, report.exit_code)
         if report.exit_code == 0:
             _remember(request, loaded, workspace, result, started_ns)
     return result
+
+
+def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str]:
+    """What a person should know of the machine and of what lies in out/."""
+    found = []
+    if not landlock.abi():
+        found.append(
+            "no Landlock in this kernel: only undeclared reads that Python sees are refused"
+        )
+    for recipe in () if request.only else loaded.recipes:
+        names = {variant.name for variant in recipe.variants}
+        found += [
+            f"{folder} is of a variant that '{recipe.name}' no longer has"
+            for folder in workspace.views.forgotten(recipe.name, names)
+        ]
+    return found
 
 
 def _remember(
