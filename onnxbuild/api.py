@@ -207,9 +207,9 @@ def build(
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
         cleanup.callback(started.close)
-        report = started.builder.build(graph, run)
         for text in _remarks(request, loaded, workspace):
             sink.emit(Notice(text))
+        report = started.builder.build(graph, run)
         result = BuildResult(report.exit_code, run, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         write_run(workspace.root, run, request_of(request), keys, report.exit_code)
