@@ -135,13 +135,13 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     kind = CATALOG[job["kind"]]
     store = Path(job["store"])
     context = ChildContext(job, folder, from_json(kind.params, job["params"]))
-    fence = _fence(job, folder, kind, context.params)
+    fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     observer = Observer(Path(job["project"]), ignored, owners, fence)
-    reader = Reader(job["step"], fence.project, job["recipe"])
+    reader = Reader(job["step"], os.path.realpath(job["project"]), job["recipe"])
     _settle_in(context.scratch, folder / "temp")
     try:
-        if kind.user_code:
+        if fence is not None:
             _shut(fence, observer, landlock_abi=job["landlock_abi"])
             _seed()
             observer.install()
@@ -153,13 +153,13 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         _refuse_what_was_passed_over(observer, reader)
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
-        refusal = explain(error, fence, reader) if kind.user_code else None
+        refusal = None if fence is None else explain(error, fence, reader)
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)  # for the log: the message is short
         text = _failure(refusal or error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
-        refusal = explain(error, fence, reader) if kind.user_code else None
+        refusal = None if fence is None else explain(error, fence, reader)
         text = _failure(refusal or _told(error, job["step"], job["project"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0

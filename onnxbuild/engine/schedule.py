@@ -111,8 +111,3 @@ class Schedule:
     def start(self, name: str) -> None:
         """The step runs now."""
         self._running[name] = self.expected_bytes(name)
-
-    @property
-    def running(self) -> int:
-        """How many steps run."""
-        return len(self._running)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onnxbuild.core.digest import tagged_sha256
-from onnxbuild.core.graph import Graph, OutputRef, Step, View
+from onnxbuild.core.graph import Graph, OutputRef, Step, View, topological
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
 
@@ -21,8 +21,8 @@ class Assembly:
         self._views: list[View] = []
 
     def graph(self) -> Graph:
-        """All that was added."""
-        return Graph(self._steps, self._aliases, tuple(self._views))
+        """All that was added, in topological order."""
+        return Graph(topological(self._steps.values()), self._aliases, tuple(self._views))
 
     def identity(self, step: str) -> str:
         """Digest of a step and of all that it follows: 64 hex digits."""
