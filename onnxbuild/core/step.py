@@ -99,6 +99,7 @@ class StepKind:
             quantization mode).
         host_bound: The output depends on the CPU or the device.
         exclusive: Runs alone, for honest measurements.
+        measures: The output tells times: no two runs give the same bytes.
         user_code: Runs the user's Python, so that what it imports and opens is observed.
         entrypoints: params -> the entrypoints it uses (declared files and env enter the key).
     """
@@ -114,5 +115,6 @@ class StepKind:
     options: type | None = None
     host_bound: bool = False
     exclusive: bool = False
+    measures: bool = False
     user_code: bool = False
     entrypoints: Callable[[Any], tuple[Entrypoint, ...]] = lambda params: ()  # noqa: ARG005

@@ -135,6 +135,7 @@ class Loop:
         except BuildError as error:
             self._fail(name, error)
             return
+        self.report.actions[name] = action
         decision = self._decide(step, action)
         if isinstance(decision, Hit):
             self._take_hit(name, action, decision)

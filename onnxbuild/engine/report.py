@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from onnxbuild.core.action import ActionResult
+from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.errors import EXIT_GATE, BuildError
 
 
@@ -23,6 +23,7 @@ class Report:
     """What a run did.
 
     Attributes:
+        actions: Step name -> what decided it, for every step whose inputs were known.
         results: Step name -> its result, for every step that has one (a failed gate's too).
         built: Names of the steps that ran, in the order they ended.
         cached: Names of the steps that hit.
@@ -30,6 +31,7 @@ class Report:
         blocked: Step name -> the failed step that it needs.
     """
 
+    actions: dict[str, Action] = field(default_factory=dict)
     results: dict[str, ActionResult] = field(default_factory=dict)
     built: list[str] = field(default_factory=list)
     cached: list[str] = field(default_factory=list)

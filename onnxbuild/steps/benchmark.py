@@ -277,6 +277,7 @@ KIND = StepKind(
     options=BenchmarkOptions,
     host_bound=True,
     exclusive=True,
+    measures=True,
     user_code=True,
     entrypoints=lambda params: (params.model,),
 )
