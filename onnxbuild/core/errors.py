@@ -86,6 +86,12 @@ class UndeclaredInputError(StepError):
     exit_code = EXIT_UNDECLARED_INPUT
 
 
+class NotReproducibleError(BuildError):
+    """Something is not what was recorded of it: in a lock, in a release, in the store."""
+
+    exit_code = EXIT_NOT_REPRODUCIBLE
+
+
 class StoreError(BuildError):
     """The store can't be read or written (full disk, no permission, foreign format)."""
 
