@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from jsonschema import ValidationError
-
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.json_schema import Schema
 from onnxbuild.recipe.keys import PATTERN_WORDS
+from onnxbuild.recipe.lean_jsonschema import ValidationError
 from onnxbuild.recipe.node import UNKNOWN, Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.phrases import Phrases, meant, mended
 

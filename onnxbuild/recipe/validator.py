@@ -7,11 +7,15 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator, TypeChecker, ValidationError, validators
-
 from onnxbuild.recipe.explain import Explainer, missing_key, unknown_key
 from onnxbuild.recipe.faults import Fault
 from onnxbuild.recipe.json_schema import Schema
+from onnxbuild.recipe.lean_jsonschema import (
+    Draft202012Validator,
+    TypeChecker,
+    ValidationError,
+    validators,
+)
 from onnxbuild.recipe.node import UNKNOWN, Node, plain
 from onnxbuild.recipe.schema import rendered_schema
 
