@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.housekeeping import write_run
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
@@ -21,68 +20,26 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
-from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.project import find_project
+from onnxbuild.lock.bind import bind_locks
+from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.request import Loaded, Request, graph_of, load, request_of
 from onnxbuild.resolver import resolve
 from onnxbuild.summary import summarize
 from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Recipes and what is wanted of them.
-
-    Attributes:
-        recipes: Paths of recipe files.
-        only: Variants or steps to build; empty for all.
-        settings: `--set`: dotted key -> value as text.
-        store: The store's folder; None for the project's own.
-    """
-
-    recipes: tuple[Path, ...]
-    only: tuple[str, ...] = ()
-    settings: Mapping[str, str] | None = None
-    store: str | None = None
-
-    @property
-    def project(self) -> Path:
-        """The root that all recipes share.
-
-        Raises:
-            UsageError: No recipe is given, or they lie in different projects.
-        """
-        if not self.recipes:
-            raise UsageError("no recipe is given", fix="onnxbuild run recipes/NAME.yaml")
-        roots = {find_project(path) for path in self.recipes}
-        if len(roots) > 1:
-            raise UsageError(
-                f"the recipes lie in different projects: {', '.join(sorted(map(str, roots)))}",
-                fix="run them one project at a time",
-            )
-        return roots.pop()
-
-    @property
-    def store_root(self) -> Path:
-        """The store's folder."""
-        return locate.store_root(self.project, self.store)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Recipes, and the files and folders that decided them."""
-
-    recipes: tuple[Recipe, ...]
-    paths: tuple[Path, ...]
-
-    @property
-    def variables(self) -> frozenset[str]:
-        """Environment variables that the recipes pass on, or give a value of their own."""
-        return frozenset(
-            name
-            for recipe in self.recipes
-            for entrypoint in (recipe.model, *recipe.entrypoints.values())
-            for name in entrypoint.env
-        )
+__all__ = [
+    "BuildResult",
+    "Loaded",
+    "Request",
+    "build",
+    "graph_of",
+    "last_log",
+    "load",
+    "load_recipe",
+    "plan",
+    "request_of",
+    "story",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +49,7 @@ class BuildResult:
     Attributes:
         exit_code: 0 only when every step asked for was made and passed.
         run: The run's id; its log files lie below runs/ in the store.
+        loaded: The recipes.
         graph: What was asked for.
         report: What happened.
         store: The store's folder.
@@ -99,6 +57,7 @@ class BuildResult:
 
     exit_code: int
     run: str
+    loaded: Loaded
     graph: Graph
     report: Report
     store: Path
@@ -112,39 +71,6 @@ def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, 
         UsageError: There is no such file.
     """
     return load(Request((Path(path),), settings=settings)).recipes
-
-
-def load(request: Request) -> Loaded:
-    """All recipes of a request.
-
-    Raises:
-        RecipeErrors: All faults of all files.
-        UsageError: A file is missing.
-    """
-    recipes: list[Recipe] = []
-    paths: list[Path] = []
-    faults: list[RecipeError] = []
-    for path in request.recipes:
-        try:
-            loaded = load_recipes(
-                path,
-                project=request.project,
-                overrides=request.settings or {},
-                environment=locate.environment(),
-            )
-        except RecipeErrors as errors:
-            faults += errors.faults
-            continue
-        recipes += loaded.recipes
-        paths += [*loaded.files, *loaded.folders]
-    if faults:
-        raise RecipeErrors(faults)
-    return Loaded(tuple(recipes), tuple(paths))
-
-
-def graph_of(request: Request) -> Graph:
-    """The graph of a request; see `load` and `resolver.resolve` for the errors."""
-    return resolve(load(request).recipes, machine.host_facts(), request.only)
 
 
 def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
@@ -185,6 +111,7 @@ def build(
 
     Raises:
         RecipeErrors, UsageError: The request is faulty; nothing was run.
+        NotReproducibleError: It is locked, and something is not as it was; nothing was run.
         StoreError: The store can't be used.
     """
     started_ns = wall_ns()
@@ -201,21 +128,33 @@ def build(
     run = run_id()
     with ExitStack() as cleanup:
         cleanup.callback(workspace.close)
+        guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
         sink = Several([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
-        started = start_run(workspace, run, options or RunOptions(), sink, executor=executor)
+        started = start_run(
+            workspace, run, options or RunOptions(), sink, executor=executor, guard=guard
+        )
         cleanup.callback(started.close)
         for text in _remarks(request, loaded, workspace):
             sink.emit(Notice(text))
         report = started.builder.build(graph, run)
-        result = BuildResult(report.exit_code, run, graph, report, workspace.root)
+        result = BuildResult(report.exit_code, run, loaded, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         write_run(workspace.root, run, request_of(request), keys, report.exit_code)
         if report.exit_code == 0:
             _remember(request, loaded, workspace, result, started_ns)
     return result
+
+
+def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
+    """What holds a locked build to its locks, which are compared with all that is known now."""
+    bound = bind_locks(loaded.by_file, graph, machine.host_facts(), whole=not request.only)
+    for each in bound:
+        workspace.stats.look(str(Path(each.path).absolute()))
+        check_before(each, workspace.fingerprints)
+    return LockGuard(bound)
 
 
 def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str]:
@@ -252,15 +191,6 @@ def _remember(
         workspace.stats.restless,
         store=workspace.root,
         started_ns=started_ns,
-    )
-
-
-def request_of(request: Request) -> str:
-    """The key that the request's memo is kept under."""
-    paths = [str(path) for path in request.recipes]
-    projects = map(find_project, request.recipes)
-    return memo.request_key(
-        paths, request.only, request.settings or {}, projects, request.store_root
     )
 
 

@@ -18,7 +18,7 @@ from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.ports import EventSink, Executor
+from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
@@ -125,6 +125,7 @@ def start_run(
     *,
     catalog: Mapping[str, StepKind] = CATALOG,
     executor: Executor | None = None,
+    guard: Guard | None = None,
 ) -> Run:
     """A run's builder; builds share the store, garbage collection excludes them.
 
@@ -135,6 +136,7 @@ def start_run(
         events: Whoever wants to know.
         catalog: Step kinds by name.
         executor: Runs the steps; None for child processes.
+        guard: May refuse steps.
     """
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
@@ -168,6 +170,7 @@ def start_run(
         limits=Limits(options.jobs or machine.usable_cores(), memory_bytes),
         keep_going=options.keep_going,
         log_of=lambda step: logs / log_name(step),
+        guard=guard,
     )
     return Run(run, builder, executor, own_lock, store_lock)
 

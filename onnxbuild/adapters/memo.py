@@ -34,6 +34,8 @@ def request_key(
     settings: Mapping[str, str],
     projects: Iterable[Path],
     store: Path,
+    *,
+    locked: bool = False,
 ) -> str:
     """What was asked of which machine and interpreter: 64 hex digits."""
     asked = [
@@ -44,6 +46,7 @@ def request_key(
         [os.path.abspath(path) for path in recipes],
         list(only),
         dict(settings),
+        locked,
         str(store),
         machine.python_build(),
         machine.host_class(),

@@ -16,6 +16,7 @@ VERBS = {
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "plan": "Show what `run` would build, and why.",
     "why": "Say what made a step run, or would make it run.",
+    "lock": "Write down all that a recipe is built from, and what comes out.",
     "graph": "Draw the graph of steps.",
     "inspect": "Sum up a model: inputs, outputs, operators, size.",
     "log": "Show what a step printed.",

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )
+@click.option(
+    "--locked",
+    is_flag=True,
+    help="Refuse whatever is not as the lock beside the recipe says (see `onnxbuild lock`).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @click.option("-v", "--verbose", is_flag=True, help="Say cached steps and every reason, too.")
 @click.pass_context
@@ -48,6 +53,7 @@ def command(
     memory: int | None,
     timeout: float,
     keep_going: bool,
+    locked: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -61,7 +67,7 @@ def command(
     The variants lie in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    remembered = _recall(recipes, only, settings, store)
+    remembered = _recall(recipes, only, settings, store, locked=locked)
     if remembered is not None:
         _show_up_to_date(remembered, as_json=as_json)
         return
@@ -69,7 +75,7 @@ def command(
     from onnxbuild.cli.display import make_display
     from onnxbuild.wiring import RunOptions
 
-    request = Request(tuple(map(Path, recipes)), only, settings, store)
+    request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
     options = RunOptions(jobs, memory, timeout, keep_going)
     with make_display(as_json=as_json, verbose=verbose) as display:
         sinks: list[EventSink] = [display]
@@ -78,7 +84,7 @@ def command(
         from onnxbuild.summary import summarize
 
         _print_summary(summarize(result.graph, result.report), result.store)
-        _print_end(result)
+        print_end(result)
     ctx.exit(result.exit_code)
 
 
@@ -87,6 +93,8 @@ def _recall(
     only: tuple[str, ...],
     settings: Mapping[str, str],
     store: str | None,
+    *,
+    locked: bool,
 ) -> dict[str, Any] | None:
     """The last run's summary if all that it looked at is as it was; loads next to nothing."""
     from onnxbuild.adapters import locate, memo
@@ -99,7 +107,7 @@ def _recall(
         return None
     index = Index(root / "index.db")
     try:
-        request = memo.request_key(recipes, only, settings, projects, root)
+        request = memo.request_key(recipes, only, settings, projects, root, locked=locked)
         return memo.recall(index, request, locate.environment())
     finally:
         index.close()
@@ -126,7 +134,8 @@ def _print_summary(rows: list[dict[str, str]], store: Path) -> None:
     click.echo(f"in {out}/RECIPE/VARIANT/")
 
 
-def _print_end(result: Any) -> None:
+def print_end(result: Any) -> None:
+    """What was built, reused and failed, in one line."""
     report = result.report
     built, cached = report.passed_of(report.built), report.passed_of(report.cached)
     parts = [f"{len(built)} built", f"{len(cached)} cached"]

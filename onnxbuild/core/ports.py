@@ -176,6 +176,26 @@ class Views(Protocol):
         ...
 
 
+class Guard(Protocol):
+    """Whoever may refuse a step, for what goes into it or for what came out."""
+
+    def check_action(self, step: str, action: Action) -> None:
+        """Called before a step is looked up or run.
+
+        Raises:
+            BuildError: The step is refused.
+        """
+        ...
+
+    def check_result(self, step: str, result: ActionResult) -> None:
+        """Called when a step has a result, reused or new.
+
+        Raises:
+            BuildError: The result is refused; nothing that follows is built from it.
+        """
+        ...
+
+
 class EventSink(Protocol):
     """Whoever wants to know."""
 

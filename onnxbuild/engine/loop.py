@@ -26,6 +26,7 @@ from onnxbuild.core.ports import (
     EventSink,
     Executor,
     Fingerprints,
+    Guard,
     History,
     Job,
     Lock,
@@ -64,6 +65,7 @@ class Setup:
         limits: What steps share.
         keep_going: After a failure, still build what does not depend on it.
         log_of: Step name -> the file its output goes to.
+        guard: May refuse steps; None where nobody does.
     """
 
     catalog: Mapping[str, StepKind]
@@ -71,6 +73,7 @@ class Setup:
     limits: Limits
     keep_going: bool
     log_of: Callable[[str], Path]
+    guard: Guard | None = None
 
 
 @dataclass(slots=True)
@@ -132,6 +135,8 @@ class Loop:
         }
         try:
             action = make_action(step, self._kind(name), inputs, self._ports.fingerprints)
+            if self._setup.guard is not None:
+                self._setup.guard.check_action(name, action)
         except BuildError as error:
             self._fail(name, error)
             return
@@ -250,12 +255,21 @@ class Loop:
         self._settle(name, result, log=str(done.job.log))
 
     def _settle(self, name: str, result: ActionResult, log: str) -> None:
-        """Let what follows go on, unless the step's verdict is a failure."""
-        error = gate_error(name, result.findings)
+        """Let what follows go on, unless the step's verdict is a failure or the guard refuses it."""
+        error = gate_error(name, result.findings) or self._refusal(name, result)
         if error is None:
             self._schedule.finish(name)
         else:
             self._fail(name, error, log=log)
+
+    def _refusal(self, name: str, result: ActionResult) -> BuildError | None:
+        if self._setup.guard is None:
+            return None
+        try:
+            self._setup.guard.check_result(name, result)
+        except BuildError as error:
+            return error
+        return None
 
     def _fail(
         self, name: str, error: BuildError, log: str = "", tail: tuple[str, ...] = ()

@@ -1,0 +1,97 @@
+"""`onnxbuild lock`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.options import recipes_argument, set_option, store_option
+from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
+
+if TYPE_CHECKING:
+    from onnxbuild.release.relock import Relocked
+
+_SHOWN = 20
+
+
+@click.command("lock")
+@recipes_argument()
+@click.option("--check", is_flag=True, help="Write nothing; exit 4 if a lock is not up to date.")
+@click.option(
+    "--update",
+    multiple=True,
+    metavar="ITEM",
+    help="Only this may differ from the lock that is there: a package (numpy), a file, `recipe`, "
+    "`host`, `python`, `onnxbuild`, a step, or `measurements`. May be given several times.",
+)
+@set_option()
+@store_option()
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    check: bool,
+    update: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    jobs: int | None,
+) -> None:
+    """Write down all that recipes are built from, and what comes out.
+
+    \b
+    onnxbuild lock recipes/bert.yaml                  writes recipes/bert.lock; commit it
+    onnxbuild lock recipes/bert.yaml --check          in CI: is it up to date?
+    onnxbuild lock recipes/bert.yaml --update torch   torch may change, and nothing else
+    onnxbuild run recipes/bert.yaml --locked          refuses whatever differs, by name
+
+    A lock names every source, file and package with its digest, the Python build, the machine's
+    class, and the digest of every step's outputs; what is not built yet is built first.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    if check and update:
+        raise click.UsageError("--check writes nothing, so --update has nothing to renew", ctx)
+    from onnxbuild.api import Request
+    from onnxbuild.cli.display import make_display
+    from onnxbuild.cli.run import print_end
+    from onnxbuild.release.relock import relock
+    from onnxbuild.wiring import RunOptions
+
+    request = Request(tuple(map(Path, recipes)), (), settings, store)
+    with make_display(as_json=False, verbose=False) as display:
+        result, relocked = relock(
+            request, RunOptions(jobs), [display], update=update, write=not check
+        )
+    if result.exit_code != 0:
+        print_end(result)
+        ctx.exit(result.exit_code)
+    for each in relocked:
+        _show(each)
+    if check and any(each.new or each.differences for each in relocked):
+        ctx.exit(EXIT_NOT_REPRODUCIBLE)
+
+
+def _show(each: Relocked) -> None:
+    for difference in each.differences[:_SHOWN]:
+        click.echo(f"  {difference}")
+    if len(each.differences) > _SHOWN:
+        click.echo(f"  and {len(each.differences) - _SHOWN} more")
+    lock = each.lock
+    contents = (
+        f"{len(lock.steps)} steps, {len(lock.sources)} sources, {len(lock.files)} files, "
+        f"{len(lock.packages)} packages"
+    )
+    if each.written:
+        click.echo(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")
+    elif each.differences:
+        count = len(each.differences)
+        click.echo(
+            f"error: {each.path} is not up to date: {count} difference{'s' if count > 1 else ''}\n"
+            f"  fix: onnxbuild lock {each.recipe}",
+            err=True,
+        )
+    else:
+        click.echo(f"{each.path} is up to date: {contents}")

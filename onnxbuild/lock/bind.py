@@ -1,0 +1,81 @@
+"""Which lock speaks of which step of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.host import HostFacts
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.lock.model import Lock
+from onnxbuild.lock.text import lock_path, read_lock
+from onnxbuild.resolver import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLock:
+    """A lock and what it stands for in one run.
+
+    Attributes:
+        lock: As read.
+        path: Its file, for messages.
+        recipe: The recipe's file, for messages.
+        recipes: What the recipe file holds now.
+        names: (step of the run, name of that step in the lock).
+        whole: All of the recipe file was asked for.
+    """
+
+    lock: Lock
+    path: str
+    recipe: str
+    recipes: tuple[Recipe, ...]
+    names: tuple[tuple[str, str], ...]
+    whole: bool
+
+
+def bind_locks(
+    by_file: Mapping[Path, tuple[Recipe, ...]],
+    joint: Graph,
+    host: HostFacts,
+    *,
+    whole: bool,
+) -> tuple[BoundLock, ...]:
+    """Read the lock of every recipe file of a run.
+
+    Args:
+        by_file: Recipe file -> what it holds.
+        joint: The graph that is built.
+        host: What it was resolved for.
+        whole: All of it was asked for.
+
+    Raises:
+        UsageError: A lock is missing, or is none.
+    """
+    return tuple(
+        BoundLock(
+            lock=read_lock(path),
+            path=str(lock_path(path)),
+            recipe=str(path),
+            recipes=recipes,
+            names=names_in_lock(resolve(recipes, host), joint),
+            whole=whole,
+        )
+        for path, recipes in by_file.items()
+    )
+
+
+def names_in_lock(own: Graph, joint: Graph) -> tuple[tuple[str, str], ...]:
+    """(step of `joint`, its name in the lock) for all steps of a recipe file.
+
+    Equal steps are one step, under the name of whichever comes first: other recipes or other
+    variants beside it can change which that is. A lock has the names of its file's whole graph.
+
+    Args:
+        own: The whole graph of the file's recipes.
+        joint: The graph that is built.
+    """
+    known = set(own.names())
+    pairs = [(joint.resolve(n), own.resolve(n)) for n in joint.names() if n in known]
+    return tuple(dict.fromkeys(pairs))

@@ -1,0 +1,115 @@
+"""Two locks: what differs, in the order in which it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core.decision import shorten
+from onnxbuild.lock.model import Lock
+
+MEASUREMENTS = "measurements"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One fact that differs.
+
+    Attributes:
+        item: What `lock --update` takes: `recipe`, `host`, `python`, a package, a path, a step.
+        subject: What it is, for a message.
+        old: As locked; empty if it is not in the lock.
+        new: As it is; empty if it is gone.
+        follows: It is a step's key or output, which follow from the other facts.
+    """
+
+    item: str
+    subject: str
+    old: str
+    new: str
+    follows: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.old or '(not in the lock)'} -> {self.new or '(gone)'}"
+
+
+def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
+    """What differs: first what goes into a build, then what comes out; measurements never count."""
+    found = [
+        *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
+        *_facts("recipe", "recipe ", locked.resolved, now.resolved),
+        *_facts("host", "host ", locked.host, now.host),
+        *_facts("python", "python", {"": locked.python}, {"": now.python}),
+    ]
+    inputs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+        ("package ", locked.packages, now.packages),
+        ("file ", locked.files, now.files),
+        ("source ", locked.sources, now.sources),
+        ("folder ", locked.folders, now.folders),
+    )
+    for label, before, after in inputs:
+        for name in sorted({*before, *after}):
+            found += _facts(name, label, {name: before.get(name)}, {name: after.get(name)})
+    return (*found, *_steps(locked, now))
+
+
+def _steps(locked: Lock, now: Lock) -> Iterator[Difference]:
+    """In the order of the graph: what comes first is what made the rest differ."""
+    for name in dict.fromkeys((*now.steps, *locked.steps)):
+        old, new = locked.steps.get(name), now.steps.get(name)
+        if old is None or new is None:
+            before, after = ("", "there") if old is None else ("there", "")
+            yield Difference(name, f"step {name}", before, after, follows=True)
+            continue
+        if old.kind != new.kind:
+            yield Difference(name, f"step kind of {name}", old.kind, new.kind, follows=True)
+        for output in sorted({*old.outputs, *new.outputs}):
+            was, now_is = old.outputs.get(output), new.outputs.get(output)
+            if was != now_is:
+                yield Difference(
+                    name,
+                    f"{output} of {name}",
+                    "" if was is None else f"{shorten(was.sha256)} ({was.size_bytes} bytes)",
+                    ""
+                    if now_is is None
+                    else f"{shorten(now_is.sha256)} ({now_is.size_bytes} bytes)",
+                    follows=True,
+                )
+        if old.key != new.key:
+            yield Difference(
+                name, f"key of {name}", shorten(old.key), shorten(new.key), follows=True
+            )
+
+
+def _facts(
+    item: str, label: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> list[Difference]:
+    return [
+        Difference(item, f"{label}{path}", _short(before), _short(after))
+        for path, before, after in leaves(old, new)
+    ]
+
+
+def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(dotted path, old value, new value) of all that differs between two JSON values."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys((*old, *new)):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from leaves(old.get(key), new.get(key), inner)
+    elif (
+        isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and len(old) == len(new)
+    ):
+        for number, (left, right) in enumerate(zip(old, new, strict=True)):
+            yield from leaves(left, right, f"{path}[{number}]")
+    elif old != new:
+        yield path, old, new
+
+
+def _short(value: object) -> str:
+    """For a message: each digest in a text cut for the eye."""
+    if value is None:
+        return ""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "nothing"
+    return " ".join(shorten(word) for word in str(value).split(" "))

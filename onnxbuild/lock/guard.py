@@ -1,0 +1,153 @@
+"""Holds a build to its locks: the first thing that differs ends it, by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from onnxbuild import __version__
+from onnxbuild.core.action import NO_FILE, Action, ActionResult
+from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
+from onnxbuild.core.ports import Fingerprints
+from onnxbuild.lock.bind import BoundLock
+from onnxbuild.lock.compare import Difference, differences
+from onnxbuild.lock.resolved import resolved_recipe
+
+_SHOWN = 3  # items in a message
+
+
+class LockGuard:
+    """A guard of the engine's; see `core.ports.Guard`.
+
+    Args:
+        locks: Those of all recipe files of the run.
+    """
+
+    def __init__(self, locks: Sequence[BoundLock]) -> None:
+        self._names: dict[str, list[tuple[BoundLock, str]]] = {}
+        for each in locks:
+            for step, name in each.names:
+                self._names.setdefault(step, []).append((each, name))
+
+    def check_action(self, step: str, action: Action) -> None:
+        """Refuse to take or build what the lock does not know.
+
+        Raises:
+            NotReproducibleError: The step is not in the lock, or its key is another.
+        """
+        for locked, name in self._names.get(step, ()):
+            expected = locked.lock.steps.get(name)
+            if expected is None:
+                raise _differs(locked, f"step '{name}' is not in the lock", name, "")
+            if action.key != expected.key:
+                raise _differs(locked, self._why(locked, name, action), name, "")
+
+    def _why(self, locked: BoundLock, name: str, action: Action) -> str:
+        lock, kind = locked.lock, f"{action.kind}/{action.version}"
+        if lock.steps[name].kind != kind:
+            return f"the step's kind is {kind}; the lock has {lock.steps[name].kind}"
+        used = {**action.files, **{n: d for n, d in action.toolchain.items() if n != "python"}}
+        known = {**lock.files, **lock.packages}
+        for item, digest in used.items():
+            if known.get(item) != digest:
+                return f"{item} is {_short(digest)}; the lock has {_short(known.get(item, ''))}"
+        return "the step's options are not those that were locked"
+
+    def check_result(self, step: str, result: ActionResult) -> None:
+        """Refuse a result that was made from other things, or is another, than the lock says.
+
+        Raises:
+            UndeclaredInputError: It used a file, a source or a package that the lock does not name.
+            NotReproducibleError: Anything else differs.
+        """
+        for locked, name in self._names.get(step, ()):
+            self._check_observed(locked, name, result)
+            for output, digest in locked.lock.steps[name].outputs.items():
+                found = result.outputs.get(output)
+                if found is None or found.sha256 != digest.sha256:
+                    now = "missing" if found is None else _short(found.sha256)
+                    raise _differs(
+                        locked,
+                        f"the output '{output}' is {now}; the lock has {_short(digest.sha256)}, "
+                        "and all that went into it is as it was",
+                        name,
+                        f"to find out why: onnxbuild reproduce {locked.recipe}",
+                    )
+
+    def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
+        lock, observed = locked.lock, result.observed
+        groups: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
+            ("source", observed.sources, lock.sources),
+            ("file", observed.data, lock.files),
+            ("package", observed.distributions, lock.packages),
+        )
+        for label, used, known in groups:
+            for item, digest in used.items():
+                if item not in known:
+                    what = f"the step used {label} {item}, which is not in the lock"
+                    raise UndeclaredInputError(what, where=name, fix=_update(locked, item))
+                if known[item] != digest:
+                    what = (
+                        f"{label} {item} is {_short(digest)}; the lock has {_short(known[item])}"
+                    )
+                    raise _differs(locked, what, name, _update(locked, item))
+        for folder, listing in observed.listings.items():
+            new = [each for each in listing.found if each not in lock.folders.get(folder, ())]
+            if new:
+                what = f"{folder}/{new[0]} can be imported there, and is not in the lock"
+                raise UndeclaredInputError(what, where=name, fix=_update(locked, folder))
+
+
+def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
+    """Compare all that can be known before a build with its lock.
+
+    Raises:
+        NotReproducibleError: Something differs: the first is named, and how many more there are.
+    """
+    lock = locked.lock
+    asked = {name for _, name in locked.names}
+    if not locked.whole:
+        kept = {name: step for name, step in lock.steps.items() if name in asked}
+        lock = dataclasses.replace(lock, steps=kept)
+    now = dataclasses.replace(
+        lock,
+        onnxbuild=__version__,
+        resolved={recipe.name: resolved_recipe(recipe) for recipe in locked.recipes},
+        host=dict(fingerprints.host()),
+        python=fingerprints.python(),
+        packages=_present({name: fingerprints.distribution(name) for name in lock.packages}),
+        files={
+            path: fingerprints.file(path) or (NO_FILE if digest == NO_FILE else "")
+            for path, digest in lock.files.items()
+        },
+        sources=_present({path: fingerprints.source(path) for path in lock.sources}),
+        steps={name: step for name, step in lock.steps.items() if name in asked},
+    )
+    found = differences(lock, now)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise NotReproducibleError(
+            f"{found[0]}{more}", where=locked.path, fix=_update_of(locked, found)
+        )
+
+
+def _present(digests: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: digest for name, digest in digests.items() if digest is not None}
+
+
+def _differs(locked: BoundLock, what: str, step: str, fix: str) -> BuildError:
+    return NotReproducibleError(what, where=step, fix=fix or f"onnxbuild lock {locked.recipe}")
+
+
+def _update(locked: BoundLock, item: str) -> str:
+    return f"if it is meant: onnxbuild lock {locked.recipe} --update {item}"
+
+
+def _update_of(locked: BoundLock, found: Sequence[Difference]) -> str:
+    items = list(dict.fromkeys(each.item for each in found if not each.follows))
+    shown = "".join(f" --update {item}" for item in items[:_SHOWN])
+    return f"if it is meant: onnxbuild lock {locked.recipe}{shown if len(items) <= _SHOWN else ''}"
+
+
+def _short(digest: str) -> str:
+    return digest[:12] if len(digest) == 64 else digest  # noqa: PLR2004 - a sha256

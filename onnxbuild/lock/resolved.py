@@ -1,0 +1,46 @@
+"""A recipe with everything filled in, as JSON: what a lock records and a release ships."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.core.recipe import Entrypoint, Recipe
+
+
+def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
+    """All that the recipe asks for; where in its file it does so is left out.
+
+    The values of environment variables are given by digest: a file that is committed is no place
+    for a token.
+    """
+    return {
+        "name": recipe.name,
+        "model": _entrypoint(recipe.model),
+        "inputs": to_json(recipe.inputs),
+        "outputs": list(recipe.outputs),
+        "axes": to_json(recipe.axes),
+        "opset": recipe.opset,
+        "variants": {
+            variant.name: {
+                "mode": variant.mode,
+                "options": to_json(variant.options),
+                "sections": to_json(variant.sections),
+            }
+            for variant in recipe.variants
+        },
+        "providers": list(recipe.providers),
+        "provider_options": to_json(recipe.provider_options),
+        "sections": to_json(recipe.sections),
+        "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
+    }
+
+
+def _entrypoint(entrypoint: Entrypoint) -> dict[str, Any]:
+    told: dict[str, Any] = to_json(entrypoint)
+    told["env"] = {
+        name: f"sha256 {hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()}"
+        for name, value in entrypoint.env.items()
+    }
+    return told

@@ -1,0 +1,66 @@
+"""The lock as a file: sorted YAML, one fact a line, no machine path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnxbuild.core.errors import StoreError, UsageError
+from onnxbuild.lock.model import Lock
+
+_HEAD = """\
+# All that `{recipe}` was built from, and what came out. Made by `onnxbuild lock`; commit it.
+# `onnxbuild run --locked` refuses to build anything else.
+"""
+
+
+def lock_path(recipe: Path) -> Path:
+    """Where a recipe's lock lies: NAME.lock beside NAME.yaml."""
+    return recipe.with_suffix(".lock")
+
+
+def lock_text(lock: Lock) -> str:
+    """The file's content; equal locks give equal text."""
+    import yaml
+
+    body = yaml.safe_dump(lock.to_json(), sort_keys=True, allow_unicode=True, width=1 << 20)
+    return _HEAD.format(recipe=lock.recipe) + body
+
+
+def parse_lock(text: str, where: str, fix: str) -> Lock:
+    """The lock in a file's content.
+
+    Args:
+        text: The content.
+        where: The file, for messages.
+        fix: What to type if it can't be read.
+
+    Raises:
+        UsageError: It is no lock, or one of another format.
+    """
+    import yaml
+
+    try:
+        value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
+        return Lock.from_json(value)
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise UsageError(
+            f"this is not a lock of onnxbuild: {lines[0]}", where=where, fix=fix
+        ) from error
+
+
+def read_lock(recipe: Path) -> Lock:
+    """The lock of a recipe file.
+
+    Raises:
+        UsageError: There is none, or it can't be read.
+    """
+    path = lock_path(recipe)
+    fix = f"onnxbuild lock {recipe}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"there is no lock for {recipe}", where=str(path), fix=fix) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"can't read the lock: {error}", where=str(path), fix=fix) from error
+    return parse_lock(text, str(path), fix)

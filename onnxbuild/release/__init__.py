@@ -1,0 +1,1 @@
+"""What makes a build something that others can check: locks, reproduction, releases, verification."""

@@ -1,0 +1,179 @@
+"""Make, renew and check the locks of recipes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.durable import write_atomically
+from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.lock.bind import names_in_lock
+from onnxbuild.lock.compare import MEASUREMENTS, Difference, differences
+from onnxbuild.lock.make import make_lock
+from onnxbuild.lock.model import Lock
+from onnxbuild.lock.text import lock_path, lock_text, read_lock
+from onnxbuild.resolver import resolve
+from onnxbuild.wiring import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Relocked:
+    """One recipe file's lock, compared with the build at hand.
+
+    Attributes:
+        recipe: The recipe's file.
+        path: The lock's file.
+        lock: As it would be written now.
+        new: There was no lock.
+        differences: What differs from the lock that was there.
+        written: The file was written.
+    """
+
+    recipe: Path
+    path: Path
+    lock: Lock
+    new: bool
+    differences: tuple[Difference, ...]
+    written: bool = False
+
+
+def relock(
+    request: Request,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+    *,
+    update: Collection[str] = (),
+    write: bool = True,
+) -> tuple[BuildResult, tuple[Relocked, ...]]:
+    """Build recipes and compare what was used and made with their locks.
+
+    Args:
+        request: Recipes, all of them: a lock speaks of a whole recipe.
+        options: How to use the machine.
+        events: Told of all that happens.
+        update: Items that may differ: a package, a path, `recipe`, `host`, `python`, `onnxbuild`,
+            a step, `measurements`; whatever else goes into the build must be as it was locked.
+            Empty allows everything.
+        write: Write the locks; else only compare.
+
+    Returns:
+        The build, and a lock for each recipe file; none if the build failed.
+
+    Raises:
+        UsageError: An item is neither in the lock nor new.
+        NotReproducibleError: Something differs that is not among `update`; nothing is written.
+    """
+    result = build(request, options, events)
+    if result.exit_code != 0:
+        return result, ()
+    relocked = []
+    for path, recipes in result.loaded.by_file.items():
+        lock = lock_of(result, path, recipes, request.project)
+        relocked.append(_compare(path, lock, _old(path, strict=bool(update) or not write), update))
+    if write:
+        relocked = [_write(each) for each in relocked]
+    return result, tuple(relocked)
+
+
+def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project: Path) -> Lock:
+    """The lock of one recipe file of a build that passed."""
+    own = resolve(recipes, machine.host_facts())
+    report = result.report
+    names = names_in_lock(own, result.graph)
+    return make_lock(
+        path.absolute().relative_to(project).as_posix(),
+        recipes,
+        own=own,
+        actions={name: report.actions[step] for step, name in names},
+        results={name: report.results[step] for step, name in names},
+        host=machine.host_class(),
+        python=machine.python_build(),
+        report_of=lambda each: _read_report(result.store, each),
+    )
+
+
+def _read_report(store: Path, result: ActionResult) -> Any:
+    (artifact,) = result.outputs.values()
+    digest = dict(artifact.files)[REPORT_FILE]
+    return json.loads((store / "cas" / "sha256" / digest.sha256[:2] / digest.sha256).read_bytes())
+
+
+def _old(recipe: Path, *, strict: bool) -> Lock | None:
+    """The lock that is there; None if there is none, or (not strict) none that can be read.
+
+    Raises:
+        UsageError: It is damaged, or missing, and must not be.
+    """
+    try:
+        return read_lock(recipe)
+    except UsageError:
+        if strict:
+            raise
+        return None
+
+
+def _compare(recipe: Path, lock: Lock, old: Lock | None, update: Collection[str]) -> Relocked:
+    path = lock_path(recipe)
+    if old is None:
+        return Relocked(recipe, path, lock, new=True, differences=())
+    if MEASUREMENTS not in update:
+        kept = {
+            name: old.measurements[name]
+            for name, step in lock.steps.items()
+            if name in old.measurements and old.steps[name].key == step.key
+        }  # the same models on the same machine: a new measurement would only be another one
+        lock = replace(lock, measurements={**lock.measurements, **kept})
+    found = differences(old, lock)
+    if update:
+        _refuse_unasked(recipe, path, found, update, {*_items(old), *_items(lock)})
+    return Relocked(recipe, path, lock, new=False, differences=found)
+
+
+def _refuse_unasked(
+    recipe: Path,
+    path: Path,
+    found: Sequence[Difference],
+    update: Collection[str],
+    known: Collection[str],
+) -> None:
+    for item in update:
+        if item not in known:
+            raise UsageError(
+                f"the lock has no item '{item}'", where=str(path), fix=did_you_mean(item, known)
+            )
+    unasked = [each for each in found if not each.follows and each.item not in update]
+    if not unasked and not any(not each.follows for each in found):
+        unasked = [each for each in found if each.item not in update][:1]  # nothing explains it
+    if unasked:
+        items = " ".join(f"--update {item}" for item in dict.fromkeys(e.item for e in unasked))
+        more = f" (and {len(unasked) - 1} more)" if len(unasked) > 1 else ""
+        raise NotReproducibleError(
+            f"{unasked[0]}{more}: not among what may change",
+            where=str(path),
+            fix=f"if it is meant: onnxbuild lock {recipe} {items}",
+        )
+
+
+def _items(lock: Lock) -> set[str]:
+    fixed = {"recipe", "host", "python", "onnxbuild", MEASUREMENTS}
+    return fixed.union(lock.packages, lock.files, lock.sources, lock.folders, lock.steps)
+
+
+def _write(each: Relocked) -> Relocked:
+    content = lock_text(each.lock).encode()
+    try:
+        if each.path.read_bytes() == content:
+            return each
+    except OSError:
+        pass  # it is not there, or no reason to keep it
+    write_atomically(each.path, content, each.path.parent)
+    return replace(each, written=True)

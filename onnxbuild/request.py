@@ -1,0 +1,131 @@
+"""What is asked for: recipes, the part of them that is wanted, and the graph that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.project import find_project
+from onnxbuild.resolver import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Recipes and what is wanted of them.
+
+    Attributes:
+        recipes: Paths of recipe files.
+        only: Variants or steps to build; empty for all.
+        settings: `--set`: dotted key -> value as text.
+        store: The store's folder; None for the project's own.
+        locked: Refuse whatever is not as the recipes' locks say.
+    """
+
+    recipes: tuple[Path, ...]
+    only: tuple[str, ...] = ()
+    settings: Mapping[str, str] | None = None
+    store: str | None = None
+    locked: bool = False
+
+    @property
+    def project(self) -> Path:
+        """The root that all recipes share.
+
+        Raises:
+            UsageError: No recipe is given, or they lie in different projects.
+        """
+        if not self.recipes:
+            raise UsageError("no recipe is given", fix="onnxbuild run recipes/NAME.yaml")
+        roots = {find_project(path) for path in self.recipes}
+        if len(roots) > 1:
+            raise UsageError(
+                f"the recipes lie in different projects: {', '.join(sorted(map(str, roots)))}",
+                fix="run them one project at a time",
+            )
+        return roots.pop()
+
+    @property
+    def store_root(self) -> Path:
+        """The store's folder."""
+        return locate.store_root(self.project, self.store)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Recipes, and the files and folders that decided them.
+
+    Attributes:
+        by_file: Recipe file, as given -> the recipes it holds.
+        paths: Files and folders, absolute.
+    """
+
+    by_file: Mapping[Path, tuple[Recipe, ...]]
+    paths: tuple[Path, ...]
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """All recipes, in the order asked for."""
+        return tuple(recipe for each in self.by_file.values() for recipe in each)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Environment variables that the recipes pass on, or give a value of their own."""
+        return frozenset(
+            name
+            for recipe in self.recipes
+            for entrypoint in (recipe.model, *recipe.entrypoints.values())
+            for name in entrypoint.env
+        )
+
+
+def load(request: Request) -> Loaded:
+    """All recipes of a request.
+
+    Raises:
+        RecipeErrors: All faults of all files.
+        UsageError: A file is missing.
+    """
+    by_file: dict[Path, tuple[Recipe, ...]] = {}
+    paths: list[Path] = []
+    faults: list[RecipeError] = []
+    for path in request.recipes:
+        try:
+            loaded = load_recipes(
+                path,
+                project=request.project,
+                overrides=request.settings or {},
+                environment=locate.environment(),
+            )
+        except RecipeErrors as errors:
+            faults += errors.faults
+            continue
+        by_file[path] = (*by_file.get(path, ()), *loaded.recipes)
+        paths += [*loaded.files, *loaded.folders]
+    if faults:
+        raise RecipeErrors(faults)
+    return Loaded(by_file, tuple(paths))
+
+
+def graph_of(request: Request) -> Graph:
+    """The graph of a request; see `load` and `resolver.resolve` for the errors."""
+    return resolve(load(request).recipes, machine.host_facts(), request.only)
+
+
+def request_of(request: Request) -> str:
+    """The key that the request's memo is kept under."""
+    paths = [str(path) for path in request.recipes]
+    projects = map(find_project, request.recipes)
+    return memo.request_key(
+        paths,
+        request.only,
+        request.settings or {},
+        projects,
+        request.store_root,
+        locked=request.locked,
+    )
