@@ -28,7 +28,7 @@ def make_torch_deterministic() -> None:
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # its other name imports a compiler, for 0.8 s
     torch.backends.mha.set_fastpath_enabled(False)
 
 
