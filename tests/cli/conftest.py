@@ -94,11 +94,16 @@ class Project:
         return self("run", "tiny.yaml", *arguments)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "project")
+def make_project(folder: Path) -> Project:
+    """A recipe, its model and a helper, in a folder that is made."""
+    made = Project(folder)
     made.write("pyproject.toml", "")
     made.write("tiny.yaml", RECIPE)
     made.write("models/tiny.py", MODEL)
     made.write("models/helper.py", HELPER)
     return made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_project(tmp_path / "project")
