@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import clock, landlock, locks, machine
+from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk_history import DiskHistory
 from onnxbuild.adapters.disk_store import DiskStore
@@ -36,12 +37,14 @@ class RunOptions:
         memory_bytes: For all steps together, and for each; None for 90 % of the machine's.
         timeout_s: Wall time of one step.
         keep_going: After a failure, still build what does not depend on it.
+        surroundings: Those of the steps.
     """
 
     jobs: int | None = None
     memory_bytes: int | None = None
     timeout_s: float = 3600.0
     keep_going: bool = False
+    surroundings: Surroundings = ORDINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +145,8 @@ def start_run(
     own_path = workspace.root / "locks" / f"run-{run}"
     own_lock = (own_path, locks.wait_lock(own_path))
     _sweep(workspace.root)
-    memory_bytes = options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
     if executor is None:
-        executor = ProcessExecutor(
-            project=workspace.project,
-            store_root=workspace.root,
-            temp=workspace.root / "tmp" / run,
-            store=workspace.store,
-            fingerprints=workspace.fingerprints,
-            timeout_s=options.timeout_s,
-            memory_bytes=memory_bytes,
-            landlock_abi=landlock.abi(),
-        )
+        executor = make_executor(workspace, workspace.root / "tmp" / run, options)
     ports = Ports(
         store=workspace.store,
         fingerprints=workspace.fingerprints,
@@ -167,12 +160,38 @@ def start_run(
     builder = Builder(
         catalog=catalog,
         ports=ports,
-        limits=Limits(options.jobs or machine.usable_cores(), memory_bytes),
+        limits=Limits(options.jobs or machine.usable_cores(), _memory_bytes(options)),
         keep_going=options.keep_going,
         log_of=lambda step: logs / log_name(step),
         guard=guard,
     )
     return Run(run, builder, executor, own_lock, store_lock)
+
+
+def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> ProcessExecutor:
+    """What runs steps as child processes.
+
+    Args:
+        workspace: Project and store.
+        temp: A folder of its own, on the store's filesystem.
+        options: How it uses the machine.
+    """
+    return ProcessExecutor(
+        project=workspace.project,
+        store_root=workspace.root,
+        temp=temp,
+        store=workspace.store,
+        fingerprints=workspace.fingerprints,
+        places=workspace.fingerprints.places,
+        timeout_s=options.timeout_s,
+        memory_bytes=_memory_bytes(options),
+        landlock_abi=landlock.abi(),
+        surroundings=options.surroundings,
+    )
+
+
+def _memory_bytes(options: RunOptions) -> int:
+    return options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
 
 
 def log_name(step: str) -> str:

@@ -23,6 +23,7 @@ from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, did_you_mean
 from onnxbuild.core.params import from_json
+from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Outcome, StepKind
 
@@ -43,6 +44,7 @@ class ChildContext:
         self.where: str = job["step"]
         self._folder = folder
         self._project = Path(job["project"])
+        self._places: Mapping[str, str] = job["places"]
         self._inputs = {name: Path(path) for name, path in job["inputs"].items()}
         self.outputs: dict[str, Path] = {}
 
@@ -75,7 +77,7 @@ class ChildContext:
         """
         target, _, attribute = entrypoint.target.rpartition(":")
         for root in reversed(entrypoint.roots):
-            folder = str(self._project / root)
+            folder = str(self._project / real_path(root, self._places))
             if folder not in sys.path:
                 sys.path.insert(0, folder)
         os.environ.update(entrypoint.env)
@@ -109,7 +111,7 @@ class ChildContext:
                         fix="install it, or write FILE.py:CALLABLE",
                     ) from error
                 raise
-        path = self._project / target
+        path = self._project / real_path(target, self._places)
         name = path.stem
         loaded = sys.modules.get(name)
         if loaded is not None and getattr(loaded, "__file__", None) == str(path):
@@ -137,7 +139,7 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     context = ChildContext(job, folder, from_json(kind.params, job["params"]))
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
-    observer = Observer(Path(job["project"]), ignored, owners, fence)
+    observer = Observer(Path(job["project"]), ignored, owners, fence, job["places"])
     reader = Reader(job["step"], os.path.realpath(job["project"]), job["recipe"])
     _settle_in(context.scratch, folder / "temp")
     try:
@@ -147,7 +149,8 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
             observer.install()
             for entrypoint in kind.entrypoints(context.params):
                 for root in entrypoint.roots:
-                    observer.refuse_shadows(str(Path(job["project"]) / root))
+                    folder_of_code = real_path(root, job["places"])
+                    observer.refuse_shadows(str(Path(job["project"]) / folder_of_code))
         outcome = kind.run(context)
         result = _success(context, outcome, observer.report() if kind.user_code else None)
         _refuse_what_was_passed_over(observer, reader)
@@ -156,25 +159,31 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         refusal = None if fence is None else explain(error, fence, reader)
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)  # for the log: the message is short
-        text = _failure(refusal or error)
+        text = _failure(refusal or error, job["places"])
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
         refusal = None if fence is None else explain(error, fence, reader)
-        text = _failure(refusal or _told(error, job["step"], job["project"]))
+        text = _failure(refusal or _told(error, job["step"], job["project"]), job["places"])
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
 
 
 def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) -> Fence:
-    project = Path(job["project"])
+    project, places = Path(job["project"]), job["places"]
     entrypoints = kind.entrypoints(params)
+    used = {path.partition("/")[0] for each in entrypoints for path in each.files}
+    roots = {root for each in entrypoints for root in each.roots}
     inputs = [os.path.realpath(p) for p in (folder / "in").rglob("*") if not p.is_dir()]
     return fence_of(
         project=str(project),
         scratch=str(folder),
         inputs=inputs,
-        declared=[str(project / path) for each in entrypoints for path in each.files],
-        hidden=(job["store"], os.path.expanduser("~")),
+        declared=[
+            str(project / real_path(path, places)) for each in entrypoints for path in each.files
+        ],
+        outside=[places[name] for name in sorted(used & places.keys())],
+        code=[places[name] for name in sorted(roots & places.keys())],
+        hidden=(job["store"], os.path.expanduser("~"), *job["hidden"]),
     )
 
 
@@ -228,8 +237,9 @@ def _success(
     }
 
 
-def _failure(error: BuildError) -> str:
+def _failure(error: BuildError, places: Mapping[str, str]) -> str:
     told = {"what": error.what, "where": error.where, "fix": error.fix}
+    told = {part: for_people(text, places) for part, text in told.items()}
     return json.dumps({"error": {**told, "exit_code": error.exit_code}})
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
 import re
 import sys
 import sysconfig
+from urllib.parse import unquote, urlsplit
 
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.statcache import ABSENT, StatCache
 
 # Distributions that hold the same import package under different names; the first found counts.
 _EQUIVALENTS = {
@@ -99,6 +101,24 @@ class Distributions:
         record = os.path.join(folder, "RECORD")
         sha = self._stats.digest(record, "record ", _record_digest)
         return f"{real} {version} {sha or 'no-record'}"
+
+    def editables(self) -> dict[str, str]:
+        """Normalized name -> folder of each distribution that is installed as editable (PEP 610)."""
+        found = {}
+        for name, (_, folder) in self._scan().items():
+            path = os.path.join(folder, "direct_url.json")
+            if self._stats.look(path) == ABSENT:
+                continue
+            try:
+                with open(path, encoding="utf-8") as file:
+                    told = json.load(file)
+                editable = bool(told.get("dir_info", {}).get("editable"))
+                url = urlsplit(told["url"])
+            except (OSError, ValueError, KeyError, AttributeError):
+                continue  # damaged: its paths are recorded as they are
+            if editable and url.scheme == "file":
+                found[name] = os.path.abspath(unquote(url.path))
+        return found
 
     def owners(self) -> dict[str, str]:
         """Top-level name below a site folder -> normalized name of the distribution that owns it."""

@@ -37,12 +37,14 @@ class Fence:
         listable: Folders that may be listed.
         writable: May be read and changed.
         project: The project's root.
+        declared: Those of `readable` that the recipe declares.
     """
 
     readable: tuple[str, ...]
     listable: tuple[str, ...]
     writable: tuple[str, ...]
     project: str
+    declared: frozenset[str] = frozenset()
 
     @cached_property
     def _exact(self) -> frozenset[str]:
@@ -64,6 +66,8 @@ def fence_of(
     scratch: str,
     inputs: Iterable[str],
     declared: Iterable[str],
+    outside: Iterable[str],
+    code: Iterable[str],
     hidden: Iterable[str],
 ) -> Fence:
     """The fence of one step.
@@ -73,6 +77,9 @@ def fence_of(
         scratch: The job's own folder, which it may write to.
         inputs: Files of its input artifacts.
         declared: Files that its recipe declares.
+        outside: Folders elsewhere that declared files lie below; those that hold the project or
+            the home folder are not listed.
+        code: Folders elsewhere that its entrypoints are imported from.
         hidden: Folders that are never granted as a whole (the store, the home folder).
     """
     project = os.path.realpath(project)
@@ -86,14 +93,22 @@ def fence_of(
         for part in _without(folder, guarded)
     ]
     sources = _sources(project, skipped={os.path.realpath(path) for path in hidden})
-    elsewhere = [each for path in _editable_roots(project) for each in _sources(path, skipped=())]
-    granted = (*readable, *sources, *elsewhere, *map(os.path.realpath, (*inputs, *declared)))
+    roots = (*_editable_roots(project), *map(os.path.realpath, code))
+    elsewhere = [each for path in roots for each in _sources(path, skipped=())]
+    files = frozenset(map(os.path.realpath, declared))
+    granted = (*readable, *sources, *elsewhere, *map(os.path.realpath, inputs), *sorted(files))
+    folders = [path for path in map(os.path.realpath, outside) if not _holds_any(path, guarded)]
     return Fence(
         readable=tuple(dict.fromkeys(granted)),
-        listable=(project, *_editable_roots(project)),
+        listable=(project, *roots, *folders),
         writable=(os.path.realpath(scratch), *_SCRATCH_DEVICES),
         project=project,
+        declared=files,
     )
+
+
+def _holds_any(folder: str, guarded: tuple[str, ...]) -> bool:
+    return any(f"{path}/".startswith(f"{folder.rstrip('/')}/") for path in guarded)
 
 
 def _without(folder: str, guarded: tuple[str, ...]) -> Iterator[str]:

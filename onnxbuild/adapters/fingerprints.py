@@ -11,8 +11,10 @@ from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.places import MachinePlaces
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
+from onnxbuild.core.places import real_path
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
@@ -31,8 +33,15 @@ class DiskFingerprints:
         self._project = str(project)
         self._stats = stats
         self._distributions = distributions
+        self._places = MachinePlaces(distributions)
+
+    def places(self) -> Mapping[str, str]:
+        """Folders of this machine that records may name (see core.places)."""
+        return self._places.folders()
 
     def _absolute(self, path: str) -> str:
+        if path.startswith("<"):
+            path = real_path(path, self._places.folders())
         return os.path.join(self._project, path)
 
     def file(self, path: str) -> str | None:
@@ -76,13 +85,19 @@ class DiskFingerprints:
     def still(self, action: Action, observed: Observed) -> bool:
         """Whether all files and packages of both are now as they say."""
         packages = [*action.toolchain.items(), *observed.distributions.items()]
+
+        def real(path: str) -> str:
+            return real_path(path, action.outside)
+
         return (
-            all(self.file(path) == sha for path, sha in action.files.items())
-            and all(self.source(path) == sha for path, sha in observed.sources.items())
-            and all((self.file(path) or NO_FILE) == sha for path, sha in observed.data.items())
+            all(self.file(real(path)) == sha for path, sha in action.files.items())
+            and all(self.source(real(path)) == sha for path, sha in observed.sources.items())
+            and all(
+                (self.file(real(path)) or NO_FILE) == sha for path, sha in observed.data.items()
+            )
             and all(self.distribution(n) == sha for n, sha in packages if n != "python")
             and all(
-                self.listing(folder, listing.names) == listing
+                self.listing(real(folder), listing.names) == listing
                 for folder, listing in observed.listings.items()
             )
         )

@@ -16,6 +16,7 @@ from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
 from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.step import Finding, Outcome
 
@@ -30,6 +31,7 @@ def read_result(
     *,
     killed_for: str,
     project: Path,
+    places: Mapping[str, str],
     fingerprints: Fingerprints,
 ) -> Done:
     """How a job ended.
@@ -40,6 +42,7 @@ def read_result(
         message: The zygote's last word on it: status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; empty if it was not.
         project: The project's root.
+        places: Name of a folder outside the project -> where it lies.
         fingerprints: Gives the digests of what the child says that it used.
     """
     expense = Expense(
@@ -57,7 +60,7 @@ def read_result(
         return Done(job, None, {}, Observed(), expense, _told(result["error"]))
     try:
         observed = take_observed(
-            result["observed"], job, project=project, fingerprints=fingerprints
+            result["observed"], job, project=project, places=places, fingerprints=fingerprints
         )
     except BuildError as error:
         return failed(job, error, expense)
@@ -77,9 +80,14 @@ def read_result(
 
 
 def take_observed(
-    seen: Mapping[str, Any] | None, job: Job, *, project: Path, fingerprints: Fingerprints
+    seen: Mapping[str, Any] | None,
+    job: Job,
+    *,
+    project: Path,
+    places: Mapping[str, str],
+    fingerprints: Fingerprints,
 ) -> Observed:
-    """What a child says that it used, with the digests of it.
+    """What a child says that it used, with the digests of it; arguments as for `read_result`.
 
     Raises:
         StepError: A file changed while the step ran.
@@ -91,10 +99,11 @@ def take_observed(
     for path, found in sorted(seen["data"].items()):
         if path in job.action.files:
             continue
-        data[path] = prints.file(path) or NO_FILE
-        if found and identity(os.path.join(project, path)) != found:
+        real = real_path(path, places)
+        data[path] = prints.file(real) or NO_FILE
+        if found and identity(os.path.join(project, real)) != found:
             raise StepError(
-                f"{path} changed while the step ran; nothing was recorded",
+                f"{real} changed while the step ran; nothing was recorded",
                 where=job.step.name,
                 fix="run again when the file is saved; a step must not change what it reads",
             )

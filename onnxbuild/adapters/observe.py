@@ -12,13 +12,14 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from onnxbuild.adapters.callers import reads_lines_for_messages, searches_for_modules, user_line
 from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.fingerprints import SITE_FOLDERS, entries_of, importable, source_digest_of
+from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.statcache import ABSENT, identity
 from onnxbuild.core.errors import StepError
 
@@ -38,6 +39,7 @@ class Observer:
         ignored: Folders whose files are accounted for in other ways (scratch, store).
         owners: Top-level name below a site folder -> distribution.
         fence: What may be read; None lets everything be read, and observes it.
+        places: Name of a folder outside the project -> where it lies.
     """
 
     def __init__(
@@ -46,13 +48,12 @@ class Observer:
         ignored: tuple[Path, ...],
         owners: Mapping[str, str],
         fence: Fence | None = None,
+        places: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._fence = fence
         self._enforced_here = False
         self.refused: dict[str, str] = {}
-        self._projects = tuple(
-            dict.fromkeys((os.path.abspath(project), os.path.realpath(project)))
-        )
+        self._names = PathNames(project, places)
         self._owners = owners
         self._sites = site_folders()
         paths = sysconfig.get_paths()
@@ -104,8 +105,8 @@ class Observer:
                 loaded is None or os.path.realpath(loaded) != os.path.realpath(path)
             ):
                 raise StepError(
-                    f"{self._shown(path)} has the name of an installed module, '{name}'",
-                    where=self._shown(path),
+                    f"{self._names.shown(path)} has the name of an installed module, '{name}'",
+                    where=self._names.shown(path),
                     fix="give the file another name",
                 )
 
@@ -204,6 +205,8 @@ class Observer:
         found = identity(path)
         if found != ABSENT and self._is_refused(path):
             return
+        if self._fence is not None and path in self._fence.declared:
+            return  # its content is in the key
         if found == ABSENT or stat.S_ISREG(os.stat(path).st_mode):
             self._data[path] = found
 
@@ -225,7 +228,7 @@ class Observer:
         real = os.path.realpath(path)
         if self._fence is None or self._fence.allows(real) or os.path.isdir(real):
             return False
-        self.refused.setdefault(path, user_line(self._projects[-1]))
+        self.refused.setdefault(path, user_line(self._names.projects[-1]))
         if self._enforced_here:
             raise PermissionError(errno.EACCES, "not declared in the recipe", path)
         return True
@@ -241,8 +244,8 @@ class Observer:
             return True
         if os.path.realpath(path).startswith(self._elsewhere):
             return True
-        if self._shown(path) != path:
-            return False  # the project's own, wherever the project lies
+        if self._names.in_project(path):
+            return False  # wherever the project lies
         return path.startswith(_SYSTEM) and not path.startswith(_SHARED_MEMORY)
 
     # --- the result ---------------------------------------------------------------------------------
@@ -261,7 +264,7 @@ class Observer:
             {n.partition(".")[0] for n in self._baseline} - set(sys.stdlib_module_names)
         )
         listings = {
-            self._shown(folder): self._listing(folder, {*names, *preloaded})
+            self._names.shown(folder): self._listing(folder, {*names, *preloaded})
             for folder, names in self._lookups.items()
         }
         new = {name.partition(".")[0] for name in set(sys.modules) - self._baseline}
@@ -275,9 +278,9 @@ class Observer:
             if top in self._owners
         }
         return {
-            "sources": {self._shown(path): sha for path, sha in self._sources.items()},
+            "sources": {self._names.shown(path): sha for path, sha in self._sources.items()},
             "data": {
-                self._shown(path): "" if path in self._written else found
+                self._names.shown(path): "" if path in self._written else found
                 for path, found in self._data.items()
             },
             "listings": listings,
@@ -311,17 +314,6 @@ class Observer:
 
     def _is_installed(self, path: str) -> bool:
         return f"{path}/".startswith(self._installed)
-
-    def _shown(self, path: str) -> str:
-        """The path as it was asked for, links kept: a link that points elsewhere is a change."""
-        end = "/" if path.endswith("/") else ""  # a folder's entries
-        path = os.path.abspath(path)
-        for project in self._projects:
-            if path == project:
-                return f".{end}"
-            if project != "/" and path.startswith(f"{project}/"):
-                return f"{path[len(project) + 1 :]}{end}"
-        return f"{path}{end}"
 
 
 def _folders(*paths: str) -> tuple[str, ...]:

@@ -12,11 +12,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.child import JOB_FILE
-from onnxbuild.adapters.child_environment import clean_environment
+from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
 from onnxbuild.adapters.job_results import failed, read_result, tail
 from onnxbuild.core.action import Expense
@@ -55,9 +56,11 @@ class ProcessExecutor:
         temp: A folder for this run's jobs, on the store's filesystem; made when needed.
         store: Where inputs are read from.
         fingerprints: Gives the digests of what a child says that it used.
+        places: Gives the folders of this machine that records may name; asked when a job starts.
         timeout_s: Wall time that a step may take.
         memory_bytes: Resident memory that a step may take.
         landlock_abi: The kernel's; 0 fences steps in by what Python sees alone.
+        surroundings: Those of the steps.
     """
 
     def __init__(
@@ -68,18 +71,22 @@ class ProcessExecutor:
         temp: Path,
         store: Store,
         fingerprints: Fingerprints,
+        places: Callable[[], Mapping[str, str]],
         timeout_s: float,
         memory_bytes: int,
         landlock_abi: int,
+        surroundings: Surroundings = ORDINARY,
     ) -> None:
         self._project = project
         self._store_root = store_root
         self._temp = temp
         self._store = store
         self._fingerprints = fingerprints
+        self._places = places
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes
         self._landlock_abi = landlock_abi
+        self._surroundings = surroundings
         self._zygote: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
         self._buffer = b""
@@ -108,7 +115,9 @@ class ProcessExecutor:
             "project": str(self._project),
             "store": str(self._store_root),
             "recipe": os.path.abspath(job.step.location.path),
+            "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
+            "hidden": [self._surroundings.original] if self._surroundings.original else [],
         }
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")
@@ -167,11 +176,16 @@ class ProcessExecutor:
         if self._connection is None:
             ours, theirs = socket.socketpair()
             with theirs, self._zygote_log.open("wb") as log:
-                number = str(theirs.fileno())
+                around = self._surroundings
+                told = {
+                    "socket": theirs.fileno(),
+                    "threads": around.threads,
+                    "moved": [around.original, str(self._project)] if around.original else [],
+                }
                 self._zygote = subprocess.Popen(
-                    [sys.executable, "-s", "-c", _ZYGOTE, number, _PACKAGE_PARENT],
+                    [sys.executable, "-s", "-c", _ZYGOTE, json.dumps(told), _PACKAGE_PARENT],
                     pass_fds=(theirs.fileno(),),
-                    env=clean_environment(os.environ),
+                    env=clean_environment(os.environ, around),
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -222,6 +236,7 @@ class ProcessExecutor:
                     message,
                     killed_for=running.killed_for,
                     project=self._project,
+                    places=self._places_of(running.job),
                     fingerprints=self._fingerprints,
                 )
                 ended.append(done)
@@ -258,6 +273,9 @@ class ProcessExecutor:
                 )
             if running.killed_for:
                 _kill_group(running.pid)
+
+    def _places_of(self, job: Job) -> dict[str, str]:
+        return {**self._places(), **job.action.outside}
 
     def _input_folder(self, folder: Path, job: Job, name: str) -> Path:
         """A folder that shows an artifact's files under their names."""

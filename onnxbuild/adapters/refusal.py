@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from onnxbuild.core.errors import UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _MOST_ITEMS = 64
 _DEPTH = 3
 
@@ -96,7 +98,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _speaks_of_refusal(error: BaseException) -> bool:
     """Libraries say `No such file`, `open file failed`: there are many words for it."""
     text = str(error).lower()
-    told = any(words in text for words in ("permission", "no such file", "open", "errno"))
+    told = any(
+        words in text for words in ("permission", "no such file", "open", "errno", "system error")
+    )
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 
@@ -155,7 +159,9 @@ def _near(path: str, project: str) -> str:
 
 
 def _typed(path: str, reader: Reader) -> str:
-    """The path as one would write it in the recipe."""
+    """The path as one would write it in the recipe; a whole model of a Hugging Face cache."""
+    model = _HUB_MODEL.match(path)
+    path = f"{model[0]}/**" if model else path
     home = os.path.expanduser("~")
     if path.startswith(f"{reader.project}/"):
         return os.path.relpath(path, os.path.dirname(reader.recipe))

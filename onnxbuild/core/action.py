@@ -27,9 +27,11 @@ class Action:
         version: Step kind's version.
         params: JSON, defaults filled in.
         inputs: Input name -> sha256 of the artifact.
-        files: Declared file -> sha256 of its content.
+        files: Declared file -> sha256 of its content; paths as core.places says.
         toolchain: Distribution (or `python`) -> digest.
         host: What of the machine the output depends on; None where it does not.
+        outside: Name of a folder outside the project -> where it lies on this machine; not part
+            of the key, nor of what is recorded.
     """
 
     kind: str
@@ -39,6 +41,7 @@ class Action:
     files: Mapping[str, str]
     toolchain: Mapping[str, str]
     host: Mapping[str, str] | None
+    outside: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The fields, as they enter the key."""
@@ -73,7 +76,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a step that runs user code was seen to use.
+    """What a step that runs user code was seen to use; paths as core.places says.
 
     Attributes:
         sources: Python file imported -> sha256 of its syntax tree.

@@ -35,14 +35,22 @@ def option(
 
 
 def to_json(value: object) -> Any:
-    """Plain JSON of a parameters dataclass, defaults filled in."""
+    """Plain JSON of a parameters dataclass, defaults filled in.
+
+    Fields whose metadata says `local` (where things lie on this machine) are left out.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {name: to_json(getattr(value, name)) for name in _portable_fields(type(value))}
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
     return value
+
+
+@cache
+def _portable_fields(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind) if not f.metadata.get("local"))
 
 
 @cache

@@ -55,13 +55,16 @@ class Entrypoint:
     """A user's callable and what it may use.
 
     Attributes:
-        target: `FILE.py:CALLABLE` (POSIX path relative to the project's root) or
-            `package.module:CALLABLE`.
+        target: `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
+            of `outside`) or `package.module:CALLABLE`.
         args: Keyword arguments, JSON values.
-        files: Declared data files, POSIX paths relative to the project's root (absolute when
-            outside of it), globs expanded, sorted.
+        files: Declared data files, POSIX paths relative to the project's root (below a folder of
+            `outside` when they lie outside of it), globs expanded, sorted.
         env: Environment variables it may see: name -> value.
-        roots: Folders put on its import path, relative to the project's root, nearest first.
+        roots: Folders put on its import path, relative to the project's root or folders of
+            `outside`, nearest first.
+        outside: Name of a folder outside the project (see core.places) -> where it lies on this
+            machine, absolute; in no key.
     """
 
     target: str
@@ -69,6 +72,7 @@ class Entrypoint:
     files: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     roots: tuple[str, ...] = ()
+    outside: Mapping[str, str] = field(default_factory=dict, metadata={"local": True})
 
 
 @dataclass(frozen=True, slots=True)

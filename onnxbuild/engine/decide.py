@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.action import NO_FILE, Action, ActionResult, Listing, Observed
+from onnxbuild.core.action import NO_FILE, Action, ActionResult, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import (
     FIRST_BUILD,
@@ -18,6 +18,7 @@ from onnxbuild.core.decision import (
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.params import to_json
+from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
 
@@ -32,12 +33,15 @@ def make_action(
         StepError: A distribution that the step needs is not installed.
     """
     files: dict[str, str] = {}
-    for entrypoint in kind.entrypoints(step.params):
+    entrypoints = kind.entrypoints(step.params)
+    outside = {name: folder for each in entrypoints for name, folder in each.outside.items()}
+    for entrypoint in entrypoints:
         for path in entrypoint.files:
-            digest = fingerprints.file(path)
+            real = real_path(path, outside)
+            digest = fingerprints.file(real)
             if digest is None:
                 raise RecipeError(
-                    f"declared file '{path}' can't be read",
+                    f"declared file '{real}' can't be read",
                     where=str(step.location),
                     fix="put it back, or take it out of `files:`",
                 )
@@ -60,20 +64,33 @@ def make_action(
         files=files,
         toolchain=toolchain,
         host=dict(fingerprints.host()) if kind.host_bound else None,
+        outside=outside,
     )
 
 
-def current_state(observed: Observed, fingerprints: Fingerprints) -> Observed:
-    """The same files, folders and packages as they are now; what is gone is left out."""
+def current_state(
+    observed: Observed, outside: Mapping[str, str], fingerprints: Fingerprints
+) -> Observed:
+    """The same files, folders and packages as they are now; what is gone is left out.
+
+    Args:
+        observed: What a step was seen to use.
+        outside: Where the action's folders outside the project lie.
+        fingerprints: How things are now.
+    """
 
     def present(pairs: list[tuple[str, str | None]]) -> dict[str, str]:
         return {name: digest for name, digest in pairs if digest is not None}
 
     return Observed(
-        sources=present([(path, fingerprints.source(path)) for path in observed.sources]),
-        data={path: fingerprints.file(path) or NO_FILE for path in observed.data},
+        sources=present(
+            [(path, fingerprints.source(real_path(path, outside))) for path in observed.sources]
+        ),
+        data={
+            path: fingerprints.file(real_path(path, outside)) or NO_FILE for path in observed.data
+        },
         listings={
-            folder: Listing(listing.names, fingerprints.listing(folder, listing.names).found)
+            folder: fingerprints.listing(real_path(folder, outside), listing.names)
             for folder, listing in observed.listings.items()
         },
         distributions=present(
@@ -89,7 +106,7 @@ def decide(
     traces = store.lookup(action.key)
     damaged: list[Reason] = []
     for result in traces:
-        if current_state(result.observed, fingerprints) != result.observed:
+        if current_state(result.observed, action.outside, fingerprints) != result.observed:
             continue
         faults = _faults(result, store)
         if not faults:
@@ -99,9 +116,20 @@ def decide(
         return Miss(tuple(damaged))
     if traces:
         newest = traces[0].observed
-        return Miss(changed_observed(newest, current_state(newest, fingerprints)))
+        now = current_state(newest, action.outside, fingerprints)
+        return Miss(_told(changed_observed(newest, now), action))
     last = history.last(step.name)
-    return Miss((FIRST_BUILD,) if last is None else changed_action(last, action))
+    return Miss((FIRST_BUILD,) if last is None else _told(changed_action(last, action), action))
+
+
+def _told(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:
+    """The reasons with files outside the project named as they are on this machine."""
+    if not action.outside:
+        return reasons
+    return tuple(
+        Reason(*(for_people(text, action.outside) for text in (each.subject, each.old, each.new)))
+        for each in reasons
+    )
 
 
 def _faults(result: ActionResult, store: Store) -> list[Reason]:

@@ -14,6 +14,7 @@ from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.globs import Glob
 from onnxbuild.recipe.node import Node, dotted, plain
 from onnxbuild.recipe.node import Path as KeyPath
+from onnxbuild.recipe.outside import OutsideNames
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -43,26 +44,29 @@ class EntrypointReader:
         is_short = not isinstance(node.value, dict)
         target = node if is_short else node.child("entrypoint")
         target_path = path if is_short else (*path, "entrypoint")
+        outside = OutsideNames(dotted(path), self._sources.project)
         found = None
         if target is not None and sound(*target_path):
-            found = self._target(str(target.value), target.at, target_path, faults)
+            found = self._target(str(target.value), target.at, target_path, outside, faults)
         args, files, env = (
             node.child(key) if sound(*path, key) else None for key in ("args", "files", "env")
         )
         expanded = () if files is None else tuple(self._files(files, (*path, "files"), faults))
+        declared = outside.files(expanded)
         variables = {} if env is None else self._env(env, (*path, "env"), faults)
         if found is None or not sound(*path):
             return None
         return Entrypoint(
             target=found[0],
             args={} if args is None else plain(args),
-            files=tuple(sorted(set(expanded))),
+            files=declared,
             env=variables,
             roots=found[1],
+            outside=outside.folders,
         )
 
     def _target(
-        self, text: str, at: Location, path: KeyPath, faults: Faults
+        self, text: str, at: Location, path: KeyPath, outside: OutsideNames, faults: Faults
     ) -> tuple[str, tuple[str, ...]] | None:
         """(target, roots)."""
         home, _, name = text.rpartition(":")
@@ -78,15 +82,15 @@ class EntrypointReader:
                 what = f"{dotted(path)} is {show(text)}; expected {_FORM}"
                 faults.add(Fault(what, at, fix, path))
                 return None
-            return text, self._roots(folder, self._sources.project)
+            return text, outside.code_folders((folder, self._sources.project))
         file = absolute(Path(home), folder)
         refusal = self._refusal(file, home, name)
         if refusal is not None:
             what, fix = refusal
             faults.add(Fault(f"{dotted(path)}: {what}", at, fix, path))
             return None
-        target = f"{relative_to_project(file, self._sources.project)}:{name}"
-        return target, self._roots(file.parent, folder, self._sources.project)
+        target = f"{outside.code_file(file)}:{name}"
+        return target, outside.code_folders((file.parent, folder, self._sources.project))
 
     def _refusal(self, file: Path, home: str, name: str) -> tuple[str, str] | None:
         """(what, fix) where the file is not there or does not define the name."""
@@ -106,11 +110,10 @@ class EntrypointReader:
         fix = f"write `{home}:{near}`" if near else f"define `{name}` in {home}"
         return hinted(f"{home} defines no '{name}'", near), fix
 
-    def _roots(self, *folders: Path) -> tuple[str, ...]:
-        shown = (relative_to_project(folder, self._sources.project) for folder in folders)
-        return tuple(dict.fromkeys(shown))
-
-    def _files(self, node: Node, path: KeyPath, faults: Faults) -> Iterator[str]:
+    def _files(
+        self, node: Node, path: KeyPath, faults: Faults
+    ) -> Iterator[tuple[Path, list[Path]]]:
+        """(fixed part, files) of each pattern."""
         for n, item in enumerate(node.items):
             pattern, folder = str(item.value), self._sources.folder(item.at.path)
             try:
@@ -126,7 +129,7 @@ class EntrypointReader:
                 what = f"{show(pattern)} in {dotted(path)} matches no file below {shown}"
                 fix = "write a path or glob relative to this recipe, or remove it"
                 faults.add(Fault(what, item.at, fix, path))
-            yield from (relative_to_project(each, self._sources.project) for each in found)
+            yield self._glob.anchor(pattern, folder), found
 
     def _env(self, node: Node, path: KeyPath, faults: Faults) -> dict[str, str]:
         if not node.items:

@@ -37,21 +37,21 @@ class Glob:
             ValueError: More than FILES_MAX files, or no path at all.
             OSError: A folder can't be listed.
         """
-        if "\0" in pattern:
-            raise ValueError("the pattern holds a NUL character")
-        written = Path(pattern).expanduser() if pattern.startswith("~") else Path(pattern)
-        parts = written.parts
-        fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
-        start = Path(os.path.normpath(folder.joinpath(*parts[:fixed])))
-        if ".." in parts[fixed:]:
-            raise ValueError("`..` can't follow a glob")
-        if fixed == len(parts):
-            found = list(self._literal(start))
-        else:
-            found = list(self._matches(start, parts[fixed:]))
+        start, magic = _split(pattern, folder)
+        found = list(self._matches(start, magic) if magic else self._literal(start))
         if len(found) > FILES_MAX:
             raise ValueError(f"the pattern names more than {FILES_MAX:,} files")
         return sorted(set(found))
+
+    def anchor(self, pattern: str, folder: Path) -> Path:
+        """The folder that a pattern starts from, and that holds all it names.
+
+        Args:
+            pattern: As for `expand`.
+            folder: Absolute.
+        """
+        start, magic = _split(pattern, folder)
+        return start if magic or start.is_dir() else start.parent
 
     def _literal(self, path: Path) -> Iterator[Path]:
         self.folders[path.parent] = None
@@ -94,3 +94,15 @@ class Glob:
             except (FileNotFoundError, NotADirectoryError):
                 self._listings[folder] = []
         return self._listings[folder]
+
+
+def _split(pattern: str, folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """(the fixed part, absolute; the parts from the first glob on)."""
+    if "\0" in pattern:
+        raise ValueError("the pattern holds a NUL character")
+    written = Path(pattern).expanduser() if pattern.startswith("~") else Path(pattern)
+    parts = written.parts
+    fixed = next((n for n, part in enumerate(parts) if _MAGIC.search(part)), len(parts))
+    if ".." in parts[fixed:]:
+        raise ValueError("`..` can't follow a glob")
+    return Path(os.path.normpath(folder.joinpath(*parts[:fixed]))), parts[fixed:]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import Graph, OutputRef, Step, View, topological
 from onnxbuild.core.params import to_json
@@ -16,8 +17,9 @@ class Assembly:
     def __init__(self) -> None:
         self._steps: dict[str, Step] = {}
         self._aliases: dict[str, str] = {}
-        self._by_identity: dict[str, str] = {}
+        self._by_identity: dict[tuple[str, str], str] = {}
         self._identity: dict[str, str] = {}
+        self._outside: dict[str, str] = {}
         self._views: list[View] = []
 
     def graph(self) -> Graph:
@@ -50,10 +52,21 @@ class Assembly:
                 [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
             ],
         )
-        first = self._by_identity.setdefault(identity, name)
+        outside = self._outside_of(kind, params, refs.values())
+        first = self._by_identity.setdefault((identity, outside), name)
         if first != name:
             self._aliases[name] = first
             return first
         self._identity[name] = identity
+        self._outside[name] = outside
         self._steps[name] = Step(name, kind, refs, params, location)
         return name
+
+    def _outside_of(self, kind: str, params: object, refs: Iterable[OutputRef]) -> str:
+        """Digest of where files outside the project lie, upstream too; empty if there are none.
+
+        Steps that are equal but for that are two: what lies there may differ.
+        """
+        folders = [dict(each.outside) for each in CATALOG[kind].entrypoints(params)]
+        above = [self._outside[ref.step] for ref in refs]
+        return tagged_sha256("outside", [folders, above]) if any((*folders, *above)) else ""

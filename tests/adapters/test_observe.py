@@ -41,7 +41,7 @@ owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
 project, store = Path(told["project"]), Path(told["store"])
 ignored = (Path(told["folder"]), store / "cas", store / "tmp")
 observer = Observer(project, ignored, owners)
-job = {"step": "r:s", "project": told["project"], "inputs": {}}
+job = {"step": "r:s", "project": told["project"], "inputs": {}, "places": {}}
 context = ChildContext(job, Path(told["folder"]), None)
 entrypoint = Entrypoint("models/m.py:load", roots=("models", "."))
 observer.install()
@@ -99,7 +99,7 @@ class Project:
         prints = self.prints()
         action = Action("fake", 1, {}, {}, files or {}, {}, None)
         job = Job(Step("r:s", "fake", {}, FakeParams(), HERE), action, {}, Path("log"))
-        observed = take_observed(seen, job, project=self.folder, fingerprints=prints)
+        observed = take_observed(seen, job, project=self.folder, places={}, fingerprints=prints)
         if not prints.still(action, observed):
             raise StepError("an input changed while the step ran")
         return observed
@@ -109,7 +109,7 @@ class Project:
         return DiskFingerprints(self.folder, stats, Distributions(stats))
 
     def holds(self, observed: Observed) -> bool:
-        return current_state(observed, self.prints()) == observed
+        return current_state(observed, {}, self.prints()) == observed
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ class World:
             temp=self.store_root / "tmp/run",
             store=store,
             fingerprints=self.prints,
+            places=self.prints.places,
             timeout_s=60,
             memory_bytes=8 << 30,
             landlock_abi=landlock.abi() if landlock_abi is None else landlock_abi,

@@ -280,9 +280,9 @@ def test_an_output_that_cant_be_taken_in_fails_its_step():
 def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
     files = FakeFiles({"there": "x"})
     observed = Observed(data={"there": sha("x"), "gone": NO_FILE})
-    assert current_state(observed, files) == observed
+    assert current_state(observed, {}, files) == observed
     files.files["gone"] = "come"
-    (reason,) = changed_observed(observed, current_state(observed, files))
+    (reason,) = changed_observed(observed, current_state(observed, {}, files))
     assert str(reason).startswith("file gone: no file -> ")
 
 

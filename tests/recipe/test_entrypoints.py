@@ -22,16 +22,65 @@ def test_a_module_is_looked_for_from_the_recipe(project):
     assert recipe.model.roots == ("recipes", ".")
 
 
-def test_a_file_outside_of_the_project_keeps_its_absolute_path(project, tmp_path_factory):
+def test_what_lies_outside_of_the_project_is_named_by_what_it_is(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (outside / "model.py").write_text("def load(): ...\n")
-    (outside / "weights.bin").write_text("x")
+    (outside / "weights").mkdir()
+    (outside / "weights/w.bin").write_text("x")
     recipe = project.recipe(
-        model(f"{{entrypoint: '{outside}/model.py:load', files: ['{outside}/*.bin']}}")
+        model(f"{{entrypoint: '{outside}/model.py:load', files: ['{outside}/weights/*.bin']}}")
     )
-    assert recipe.model.target == f"{outside.as_posix()}/model.py:load"
-    assert recipe.model.files == (f"{outside.as_posix()}/weights.bin",)
-    assert recipe.model.roots == (outside.as_posix(), "recipes", ".")
+    assert recipe.model.target == "<model code>/model.py:load"
+    assert recipe.model.files == ("<model 1>/w.bin",)
+    assert recipe.model.roots == ("<model code>", "recipes", ".")
+    assert recipe.model.outside == {
+        "<model code>": outside.as_posix(),
+        "<model 1>": f"{outside.as_posix()}/weights",
+    }
+
+
+def _tree(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+
+
+def test_names_outside_do_not_depend_on_the_place_nor_on_the_order(project, tmp_path_factory):
+    one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
+    for folder in (one, two):
+        _tree(folder, "cache/snap/a.json", "cache/blobs/a", "other/w.bin", "lone.bin")
+    found = []
+    for folder in (one, two):
+        patterns = [f"{folder}/cache/**", f"{folder}/other", f"{folder}/lone.bin"]
+        for order in (patterns, patterns[::-1]):
+            text = ", ".join(f"'{each}'" for each in order)
+            recipe = project.recipe(
+                model(f"{{entrypoint: models/model.py:load, files: [{text}]}}")
+            )
+            found.append(recipe.model.files)
+    assert set(found) == {
+        ("<model 1>/blobs/a", "<model 1>/snap/a.json", "<model 2>/lone.bin", "<model 3>/w.bin")
+    }
+
+
+def test_a_file_of_the_project_is_never_taken_for_one_outside(project, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    _tree(outside, "w.bin")
+    project.write("<model 1>/w.bin", "x")
+    files = f"['{outside}/w.bin', '../<model 1>/w.bin']"
+    recipe = project.recipe(model(f"{{entrypoint: models/model.py:load, files: {files}}}"))
+    assert recipe.model.files == ("./<model 1>/w.bin", "<model 1>/w.bin")
+
+
+def test_the_home_folder_is_expanded(project, tmp_path_factory, monkeypatch):
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    _tree(home, ".cache/hub/models--x/refs/main")
+    text = "{entrypoint: models/model.py:load, files: [~/.cache/hub/models--x/**]}"
+    recipe = project.recipe(model(text))
+    assert recipe.model.files == ("<model 1>/refs/main",)
+    assert recipe.model.outside == {"<model 1>": f"{home}/.cache/hub/models--x"}
 
 
 def test_files_are_expanded_and_sorted(project):
