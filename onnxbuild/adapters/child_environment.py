@@ -1,8 +1,10 @@
-"""The variables that a step sees."""
+"""The surroundings of a step: the variables that it sees, the cores that it may use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 _PASSED_ON = (
     "PATH",
@@ -14,14 +16,43 @@ _PASSED_ON = (
 )
 
 
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What must not matter to any step's output; the defaults are those of every build.
+
+    Attributes:
+        hash_seed: PYTHONHASHSEED.
+        threads: Cores that a step may use, and threads that libraries start of themselves; None
+            for all there are.
+        time_zone: TZ, as POSIX writes it.
+        locale: LANG.
+        original: Where the project really lies, if what is built is a copy of it: that folder
+            can't be read, and what the import path has of it (editable installations) is looked
+            for in the copy. Empty if it is no copy.
+    """
+
+    hash_seed: int = 0
+    threads: int | None = None
+    time_zone: str = "UTC"
+    locale: str = "C.UTF-8"
+    original: str = ""
+
+
+ORDINARY = Surroundings()
+
+
+def clean_environment(
+    environment: Mapping[str, str], surroundings: Surroundings = ORDINARY
+) -> dict[str, str]:
     """The environment of a child: a few variables passed on, the rest fixed."""
     kept = {name: environment[name] for name in _PASSED_ON if name in environment}
+    threads = surroundings.threads
     return {
         **kept,
-        "LANG": "C.UTF-8",
-        "TZ": "UTC",
-        "PYTHONHASHSEED": "0",
+        "LANG": surroundings.locale,
+        "TZ": surroundings.time_zone,
+        "PYTHONHASHSEED": str(surroundings.hash_seed),
+        **({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
@@ -29,3 +60,23 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "ORT_DISABLE_TELEMETRY": "1",
     }
+
+
+class Cores:
+    """This process's cores, of which each step gets a share.
+
+    Args:
+        count: How many a step gets; None for all.
+    """
+
+    def __init__(self, count: int | None) -> None:
+        able = hasattr(os, "sched_setaffinity")  # Linux
+        self._all = sorted(os.sched_getaffinity(0)) if able else []
+        self._count = len(self._all) if count is None else min(count, len(self._all))
+
+    def take(self, number: int) -> None:
+        """Keep this process to the cores of job `number`; jobs beside each other get others."""
+        if self._count < len(self._all):
+            first = number * self._count
+            share = (self._all * 2)[first % len(self._all) :][: self._count]
+            os.sched_setaffinity(0, share)

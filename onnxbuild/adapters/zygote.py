@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.child import run_job
+from onnxbuild.adapters.child_environment import Cores
 from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.moved import move_imports
 from onnxbuild.adapters.statcache import StatCache
 
 _LINUX = sys.platform == "linux"
@@ -38,11 +40,13 @@ class Zygote:
     Args:
         connection: The parent's end of the world.
         owners: Top-level name below a site folder -> distribution.
+        cores: Those that the children share.
     """
 
-    def __init__(self, connection: socket.socket, owners: dict[str, str]) -> None:
+    def __init__(self, connection: socket.socket, owners: dict[str, str], cores: Cores) -> None:
         self._connection = connection
         self._owners = owners
+        self._cores = cores
         self._children: dict[int, tuple[int, float]] = {}
         self._buffer = b""
 
@@ -110,6 +114,7 @@ class Zygote:
             return 70  # it died before its death could be told
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what leaves its parent comes here, not to the zygote
         self._connection.close()
+        self._cores.take(request["id"])
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -190,12 +195,20 @@ def _own_parent() -> set[str]:
 
 
 def main() -> None:
-    """Preload, then serve on the socket whose descriptor is the first argument."""
+    """Preload, then serve on the socket that the first argument, JSON, tells the descriptor of.
+
+    It tells `threads`, too, and what has `moved`: nothing, or a project and its copy.
+    """
+    told = json.loads(sys.argv[1])
     here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    if told["moved"]:
+        move_imports(*told["moved"])
+    connection = socket.socket(fileno=told["socket"])
+    cores = Cores(told["threads"])
+    cores.take(0)  # libraries count them when they are loaded
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
-    Zygote(connection, owners).serve()
+    Zygote(connection, owners, cores).serve()
