@@ -1,0 +1,219 @@
+"""The bill of materials of a release: its models and what they were built with, in CycloneDX.
+
+Like the provenance it follows from the rest of the release. cyclonedx-python-lib writes it and
+checks it; the model cards, which the library has no classes for, are put in before the check.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.digest import Digest, tagged_sha256
+from onnxbuild.lock.model import Lock
+from onnxbuild.release.figures import Figures, figures_of
+from onnxbuild.release.layout import RECIPE_FOLDER, RELEASE_FILE, VARIANTS_FOLDER
+from onnxbuild.release.packages import packages_of
+
+if TYPE_CHECKING:
+    from cyclonedx.model.component import Component
+
+_RUNTIME = "onnxruntime"
+_MODEL_FILE = "model.onnx"
+_PREFIX = "onnxbuild"
+
+
+def bill_of_materials(
+    about: Mapping[str, Any],
+    lock: Lock,
+    files: Mapping[str, Digest],
+    manifests: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """The bill of materials; equal releases give equal text.
+
+    Args:
+        about: The release.json.
+        lock: The release's.
+        files: Path in it -> digest; those that are made after the bill don't matter.
+        manifests: Variant, as in release.json -> its bundle's manifest.json.
+    """
+    from cyclonedx.model import Property
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.model.tool import ToolRepository
+    from cyclonedx.output.json import JsonV1Dot6
+
+    models = {
+        name: _model(name, about, lock, files, manifest) for name, manifest in manifests.items()
+    }
+    libraries = _libraries(lock)
+    whole = Component(
+        name=about["name"],
+        version=about["version"],
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        bom_ref="release",
+    )
+    builder = Component(
+        name="onnxbuild",
+        version=about["onnxbuild"],
+        type=ComponentType.APPLICATION,
+        bom_ref="builder",
+    )
+    commit = about["source"]["commit"]
+    properties = [] if commit is None else [Property(name=f"{_PREFIX}:commit", value=commit)]
+    bom = Bom(
+        serial_number=_serial_number(about, files),
+        metadata=BomMetaData(
+            timestamp=datetime.fromtimestamp(about["epoch_s"], timezone.utc),
+            component=whole,
+            tools=ToolRepository(components=[builder]),
+            properties=properties,
+        ),
+        components=[*models.values(), *libraries.values()],
+    )
+    bom.register_dependency(whole, models.values())
+    runtimes = [each for each in libraries.values() if each.name.startswith(_RUNTIME)]
+    for model in models.values():
+        bom.register_dependency(model, runtimes)
+    told = json.loads(JsonV1Dot6(bom).output_as_string())
+    cards = {
+        f"variant:{name}": _model_card(
+            manifest, figures_of(about["variants"][name], manifest, lock)
+        )
+        for name, manifest in manifests.items()
+    }
+    for component in told["components"]:
+        if component["bom-ref"] in cards:
+            component["modelCard"] = cards[component["bom-ref"]]
+    return json.dumps(told, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+def bom_fault(text: str) -> str:
+    """What breaks CycloneDX's schema first; empty if nothing does."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    try:
+        found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    except ValueError as error:
+        return f"no JSON: {error}"
+    return "" if found is None else str(found).partition("\n")[0]
+
+
+def _serial_number(about: Mapping[str, Any], files: Mapping[str, Digest]) -> uuid.UUID:
+    """The same for the same release, another for any other."""
+    folders = (f"{RECIPE_FOLDER}/", f"{VARIANTS_FOLDER}/")
+    told = [[p, files[p].sha256] for p in sorted(files) if p.startswith((*folders, RELEASE_FILE))]
+    name = tagged_sha256("bill of materials", [about["name"], about["version"], told])
+    return uuid.uuid5(uuid.NAMESPACE_URL, f"https://onnxbuild.dev/bom/{name}")
+
+
+def _model(
+    name: str,
+    about: Mapping[str, Any],
+    lock: Lock,
+    files: Mapping[str, Digest],
+    manifest: Mapping[str, Any],
+) -> Component:
+    """A variant, with the files of its bundle inside."""
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component, ComponentScope, ComponentType
+
+    variant = about["variants"][name]
+    figures = figures_of(variant, manifest, lock)
+    prefix = f"{variant['bundle']}/"
+    told = {
+        "precision": figures.precision,
+        "size_bytes": figures.model_bytes,
+        "parameters": manifest["parameters"],
+        "opset": manifest["opsets"].get("", manifest["opsets"].get("ai.onnx", "")),
+        "bundle_sha256": lock.steps[variant["step"]].outputs["bundle"].sha256,
+    }
+    return Component(
+        name=f"{about['name']}/{name}",
+        version=about["version"],
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        scope=ComponentScope.REQUIRED,
+        bom_ref=f"variant:{name}",
+        mime_type="application/onnx",
+        hashes=[_sha256(files[f"{prefix}{_MODEL_FILE}"].sha256)],
+        properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in told.items()],
+        components=[
+            Component(
+                name=path,
+                type=ComponentType.FILE,
+                bom_ref=f"file:{path}",
+                hashes=[_sha256(files[path].sha256)],
+            )
+            for path in sorted(files)
+            if path.startswith(prefix)
+        ],
+    )
+
+
+def _libraries(lock: Lock) -> dict[str, Component]:
+    """Package -> component; what runs the models is required, the rest built them."""
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component, ComponentScope, ComponentType
+    from packageurl import PackageURL
+
+    found = {}
+    for package in packages_of(lock):
+        runs = package.name.startswith(_RUNTIME)
+        record = [Property(name=f"{_PREFIX}:record_sha256", value=package.record)]
+        found[package.name] = Component(
+            name=package.name,
+            version=package.version,
+            type=ComponentType.LIBRARY,
+            scope=ComponentScope.REQUIRED if runs else ComponentScope.EXCLUDED,
+            bom_ref=package.purl,
+            purl=PackageURL.from_string(package.purl),
+            properties=record if package.record else [],
+        )
+    return found
+
+
+def _sha256(value: str) -> Any:
+    from cyclonedx.model import HashAlgorithm, HashType
+
+    return HashType(alg=HashAlgorithm.SHA_256, content=value)
+
+
+def _model_card(manifest: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
+    def formats(values: list[Mapping[str, Any]]) -> list[dict[str, str]]:
+        return [
+            {"format": f"{v['name']}: {v['dtype']}[{', '.join(map(str, v['shape']))}]"}
+            for v in values
+        ]
+
+    return {
+        "modelParameters": {
+            "inputs": formats(manifest["inputs"]),
+            "outputs": formats(manifest["outputs"]),
+        },
+        "quantitativeAnalysis": {"performanceMetrics": list(_metrics(figures))},
+    }
+
+
+def _metrics(figures: Figures) -> Iterator[dict[str, Any]]:
+    by_provider = {
+        "max_abs_error": figures.errors,
+        "cosine_min": figures.cosines,
+        "score": figures.scores,
+    }
+    for kind, values in by_provider.items():
+        for provider, value in values.items():
+            yield {"type": kind, "value": repr(value), "slice": provider}
+    for each in figures.latencies:
+        yield {
+            "type": "latency_p50_ms",
+            "value": repr(each.p50_ms),
+            "slice": f"{each.provider} {each.point}",
+            "confidenceInterval": {
+                "lowerBound": repr(each.low_ms),
+                "upperBound": repr(each.high_ms),
+            },
+        }

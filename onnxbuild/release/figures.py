@@ -1,0 +1,96 @@
+"""What a release says of a variant in numbers: size, error, score, latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.lock.model import Lock
+
+BASELINE = "pytorch"
+_BESIDE_THE_MODEL = frozenset({"load.py", "validation.json", "evaluation.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One measurement.
+
+    Attributes:
+        provider: Short name of the execution provider.
+        point: The sizes it was measured at, `batch=1`.
+        p50_ms: Median, in ms.
+        low_ms: Least median that the measurement leaves possible; see `benchmark.json`.
+        high_ms: Greatest.
+        ratio: p50_ms by PyTorch's; None if PyTorch was not measured.
+    """
+
+    provider: str
+    point: str
+    p50_ms: float
+    low_ms: float
+    high_ms: float
+    ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One variant.
+
+    Attributes:
+        precision: `fp32`, `fp16` or `int8`.
+        model_bytes: Size of the model's files.
+        errors: Provider -> greatest absolute difference from PyTorch, in the output's unit.
+        cosines: Provider -> least cosine similarity with PyTorch's outputs.
+        scores: Provider -> the user's metric; empty if the recipe evaluates nothing.
+        latencies: As they were locked.
+    """
+
+    precision: str
+    model_bytes: int
+    errors: Mapping[str, float]
+    cosines: Mapping[str, float]
+    scores: Mapping[str, float]
+    latencies: tuple[Latency, ...]
+
+
+def figures_of(variant: Mapping[str, Any], manifest: Mapping[str, Any], lock: Lock) -> Figures:
+    """The numbers of one variant.
+
+    Args:
+        variant: Its entry in release.json.
+        manifest: Its bundle's manifest.json.
+        lock: The release's.
+    """
+    validation = manifest["validation"]
+    return Figures(
+        precision=manifest["precision"],
+        model_bytes=sum(
+            file["size_bytes"]
+            for name, file in manifest["files"].items()
+            if name not in _BESIDE_THE_MODEL
+        ),
+        errors=_numbers({p: each["metrics"]["max_abs"] for p, each in validation.items()}),
+        cosines=_numbers({p: each["metrics"]["cosine_min"] for p, each in validation.items()}),
+        scores=_numbers({p: each["score"] for p, each in manifest["evaluation"].items()}),
+        latencies=tuple(_latencies(variant, lock)),
+    )
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _latencies(variant: Mapping[str, Any], lock: Lock) -> Iterator[Latency]:
+    for provider, step in variant["benchmarks"].items():
+        for point in lock.measurements[step]["points"]:
+            results = point["results"]
+            found, base = results[variant["variant"]], results.get(BASELINE)
+            yield Latency(
+                provider=provider,
+                point=point["point"],
+                p50_ms=found["p50_ms"],
+                low_ms=found["p50_low_ms"],
+                high_ms=found["p50_high_ms"],
+                ratio=None if base is None else found["p50_ms"] / base["p50_ms"],
+            )

@@ -1,0 +1,46 @@
+"""The packages of a lock, taken apart: name, version, digest, package URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from onnxbuild.lock.model import Lock
+
+_HEX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One distribution that a build used.
+
+    Attributes:
+        name: As it is installed (`onnxruntime-gpu`), normalized.
+        version: As it is installed, with its local part (`2.13.0+cpu`).
+        record: sha256 over its RECORD, which lists a hash of every file; empty if it has none.
+    """
+
+    name: str
+    version: str
+    record: str
+
+    @property
+    def purl(self) -> str:
+        """Its package URL."""
+        from packageurl import PackageURL
+
+        return PackageURL("pypi", name=self.name, version=self.version).to_string()
+
+
+def packages_of(lock: Lock) -> tuple[Package, ...]:
+    """What a lock's build used, by name; a package that goes by two names is told once."""
+    found = _parsed(lock.packages.values())
+    return tuple(found[name] for name in sorted(found))
+
+
+def _parsed(digests: Iterable[str]) -> dict[str, Package]:
+    found = {}
+    for text in digests:
+        name, version, record = text.split(" ")
+        found[name] = Package(name, version, record if len(record) == _HEX else "")
+    return found
