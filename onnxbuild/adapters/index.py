@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,14 @@ class Index:
             return json.loads(action), list(json.loads(reasons)), str(log), int(peak)
         except (ValueError, TypeError):
             return None  # a damaged row is no row
+
+    def steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """(name, last action) of every step that ran or was reused here."""
+        for name, action in self._query("SELECT name, action FROM step"):
+            try:
+                yield str(name), json.loads(action)
+            except (ValueError, TypeError):
+                continue  # a damaged row is no row
 
     def save_step(
         self, name: str, action: Mapping[str, Any], reasons: Iterable[str], log: str, peak: int

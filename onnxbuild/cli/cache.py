@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import store_option
+from onnxbuild.cli.options import Bytes, store_option
 from onnxbuild.core.errors import EXIT_STEP, UsageError
 
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
 
-_MIB = 1 << 20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @click.group("cache")
@@ -35,24 +36,84 @@ def _open(store: str | None) -> Workspace:
     return open_workspace(project, root)
 
 
+def _size(value: int) -> str:
+    """Bytes in the unit that says most."""
+    step = min((max(value, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{value / (1 << 10 * step):.{1 if step else 0}f} {_UNITS[step]}"
+
+
+def _list(heading: str, sizes: Mapping[str, int]) -> None:
+    for name, size in sizes.items():
+        click.echo(f"  {heading:<11}{_size(size):>10} {name}")
+        heading = ""
+
+
 @command.command("stats")
 @store_option()
-def stats(*, store: str | None) -> None:
-    """Say what the store holds and what takes the space."""
-    from onnxbuild.adapters.housekeeping import collect_stats
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many of the last runs the hit rate is taken over.",
+)
+def stats(*, store: str | None, runs: int) -> None:
+    """Say what the store holds, what takes the space, and how often results were reused."""
+    from onnxbuild.adapters.usage import collect_stats, hit_rates
 
     workspace = _open(store)
-    found = collect_stats(workspace.store)
-    workspace.close()
+    try:
+        found = collect_stats(workspace.store, workspace.index)
+        rates = hit_rates(workspace.root, runs)
+    finally:
+        workspace.close()
+    by_kind = {**found.bytes_by_kind, "in no result": found.unreferenced_bytes}
+    by_recipe = {name or "earlier builds": size for name, size in found.bytes_by_recipe.items()}
     click.echo(f"store        {workspace.root}")
     click.echo(f"results      {found.records}")
-    click.echo(f"blobs        {found.blobs}, {found.blob_bytes / _MIB:.1f} MiB")
-    for kind, size in found.bytes_by_kind.items():
-        click.echo(f"  {kind:<11}{size / _MIB:>10.1f} MiB")
-    click.echo(f"  {'unused':<11}{found.unreferenced_bytes / _MIB:>10.1f} MiB")
-    click.echo(f"views        {found.views_bytes / _MIB:.1f} MiB (out/)")
-    click.echo(f"runs         {found.runs}, {found.runs_bytes / _MIB:.1f} MiB of logs")
-    click.echo(f"quarantine   {found.quarantine_bytes / _MIB:.1f} MiB")
+    click.echo(f"blobs        {found.blobs}, {_size(found.blob_bytes)}")
+    _list("by kind", by_kind)
+    _list("by recipe", by_recipe)
+    for name, size in found.pinned_bytes.items():
+        click.echo(f"pinned       {name}, {_size(size)}")
+    click.echo(f"views        {_size(found.views_bytes)} (out/)")
+    click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
+    click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
+    if rates.rate is not None:
+        click.echo(
+            f"hit rate     {rates.rate:.0%} of the steps of the last {rates.runs} runs: "
+            f"{rates.reused} reused, {rates.built} built, {rates.failed} failed "
+            "(runs with nothing to look at are not counted)"
+        )
+
+
+@command.command("pins")
+@store_option()
+def list_pins(*, store: str | None) -> None:
+    """List what is kept whatever its age: the results that releases were made of."""
+    from onnxbuild.adapters.pins import pins
+
+    workspace = _open(store)
+    workspace.close()
+    found = pins(workspace.root)
+    for name, keys in found.items():
+        gone = sum(not workspace.store.record_path(key).exists() for key in keys)
+        click.echo(f"{name}  {len(keys)} results{f', {gone} of them gone' if gone else ''}")
+    if not found:
+        click.echo("nothing is pinned")
+
+
+@command.command("unpin")
+@click.argument("name")
+@store_option()
+def unpin(*, name: str, store: str | None) -> None:
+    """Let `cache gc` have what is pinned under NAME."""
+    from onnxbuild.adapters.pins import unpin as unpin_results
+
+    workspace = _open(store)
+    workspace.close()
+    unpin_results(workspace.root, name)
+    click.echo(f"{name} is no longer pinned; `cache gc` drops what nothing else needs")
 
 
 @command.command("verify")
@@ -97,18 +158,44 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
     show_default=True,
     help="Nothing younger than this is removed.",
 )
-def gc(*, store: str | None, keep_days: float, grace_hours: float) -> None:
-    """Remove what no recent run used; refuses while a build is running."""
-    from onnxbuild.adapters.housekeeping import collect_garbage
+@click.option(
+    "--max-size",
+    type=Bytes(),
+    help="Then drop what was used longest ago until all blobs take no more than this.",
+)
+@click.pass_context
+def gc(
+    ctx: click.Context,
+    *,
+    store: str | None,
+    keep_days: float,
+    grace_hours: float,
+    max_size: int | None,
+) -> None:
+    """Remove what no recent run used; refuses while a build is running.
+
+    What is pinned (see `cache pins`) stays, and so does what is younger than the grace.
+    """
+    from onnxbuild.adapters.garbage import collect_garbage
 
     workspace = _open(store)
     try:
         removed = collect_garbage(
-            workspace.store, workspace.index, keep_days=keep_days, grace_s=grace_hours * 3600.0
+            workspace.store,
+            workspace.index,
+            keep_days=keep_days,
+            grace_s=grace_hours * 3600.0,
+            max_bytes=max_size,
         )
     finally:
         workspace.close()
     click.echo(
         f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
-        f"{removed.bytes / _MIB:.1f} MiB"
+        f"{_size(removed.bytes)}"
     )
+    if max_size is not None and removed.left_bytes > max_size:
+        click.echo(
+            f"{_size(removed.left_bytes)} are left, over the {_size(max_size)} asked for: "
+            f"{_size(removed.held_bytes)} are pinned or younger than {grace_hours:g} h"
+        )
+        ctx.exit(EXIT_STEP)

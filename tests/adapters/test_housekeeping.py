@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 import pytest
 
 from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.housekeeping import collect_garbage, collect_stats, verify, write_run
+from onnxbuild.adapters.garbage import collect_garbage
+from onnxbuild.adapters.housekeeping import verify, write_run
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locks import try_lock
+from onnxbuild.adapters.pins import pin, pins, unpin
 from onnxbuild.adapters.statcache import StatCache
-from onnxbuild.core.action import ActionResult, Observed
-from onnxbuild.core.errors import StoreError
+from onnxbuild.adapters.usage import HitRates, collect_stats, hit_rates
+from onnxbuild.core.action import Action, ActionResult, Observed
+from onnxbuild.core.errors import StoreError, UsageError
 from tests.adapters.test_store_contract import outputs_of
 
 DAY_S = 24 * 3600.0
@@ -45,8 +49,10 @@ class World:
                 if is_young and (path.is_file() or path.parent.name == "runs"):
                     os.utime(path, (past_s, past_s))
 
-    def gc(self, keep_days=30.0, grace_s=DAY_S):
-        return collect_garbage(self.store, self.index, keep_days=keep_days, grace_s=grace_s)
+    def gc(self, keep_days=30.0, grace_s=DAY_S, max_bytes=None):
+        return collect_garbage(
+            self.store, self.index, keep_days=keep_days, grace_s=grace_s, max_bytes=max_bytes
+        )
 
     @property
     def kept(self) -> str:
@@ -186,8 +192,117 @@ def test_verify_finds_each_kind_of_damage_and_sets_it_aside(world):
 def test_stats_say_what_takes_the_space(world):
     world.build("a", "b")
     world.store.ingest(outputs_of(world.tmp_path, model="left"), "report")
-    found = collect_stats(world.store)
+    found = collect_stats(world.store, world.index)
     assert (found.records, found.blobs, found.runs) == (2, 3, 1)
     assert found.bytes_by_kind == {"onnx-model": 2}
     assert found.unreferenced_bytes == 4
     assert found.blob_bytes == 6
+
+
+def test_what_is_pinned_is_kept_whatever_its_age(world):
+    world.build("a", "b", days_ago=400)
+    pin(world.root, "tiny-1.0", ["a" * 64, "a" * 64])
+    assert world.gc().records == 1
+    assert world.kept == "a"
+    assert world.gc(keep_days=0, grace_s=0, max_bytes=1).records == 0
+    assert pins(world.root) == {"tiny-1.0": {"a" * 64}}
+    unpin(world.root, "tiny-1.0")
+    assert world.gc().records == 1
+    assert world.kept == ""
+
+
+def test_a_pin_that_can_not_be_read_stops_collection(world):
+    world.build("a", days_ago=400)
+    pin(world.root, "tiny-1.0", ["a" * 64])
+    path = world.root / "pins/tiny-1.0.json"
+    path.write_text(path.read_text()[:-3])
+    with pytest.raises(StoreError, match=r"tiny-1\.0\.json can't be read"):
+        world.gc()
+    assert world.kept == "a"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", ".hidden", "a\0b"])
+def test_a_pin_is_named_like_a_file(world, name):
+    with pytest.raises(UsageError, match="can't name a pin"):
+        pin(world.root, name, [])
+
+
+def test_a_pin_that_is_not_there_is_named_with_those_that_are(world):
+    pin(world.root, "tiny-1.0", [])
+    with pytest.raises(UsageError, match=r"there is no pin 'tiny-1\.1'; there are: tiny-1\.0"):
+        unpin(world.root, "tiny-1.1")
+
+
+def test_over_its_size_a_store_drops_what_was_used_longest_ago(world):
+    for number, name in enumerate("abcd"):
+        world.build(name, request=name, days_ago=9 - number)
+    pin(world.root, "old", ["a" * 64])
+    removed = world.gc(max_bytes=2)
+    assert world.kept == "ad"
+    assert (removed.records, removed.left_bytes, removed.held_bytes) == (2, 2, 1)
+
+
+def test_a_store_that_fits_drops_nothing_for_its_size(world):
+    world.build("a", "b", days_ago=9)
+    assert world.gc(max_bytes=2).records == 0
+    assert world.kept == "ab"
+
+
+def test_a_request_that_was_up_to_date_lately_is_dropped_last(world):
+    world.build("a", request="one", days_ago=9)
+    world.build("b", request="two", days_ago=5)
+    world.index.save_memo("one", "[0, {}]", [], time.time() - 3 * DAY_S)
+    world.gc(max_bytes=1)
+    assert world.kept == "a"
+
+
+def test_what_is_younger_than_the_grace_stays_over_any_size(world):
+    world.build("a", days_ago=9)
+    world.build("b", "c", request="other")
+    removed = world.gc(max_bytes=1)
+    assert world.kept == "bc"
+    assert (removed.left_bytes, removed.held_bytes) == (2, 2)
+
+
+def test_a_blob_that_two_results_name_goes_with_the_last_of_them(world):
+    world.build("a", request="one", days_ago=9)
+    artifact = world.store.ingest(outputs_of(world.tmp_path, model="a"), "report")
+    world.store.record(ActionResult("b" * 64, Observed(), {"out": artifact}))
+    old_s = time.time() - 5 * DAY_S
+    os.utime(world.store.record_path("b" * 64), (old_s, old_s))
+    write_run(world.root, "0099", "two", ["b" * 64], 0)
+    os.utime(world.root / "runs/0099", (old_s, old_s))
+    assert world.gc(max_bytes=1).blobs == 0
+    assert world.kept == "ab"
+
+
+def test_stats_say_which_recipe_takes_the_space_and_what_pins_keep(world):
+    for step, content in (("one:export", "xyz"), ("two:export", "uv")):
+        action = Action("k", 1, {"of": step}, {}, {}, {}, None)
+        artifact = world.store.ingest(outputs_of(world.tmp_path, model=content), "onnx-model")
+        world.store.record(ActionResult(action.key, Observed(), {"out": artifact}))
+        world.index.save_step(step, action.to_json(), [], "", 0)
+        pin(world.root, f"{step[:3]}-1", [action.key])
+    world.build("a")
+    found = collect_stats(world.store, world.index)
+    assert found.bytes_by_recipe == {"one": 3, "two": 2, "": 1}
+    assert found.pinned_bytes == {"one-1": 3, "two-1": 2}
+
+
+def test_hit_rates_are_those_of_the_last_runs_that_ended(world):
+    def end(run, cached, built, failed, kind="run_finished"):
+        folder = world.root / "runs" / run
+        folder.mkdir()
+        told = {"type": kind, "cached": cached, "built": built, "failed": failed}
+        started = '{"type": "run_started"}'
+        (folder / "events.jsonl").write_text(f"{started}\n{json.dumps(told)}\n")
+
+    assert hit_rates(world.root, 9).rate is None
+    end("1", 0, 90, 0)
+    end("2", 5, 2, 1)
+    end("3", 2, 0, 0)
+    end("4", 9, 9, 9, kind="step_finished")
+    (world.root / "runs/5").mkdir()
+    found = hit_rates(world.root, 2)
+    assert found == HitRates(runs=2, reused=7, built=2, failed=1)
+    assert found.rate == pytest.approx(0.7)

@@ -1,0 +1,67 @@
+"""`onnxbuild cache`, on a store that a run has filled."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+
+from onnxbuild.adapters.pins import pin
+
+DAY_S = 86400.0
+
+
+def age(folder, days: float) -> None:
+    """Make everything below a folder as old as if it had lain there for days."""
+    then_s = time.time() - days * DAY_S
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (then_s, then_s), follow_symlinks=False)
+
+
+@pytest.mark.slow
+def test_a_store_is_measured_pinned_and_cut_to_size(project):
+    assert project.run("--only", "export").code == 0
+    project.edit("models/tiny.py", "width=8", "width=9")
+    assert project.run("--only", "export", "--only", "optimize").code == 0
+    store = project.folder / "artifacts"
+
+    stats = project("cache", "stats").out
+    assert re.search(r"  by recipe  +[\d.]+ KiB tiny\n", stats)
+    assert "hit rate     0% of the steps of the last 2 runs: 0 reused, 3 built, 0 failed" in stats
+    assert "100%" not in project("cache", "stats", "--runs", "1").out
+
+    assert project("cache", "pins").out == "nothing is pinned\n"
+    keys = [path.stem for path in (store / "ac").rglob("*.json")]
+    pin(store, "tiny-1.0", [*keys[:1], "f" * 64])
+    assert project("cache", "pins").out == "tiny-1.0  2 results, 1 of them gone\n"
+    assert "pinned       tiny-1.0, " in project("cache", "stats").out
+
+    young = project("cache", "gc", "--max-size", "1")
+    assert young.code == 1
+    assert young.out.startswith("removed 0 results, ")
+    assert "are pinned or younger than 24 h" in young.out
+
+    age(store, 3)
+    cut = project("cache", "gc", "--max-size", "1", "--grace-hours", "0")
+    assert cut.out.startswith(f"removed {len(keys) - 1} results, ")
+    assert "are left, over the 1 B asked for: " in cut.out
+    assert [path.stem for path in (store / "ac").rglob("*.json")] == keys[:1]
+
+    unpinned = project("cache", "unpin", "tiny-1.0")
+    assert (unpinned.code, unpinned.out.split()[0]) == (0, "tiny-1.0")
+    assert project("cache", "unpin", "tiny-1.0").code == 2
+    emptied = project("cache", "gc", "--max-size", "1", "--grace-hours", "0")
+    assert emptied.code == 0
+    assert emptied.out.startswith("removed 1 results, ")
+    assert project.run("--only", "export").ran == ["export"]
+
+
+@pytest.mark.slow
+def test_a_result_that_is_dropped_for_its_size_is_built_again(project):
+    assert project.run("--only", "export").code == 0
+    assert project.run("--only", "export").ran == []
+    assert project("cache", "gc", "--max-size", "1", "--grace-hours", "0").code == 0
+    again = project.run("--only", "export")
+    assert (again.code, again.ran) == (0, ["export"])
