@@ -19,12 +19,16 @@ from onnxbuild.core.recipe import (
 )
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
+from onnxbuild.recipe.release_options import ReleaseOptions
 from onnxbuild.steps.validate import VariantTolerances
 
 SECTIONS: Mapping[str, type] = {
-    kind.section: kind.options
-    for kind in CATALOG.values()
-    if kind.section and kind.options is not None
+    **{
+        kind.section: kind.options
+        for kind in CATALOG.values()
+        if kind.section and kind.options is not None
+    },
+    "release": ReleaseOptions,
 }
 
 DEFAULT_OPSET = 18

@@ -56,6 +56,8 @@ class _Page:
             yield from self._table(f"`{section}`", schema["description"], schema["properties"])
         tolerances = self._properties(self._definitions["VariantTolerances"])
         yield from self._table("Tolerances", "", tolerances)
+        budgets = self._definitions["Budgets"]
+        yield from self._table("Budgets", budgets["description"], budgets["properties"])
 
     def _table(self, title: str, text: str, properties: Mapping[str, Schema]) -> Iterator[str]:
         yield from ("", f"### {title}", "")
@@ -94,7 +96,11 @@ class _Page:
         return ", ".join([_TYPES.get(schema["type"], str(schema["type"])), *limits])
 
 
-_NAMES = {"#/$defs/entrypoint": "callable", "#/$defs/VariantTolerances": "tolerances"}
+_NAMES = {
+    "#/$defs/entrypoint": "callable",
+    "#/$defs/VariantTolerances": "tolerances",
+    "#/$defs/Budgets": "budgets",
+}
 _LIMITS = {"minimum": ">=", "maximum": "<="}
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
-from onnxbuild.catalog import CATALOG, KIND_OF_MODE
+from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.recipe import DTYPES, OPSET_MAX, OPSET_MIN, PROVIDERS, Mode
 from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.keys import CALLABLES, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.parts import SECTIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -128,20 +129,18 @@ def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schem
 
 def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
     sections: dict[str, Schema] = {}
-    for kind in CATALOG.values():
-        if not kind.section or kind.options is None:
-            continue
+    for section, options in SECTIONS.items():
         extra = {
             key: {"description": text, "$ref": "#/$defs/entrypoint"}
-            for key, (_, text) in CALLABLES.get(kind.section, {}).items()
+            for key, (_, text) in CALLABLES.get(section, {}).items()
         }
-        schema = builder.mapping(kind.options, kind.section, extra)
-        if kind.section == "optimize":
+        schema = builder.mapping(options, section, extra)
+        if section == "optimize":
             level = schema["properties"]["level"]
             short = {key: level[key] for key in level if key in ("enum", "anyOf")}
             builder.definitions["optimize"] = {"anyOf": [short, schema]}
             schema = {"$ref": "#/$defs/optimize", "description": schema["description"]}
-        sections[kind.section] = schema
+        sections[section] = schema
     return sections
 
 

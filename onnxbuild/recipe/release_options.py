@@ -1,0 +1,38 @@
+"""The section `release`: what a release is held to. It enters no step's key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnxbuild.core.params import option
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """How much worse than in the previous release a variant may be; `release --previous` checks."""
+
+    size_increase: float | None = option(
+        None, help="of the model's files, as a share: 0.05 allows 5 % more", minimum=0
+    )
+    latency_ratio_increase: float | None = option(
+        None,
+        help="of the median latency divided by PyTorch's, as a share; compared at every point "
+        "measured in both, if both were locked on machines of one kind",
+        minimum=0,
+    )
+    accuracy_drop: float | None = option(
+        None, help="of the score of `evaluate`, in its own unit", minimum=0
+    )
+    error_increase: float | None = option(
+        None, help="of the greatest absolute difference from PyTorch, as a share", minimum=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOptions:
+    """What a release is held to; no step's key depends on it."""
+
+    budgets: Budgets = field(
+        default_factory=Budgets,
+        metadata={"help": "how much worse than the previous release a variant may be"},
+    )
