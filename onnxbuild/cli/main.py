@@ -17,6 +17,8 @@ VERBS = {
     "plan": "Show what `run` would build, and why.",
     "why": "Say what made a step run, or would make it run.",
     "lock": "Write down all that a recipe is built from, and what comes out.",
+    "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
+    "verify": "Check a release: whole, signed, what it says it is.",
     "graph": "Draw the graph of steps.",
     "inspect": "Sum up a model: inputs, outputs, operators, size.",
     "log": "Show what a step printed.",

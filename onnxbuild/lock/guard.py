@@ -9,8 +9,10 @@ from onnxbuild import __version__
 from onnxbuild.core.action import NO_FILE, Action, ActionResult
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
 from onnxbuild.core.ports import Fingerprints
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
 from onnxbuild.lock.compare import Difference, differences
+from onnxbuild.lock.model import Lock
 from onnxbuild.lock.resolved import resolved_recipe
 
 _SHOWN = 3  # items in a message
@@ -109,10 +111,28 @@ def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
     if not locked.whole:
         kept = {name: step for name, step in lock.steps.items() if name in asked}
         lock = dataclasses.replace(lock, steps=kept)
-    now = dataclasses.replace(
+    now = known_now(lock, locked.recipes, fingerprints)
+    steps = {name: step for name, step in lock.steps.items() if name in asked}
+    found = differences(lock, dataclasses.replace(now, steps=steps))
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise NotReproducibleError(
+            f"{found[0]}{more}", where=locked.path, fix=_update_of(locked, found)
+        )
+
+
+def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -> Lock:
+    """A lock with all that goes into a build as it is now; its steps and folders are as locked.
+
+    Args:
+        lock: Names the packages, files and sources to look at.
+        recipes: What the recipe file holds now.
+        fingerprints: Tell the rest.
+    """
+    return dataclasses.replace(
         lock,
         onnxbuild=__version__,
-        resolved={recipe.name: resolved_recipe(recipe) for recipe in locked.recipes},
+        resolved={recipe.name: resolved_recipe(recipe) for recipe in recipes},
         host=dict(fingerprints.host()),
         python=fingerprints.python(),
         packages=_present({name: fingerprints.distribution(name) for name in lock.packages}),
@@ -121,14 +141,7 @@ def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
             for path, digest in lock.files.items()
         },
         sources=_present({path: fingerprints.source(path) for path in lock.sources}),
-        steps={name: step for name, step in lock.steps.items() if name in asked},
     )
-    found = differences(lock, now)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise NotReproducibleError(
-            f"{found[0]}{more}", where=locked.path, fix=_update_of(locked, found)
-        )
 
 
 def _present(digests: Mapping[str, str | None]) -> dict[str, str]:

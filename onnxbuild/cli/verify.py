@@ -1,0 +1,105 @@
+"""`onnxbuild verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from onnxbuild.release.verify import Checked
+
+_SHOWN = 20
+
+
+@click.command("verify")
+@click.argument("release", type=click.Path(), metavar="FOLDER|ARCHIVE")
+@click.option(
+    "--key",
+    type=click.Path(dir_okay=False),
+    metavar="PUBLIC.pem",
+    help="The release must be signed with this Ed25519 key.",
+)
+@click.option("--run", "replays", is_flag=True, help="Run the golden inputs through the models.")
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    metavar="NAME",
+    help="With --run: this execution provider instead of those that the release names. "
+    "May be given several times.",
+)
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Build the release again from the recipe at hand, from nothing, and compare the bytes.",
+)
+@click.option(
+    "--recipe",
+    type=click.Path(dir_okay=False),
+    help="With --rebuild: the recipe [default: where the release says that it was, from here].",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    release: str,
+    key: str | None,
+    replays: bool,
+    providers: tuple[str, ...],
+    rebuild: bool,
+    recipe: str | None,
+) -> None:
+    """Check a release: is it whole, is it who signed it, is it what it says.
+
+    \b
+    onnxbuild verify dist/bert-1.0.0                    checksums, provenance against contents
+    onnxbuild verify dist/bert-1.0.0.tar --key team.pem its signature, too
+    onnxbuild verify dist/bert-1.0.0 --run              the golden inputs, on this machine
+    onnxbuild verify dist/bert-1.0.0 --rebuild          the same bytes, from the recipe at hand
+
+    Exit codes: 0 all that was asked for holds, 3 a golden output is out of its tolerance,
+    4 something is not as it was released.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    if providers and not replays:
+        raise click.UsageError("--provider says where to run the golden inputs: add --run", ctx)
+    if recipe and not rebuild:
+        raise click.UsageError("--recipe says what to build: add --rebuild", ctx)
+    from onnxbuild.release.opened import opened
+    from onnxbuild.release.verify import read_release, verify_contents, verify_files
+
+    with opened(Path(release)) as folder:
+        code = _show(verify_files(folder, Path(key) if key else None))
+        if code == 0:
+            found = read_release(folder)
+            code = _show(verify_contents(found))
+        if code == 0 and replays:
+            from onnxbuild.release.replay import verify_run
+
+            code = _show(verify_run(found, providers))
+        if code == 0 and rebuild:
+            from onnxbuild.release.rebuild import verify_rebuild
+
+            code = _show(verify_rebuild(found, Path(recipe) if recipe else None))
+        if code == 0:
+            click.echo(f"verified: {found.about['name']} {found.about['version']}")
+        else:
+            click.echo(f"NOT verified (exit code {code}): {release}", err=True)
+    ctx.exit(code)
+
+
+def _show(checks: Iterator[Checked]) -> int:
+    """Print each check as it ends; the exit code of the first that failed."""
+    code = 0
+    for each in checks:
+        if each.faults:
+            code = code or each.exit_code
+            for fault in each.faults[:_SHOWN]:
+                click.echo(f"FAILED  {each.title}: {fault}")
+            if len(each.faults) > _SHOWN:
+                click.echo(f"FAILED  {each.title}: and {len(each.faults) - _SHOWN} more")
+        else:
+            click.echo(f"{'skipped' if each.skipped else 'ok':7} {each.title}: {each.told}")
+    return code

@@ -1,0 +1,76 @@
+"""A release as it was handed over, folder or archive, laid open as a folder."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path]:
+    """The folder of a release; an archive is unpacked for as long as it is looked at.
+
+    Raises:
+        UsageError: There is nothing there, or it is neither a folder nor an archive.
+        NotReproducibleError: The archive holds what no release holds: a link, a path that leads
+            out of it, two files of one name.
+    """
+    if path.is_dir():
+        yield path
+        return
+    if not path.is_file():
+        raise UsageError(f"there is no release {path}", fix="name its folder or its .tar archive")
+    try:
+        archive = tarfile.open(path, "r:")  # noqa: SIM115 - closed by the with below
+    except tarfile.TarError as error:
+        raise UsageError(
+            f"{path} is no archive of a release: {error}",
+            fix="name its folder or its .tar archive",
+        ) from error
+    with archive, tempfile.TemporaryDirectory(prefix="onnxbuild-verify-") as temporary:
+        yield _unpack(archive, path, Path(temporary))
+
+
+def _unpack(archive: tarfile.TarFile, path: Path, target: Path) -> Path:
+    """Write every member below `target`; returns the one folder that holds them all."""
+    tops: set[str] = set()
+    try:
+        for member in archive:
+            name = PurePosixPath(member.name)
+            if name.is_absolute() or ".." in name.parts or not name.parts:
+                raise _refused(path, member, "leads out of the archive")
+            tops.add(name.parts[0])
+            place = target / name
+            if member.isdir():
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            if not member.isreg():
+                raise _refused(path, member, "is neither a file nor a folder")
+            if place.exists():
+                raise _refused(path, member, "is there twice")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            source = archive.extractfile(member)
+            assert source is not None  # a regular file has content
+            with source, place.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+    except tarfile.TarError as error:
+        raise NotReproducibleError(
+            f"the archive is damaged: {error}", where=str(path), fix="fetch it again"
+        ) from error
+    if len(tops) != 1:
+        raise NotReproducibleError(
+            f"the archive holds {len(tops)} folders; a release is one", where=str(path)
+        )
+    return target / tops.pop()
+
+
+def _refused(path: Path, member: tarfile.TarInfo, why: str) -> NotReproducibleError:
+    return NotReproducibleError(
+        f"'{member.name}' {why}: no release holds such a thing", where=str(path)
+    )

@@ -1,0 +1,113 @@
+"""A release's models again, from the recipe at hand and from nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.clock import run_id
+from onnxbuild.adapters.sinks import Several
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import EventSink, Fingerprints
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.engine.report import Report
+from onnxbuild.lock.bind import names_in_lock
+from onnxbuild.lock.compare import differences
+from onnxbuild.lock.guard import known_now
+from onnxbuild.lock.model import Lock
+from onnxbuild.recipe.project import find_project
+from onnxbuild.release.parting import comparable
+from onnxbuild.release.verify import Checked, Released
+from onnxbuild.request import Request, load
+from onnxbuild.resolver import resolve
+from onnxbuild.wiring import RunOptions, open_workspace, start_run
+
+_SHOWN = 3
+
+
+def verify_rebuild(
+    release: Released,
+    recipe: Path | None = None,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+) -> Iterator[Checked]:
+    """Build everything but measurements in an empty store, and compare with the release's lock.
+
+    The lock's digests are those of the release's files: `verify_contents` has seen to that.
+
+    Args:
+        release: Its files are what its checksums say, and its contents what its lock says.
+        recipe: The recipe to build; None for the path that the lock names, in the project here.
+        options: How to use the machine.
+        events: Told of all that happens.
+
+    Raises:
+        UsageError: There is no such recipe.
+        RecipeErrors: It has faults.
+    """
+    path = recipe or _recipe_here(release.lock)
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-rebuild-") as folder:
+        request = Request((path,), store=str(Path(folder) / "store"))
+        recipes = load(request).recipes
+        own = resolve(recipes, machine.host_facts())
+        graph = comparable(own, CATALOG)
+        with ExitStack() as cleanup:
+            workspace = open_workspace(request.project, request.store_root)
+            cleanup.callback(workspace.close)
+            yield _inputs(release.lock, recipes, workspace.fingerprints)
+            run = start_run(workspace, run_id(), options or RunOptions(), Several(list(events)))
+            cleanup.callback(run.close)
+            report = run.builder.build(graph, run.id)
+    yield Checked(
+        "rebuilt",
+        f"{len(graph.steps)} steps from nothing, every output as released",
+        tuple(_faults(release.lock, own, graph, report)),
+    )
+
+
+def _recipe_here(lock: Lock) -> Path:
+    path = find_project(Path("recipe.yaml")) / lock.recipe
+    if not path.is_file():
+        raise UsageError(
+            f"there is no {lock.recipe} in the project here",
+            where=str(path),
+            fix="go to the project of the release, or name the recipe: --recipe RECIPE.yaml",
+        )
+    return path
+
+
+def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -> Checked:
+    """What goes into the build and is not as it was: it explains what comes out otherwise."""
+    found = [d for d in differences(lock, known_now(lock, recipes, fingerprints)) if not d.follows]
+    if not found:
+        return Checked("inputs", "recipe, sources, files, packages, Python and host as locked")
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    told = "; ".join(map(str, found[:_SHOWN]))
+    return Checked("inputs", f"not all as locked: {told}{more}", skipped=True)
+
+
+def _faults(lock: Lock, own: Graph, graph: Graph, report: Report) -> Iterator[str]:
+    """In the graph's order: the first is where the builds part."""
+    for failure in report.failures:
+        yield f"{failure.step} failed: {failure.error.what}"
+    names = dict(names_in_lock(own, graph))
+    for step, result in report.results.items():
+        locked = lock.steps.get(names[step])
+        if locked is None:
+            yield f"{step} is not in the release's lock"
+            continue
+        for output, digest in locked.outputs.items():
+            found = result.outputs.get(output)
+            if found is None or found.sha256 != digest.sha256:
+                now = "missing" if found is None else found.sha256[:12]
+                yield f"'{output}' of {step} is {now}; released as {digest.sha256[:12]}"
+    built = {names[step] for step in report.results}
+    if not report.failures:
+        for name, locked in lock.steps.items():
+            if locked.outputs and name not in built:
+                yield f"{name} is in the release's lock, and not in the recipe"

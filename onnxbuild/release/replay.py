@@ -1,0 +1,144 @@
+"""The golden inputs through a release's models, here and now."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError
+from onnxbuild.core.params import from_json
+from onnxbuild.core.recipe import PROVIDERS, Entrypoint
+from onnxbuild.core.step import Finding
+from onnxbuild.release.verify import Checked, Released
+from onnxbuild.steps import validate
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One variant on one provider.
+
+    Attributes:
+        metrics: Of the validate step: the worst of each measure over all golden points.
+        findings: Breaches of the tolerances that the release records.
+        skipped: Why it was not run; empty if it was.
+    """
+
+    variant: str
+    provider: str
+    metrics: dict[str, Any]
+    findings: tuple[Finding, ...] = ()
+    skipped: str = ""
+
+
+def replay(
+    bundle: Path, golden: Path, scratch: Path, *, providers: Sequence[str] = ()
+) -> Iterator[Replayed]:
+    """Run a variant on every provider that it was validated on and that is at hand.
+
+    Args:
+        bundle: The variant's folder.
+        golden: The reference's folder: inputs and PyTorch's outputs.
+        scratch: For reports that nobody reads.
+        providers: Short names; empty for those that the manifest names.
+
+    Raises:
+        UsageError: A provider has no such name.
+        StepError: A provider that was asked for does not load, or refuses the model.
+    """
+    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
+    recorded = manifest["validation"]
+    options = {each["name"]: each["options"] for each in manifest["providers"]}
+    for provider in providers or recorded:
+        if provider not in PROVIDERS:
+            raise UsageError(
+                f"there is no provider '{provider}'", fix=f"one of {', '.join(PROVIDERS)}"
+            )
+        judged_by = recorded.get(provider) or next(iter(recorded.values()))
+        params = validate.ValidateParams(
+            variant=manifest["variant"],
+            precision=manifest["precision"],
+            tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
+            provider=provider,
+            provider_options=dict(options.get(PROVIDERS[provider], {})),
+        )
+        where = f"{manifest['name']}:{manifest['variant']} on {provider}"
+        context = _Context(params, where, scratch, {"model": bundle, "reference": golden})
+        try:
+            outcome = validate.run(context)
+        except StepError as error:
+            if provider in providers:
+                raise
+            yield Replayed(manifest["variant"], provider, {}, skipped=error.what)
+            continue
+        yield Replayed(
+            manifest["variant"], provider, dict(outcome.metrics), findings=outcome.findings
+        )
+
+
+def verify_run(release: Released, providers: Sequence[str] = ()) -> Iterator[Checked]:
+    """Replay every variant of a release.
+
+    Args:
+        release: Its files are what its checksums say.
+        providers: Short names; empty for those that each manifest names.
+
+    Raises:
+        UsageError, StepError: See `replay`.
+    """
+    ran = 0
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as scratch:
+        for name, told in release.about["variants"].items():
+            bundle, golden = release.folder / told["bundle"], release.folder / told["golden"]
+            for each in replay(bundle, golden, Path(scratch), providers=providers):
+                ran += not each.skipped
+                yield _checked(name, each)
+    if not ran:
+        what = "no provider that the release names is at hand: nothing was run"
+        yield Checked("golden outputs", faults=(what,), exit_code=EXIT_GATE)
+
+
+def _checked(name: str, each: Replayed) -> Checked:
+    title = f"{name} on {each.provider}"
+    if each.skipped:
+        return Checked(title, each.skipped, skipped=True)
+    metrics = each.metrics
+    return Checked(
+        title,
+        f"{metrics['points']} golden points within tolerance, largest error "
+        f"{metrics['max_abs']:.1e}, worst cosine {metrics['cosine_min']:.5f}",
+        tuple(f"{finding.what} ({finding.where})" for finding in each.findings),
+        exit_code=EXIT_GATE,
+    )
+
+
+class _Context:
+    """What the validate step may touch here: two folders to read, one to write."""
+
+    def __init__(self, params: Any, where: str, scratch: Path, inputs: dict[str, Path]) -> None:
+        self.params = params
+        self.where = where
+        self._scratch = scratch
+        self._inputs = inputs
+
+    @property
+    def scratch(self) -> Path:
+        return self._scratch
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(self._inputs)
+
+    def input(self, name: str) -> Path:
+        return self._inputs[name]
+
+    def output(self, name: str) -> Path:
+        folder = self._scratch / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
+        raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
