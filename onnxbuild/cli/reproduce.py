@@ -1,0 +1,119 @@
+"""`onnxbuild reproduce`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.options import Bytes, only_option, recipes_argument, set_option, store_option
+
+if TYPE_CHECKING:
+    from onnxbuild.release.reproduce import Reproduction
+
+
+@click.command("reproduce")
+@recipes_argument()
+@only_option()
+@set_option()
+@store_option()
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Fresh builds; each in other surroundings.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Work in this new folder, and leave the copies, stores and logs there.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@click.option("--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all].")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wall time that one step may take.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print events, and the end, as JSON lines.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    recipes: tuple[str, ...],
+    only: tuple[str, ...],
+    settings: Mapping[str, str],
+    store: str | None,
+    times: int,
+    keep: Path | None,
+    jobs: int | None,
+    memory: int | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Build recipes again from nothing, elsewhere, and compare every byte.
+
+    \b
+    onnxbuild reproduce recipes/bert.yaml recipes/digits.yaml
+    onnxbuild reproduce recipes/bert.yaml --only int8 --times 3
+
+    Each fresh build starts with an empty store, in another folder that holds only what the ordinary
+    build was recorded to use. Its steps have another hash seed, number of cores, temporary folder,
+    time zone and locale. Exit 4 if anything differs: the first step is named, the node,
+    initializer, element, key or byte in its output, and what it depends on.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.api import Request
+    from onnxbuild.cli.display import make_display
+    from onnxbuild.cli.run import print_end
+    from onnxbuild.release.reproduce import reproduce
+    from onnxbuild.wiring import RunOptions
+
+    request = Request(tuple(map(Path, recipes)), only, settings, store)
+    options = RunOptions(jobs, memory, timeout)
+    with make_display(as_json=as_json, verbose=False) as display:
+        found = reproduce(request, options, [display], times=times, keep=keep)
+    if as_json:
+        click.echo(json.dumps(_as_json(found)))
+    elif found.error is not None:
+        raise found.error
+    elif found.exit_code:
+        print_end(found.build)
+    else:
+        _show(found)
+    ctx.exit(found.exit_code)
+
+
+def _show(found: Reproduction) -> None:
+    builds = "1 fresh build" if len(found.rounds) == 1 else f"{len(found.rounds)} fresh builds"
+    for recipe in found.build.loaded.recipes:
+        own = [name for name in found.compared if name.startswith(f"{recipe.name}:")]
+        click.echo(f"{recipe.name}: {len(own)} steps, the same bytes in {builds}")
+    for number, varied in enumerate(found.rounds, start=1):
+        click.echo(f"build {number}: {', '.join(varied)}")
+    if found.left_out:
+        click.echo(f"not compared, since they measure times: {', '.join(found.left_out)}")
+    click.echo(f"ok: reproduced in {found.wall_s:.1f} s")
+
+
+def _as_json(found: Reproduction) -> dict[str, object]:
+    error, parting = found.error, found.parting
+    return {
+        "type": "reproduced",
+        "exit_code": found.exit_code,
+        "compared": list(found.compared),
+        "left_out": list(found.left_out),
+        "varied": [list(varied) for varied in found.rounds],
+        "wall_s": round(found.wall_s, 3),
+        "step": parting.step if parting else "",
+        "output": parting.output if parting else "",
+        "what": error.what if error else "",
+        "fix": error.fix if error else "",
+    }

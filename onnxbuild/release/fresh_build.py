@@ -1,0 +1,109 @@
+"""A build from nothing: an empty store, a copy of the project, other surroundings."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.clock import run_id
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import EventSink, Job
+from onnxbuild.engine.report import Report
+from onnxbuild.recipe.extend import absolute
+from onnxbuild.release.fresh_copy import FreshCopy
+from onnxbuild.release.parting import comparable
+from onnxbuild.release.recorded_inputs import Recorded, unlike_record
+from onnxbuild.request import load
+from onnxbuild.resolver import resolve
+from onnxbuild.wiring import RunOptions, open_workspace, start_run
+
+
+@dataclass(frozen=True, slots=True)
+class FreshBuild:
+    """A build from nothing.
+
+    Attributes:
+        graph: What was built.
+        report: What happened.
+        project: The copy's root.
+        store: The store's folder.
+    """
+
+    graph: Graph
+    report: Report
+    project: Path
+    store: Path
+
+
+def job_of(graph: Graph, report: Report, step: str, log: Path) -> Job:
+    """A step of a build, to be run once more on the inputs that it had."""
+    found = graph.steps[step]
+    inputs = {
+        name: report.results[ref.step].outputs[ref.output] for name, ref in found.inputs.items()
+    }
+    return Job(found, report.actions[step], inputs, log)
+
+
+def copy_project(
+    project: Path, recorded: Recorded, folder: Path, original: BuildResult
+) -> FreshCopy:
+    """A copy of what was recorded, in a folder of its own.
+
+    Raises:
+        StepError: Something is not as it was recorded.
+    """
+    copy = FreshCopy(project, folder / "tree")
+    copy.fill(recorded)
+    workspace = open_workspace(copy.project, folder / "store")
+    try:
+        for reason in unlike_record(original, workspace.fingerprints):
+            raise StepError(
+                f"an input changed while it was copied: {reason}",
+                fix="run again when the files are saved",
+            )
+    finally:
+        workspace.close()
+    return copy
+
+
+def build_fresh(
+    request: Request,
+    copy: FreshCopy,
+    store: Path,
+    options: RunOptions,
+    events: EventSink,
+) -> FreshBuild:
+    """Build all that can be compared; failures of steps are in the report.
+
+    Args:
+        request: What was built in the project.
+        copy: The copy to build in.
+        store: A folder for the store, empty or not there.
+        options: How to use the machine, and the surroundings of the steps.
+        events: Told of all that happens.
+
+    Raises:
+        NotReproducibleError: The recipes can't be loaded there.
+    """
+    recipes = tuple(copy.place(absolute(path)) for path in request.recipes)
+    moved = Request(recipes, request.only, request.settings, str(store))
+    try:
+        graph = resolve(load(moved).recipes, machine.host_facts(), moved.only)
+    except RecipeErrors as error:
+        raise NotReproducibleError(
+            f"in a folder with all that was recorded, the recipe has faults:\n{error}"
+        ) from error
+    graph = comparable(graph, CATALOG)
+    run = run_id()
+    with ExitStack() as cleanup:
+        workspace = open_workspace(copy.project, store)
+        cleanup.callback(workspace.close)
+        started = start_run(workspace, run, replace(options, keep_going=True), events)
+        cleanup.callback(started.close)
+        report = started.builder.build(graph, run)
+    return FreshBuild(graph, report, copy.project, store)

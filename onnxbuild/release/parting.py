@@ -1,0 +1,91 @@
+"""Where a fresh build and the stored one part: the first step, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first step, in the graph's order, that a fresh build made in another way.
+
+    Attributes:
+        step: Its name.
+        output: The first of its outputs that differs; empty if the step failed.
+        failure: Why it failed; empty if it did not.
+        others: Steps that differ although all that they take is the same.
+        followers: How many steps differ, or could not be built, because of these.
+    """
+
+    step: str
+    output: str
+    failure: str
+    others: tuple[str, ...]
+    followers: int
+
+
+def comparable(graph: Graph, catalog: Mapping[str, StepKind]) -> Graph:
+    """Without the steps that measure times, and those that need one of them; without views."""
+    left_out: set[str] = set()
+    for name, step in graph.steps.items():
+        needs = {ref.step for ref in step.inputs.values()}
+        if catalog[step.kind].measures or needs & left_out:
+            left_out.add(name)
+    return Graph(
+        steps={name: step for name, step in graph.steps.items() if name not in left_out},
+        aliases={alias: name for alias, name in graph.aliases.items() if name not in left_out},
+    )
+
+
+def find_parting(
+    graph: Graph, stored: Mapping[str, ActionResult], fresh: Report
+) -> Parting | None:
+    """The first difference of two builds of one graph; None if there is none.
+
+    Args:
+        graph: What both built.
+        stored: Step -> its result, for every step.
+        fresh: What the fresh build did.
+    """
+    failures = {failure.step: str(failure.error) for failure in fresh.failures}
+    unlike = {
+        name: output
+        for name in graph.steps
+        for output in [_unlike_output(stored[name], fresh.results.get(name), name in failures)]
+        if output is not None
+    }
+    causes = [
+        name
+        for name in unlike
+        if not any(ref.step in unlike for ref in graph.steps[name].inputs.values())
+    ]
+    if not causes:
+        return None
+    first = causes[0]
+    return Parting(
+        step=first,
+        output=unlike[first],
+        failure="" if unlike[first] else failures.get(first, "it was not built"),
+        others=tuple(causes[1:]),
+        followers=len(unlike) - len(causes),
+    )
+
+
+def _unlike_output(
+    stored: ActionResult,
+    fresh: ActionResult | None,
+    failed: bool,  # noqa: FBT001
+) -> str | None:
+    """The first output that differs; empty if the step failed, None if nothing differs."""
+    if fresh is None:
+        return ""
+    for name, artifact in stored.outputs.items():
+        if fresh.outputs[name].sha256 != artifact.sha256:
+            return name
+    return "" if failed else None

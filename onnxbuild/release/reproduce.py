@@ -1,0 +1,121 @@
+"""Build everything again from nothing, elsewhere, in other surroundings: are the bytes the same?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters.clock import SystemClock
+from onnxbuild.adapters.durable import make_folder
+from onnxbuild.adapters.sinks import Several
+from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.ports import EventSink
+from onnxbuild.release.parting import Parting, comparable
+from onnxbuild.release.rounds import Rounds
+from onnxbuild.release.variations import described, surroundings_of_round
+from onnxbuild.wiring import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What became of it.
+
+    Attributes:
+        build: The ordinary build; nothing else was done if it failed.
+        compared: Steps whose outputs were compared.
+        left_out: Steps whose outputs tell of times.
+        rounds: What was varied, for each fresh build.
+        wall_s: All fresh builds together.
+        parting: Where one differed; None if none did.
+        error: The same for people.
+    """
+
+    build: BuildResult
+    compared: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    rounds: tuple[tuple[str, ...], ...] = ()
+    wall_s: float = 0.0
+    parting: Parting | None = None
+    error: NotReproducibleError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 only if the build passed and every byte was the same."""
+        return self.error.exit_code if self.error is not None else self.build.exit_code
+
+
+def reproduce(
+    request: Request,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+    *,
+    times: int = 1,
+    keep: Path | None = None,
+) -> Reproduction:
+    """Bring recipes up to date, then build them from nothing and compare every artifact.
+
+    Each fresh build has an empty store, and a copy of the project in another folder that holds only
+    what the build was recorded to use; its steps have another hash seed, number of cores, temporary
+    folder, time zone and locale. It ends with the first build that differs.
+
+    Args:
+        request: What to build.
+        options: How to use the machine.
+        events: Told of all that happens.
+        times: How many fresh builds; each has other surroundings.
+        keep: An empty folder to work in and to leave as it is; None for one that is removed.
+
+    Raises:
+        RecipeErrors, UsageError: The request is faulty, or there is nothing to compare.
+        NotReproducibleError: The recipes can't be loaded from what was recorded.
+        StepError: An input changed meanwhile.
+        StoreError: A store, or the folder, can't be used.
+    """
+    chosen = options or RunOptions()
+    built = build(request, chosen, events)
+    if built.exit_code != 0:
+        return Reproduction(built)
+    graph = comparable(built.graph, CATALOG)
+    if not graph.steps:
+        raise UsageError("there is nothing to compare: all steps asked for measure times")
+    clock = SystemClock()
+    started_s = clock.monotonic_s()
+    parting = error = None
+    rounds: list[tuple[str, ...]] = []
+    with _work_folder(keep) as folder:
+        fresh_builds = Rounds(
+            request, chosen, Several(events), built, folder, kept=keep is not None
+        )
+        for number in range(1, times + 1):
+            around = surroundings_of_round(number, str(request.project))
+            rounds.append(tuple(described(around).values()))
+            found = fresh_builds.build(number, around)
+            if found is not None:
+                parting, error = found
+                break
+    return Reproduction(
+        build=built,
+        compared=tuple(graph.names()),
+        left_out=tuple(name for name in built.graph.names() if name not in graph.names()),
+        rounds=tuple(rounds),
+        wall_s=clock.monotonic_s() - started_s,
+        parting=parting,
+        error=error,
+    )
+
+
+@contextmanager
+def _work_folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="onnxbuild-reproduce-") as folder:
+            yield Path(folder).resolve()
+        return
+    make_folder(keep)
+    if any(keep.iterdir()):
+        raise UsageError(f"--keep {keep} is not empty", fix="name a new folder")
+    yield keep.resolve()

@@ -1,0 +1,164 @@
+"""Fresh builds of one request: each is compared with the stored one, and what differs is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnxbuild.adapters.child_environment import Surroundings
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.errors import NotReproducibleError, StoreError
+from onnxbuild.core.event import Notice
+from onnxbuild.core.ports import EventSink
+from onnxbuild.onnxkit.difference import first_difference
+from onnxbuild.release.blame import Cause, Suspect, find_cause
+from onnxbuild.release.fresh_build import FreshBuild, build_fresh, copy_project, job_of
+from onnxbuild.release.parting import Parting, comparable, find_parting
+from onnxbuild.release.recorded_inputs import recorded_inputs
+from onnxbuild.release.variations import described
+from onnxbuild.wiring import RunOptions, open_workspace
+
+_NAMED = 3  # steps in a message
+
+
+class Rounds:
+    """Builds from nothing, and tells where they part from the stored build.
+
+    Args:
+        request: What was built.
+        options: How to use the machine.
+        events: Told of all that happens.
+        built: The stored build, which passed.
+        folder: Where to work.
+        kept: The folder stays.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        options: RunOptions,
+        events: EventSink,
+        built: BuildResult,
+        folder: Path,
+        *,
+        kept: bool,
+    ) -> None:
+        self._request = request
+        self._options = options
+        self._events = events
+        self._built = built
+        self._folder = folder
+        self._kept = kept
+        self._graph = comparable(built.graph, CATALOG)
+        workspace = open_workspace(request.project, built.store)
+        try:
+            places = workspace.fingerprints.places()
+            self._recorded = recorded_inputs(built, request.project, places)
+        finally:
+            workspace.close()
+
+    def build(
+        self, number: int, around: Surroundings
+    ) -> tuple[Parting, NotReproducibleError] | None:
+        """The `number`-th fresh build: where it differs, and the same for people; None if nowhere.
+
+        Raises:
+            NotReproducibleError: The recipes can't be loaded from what was recorded.
+            StepError: An input changed meanwhile.
+            StoreError: A store can't be used.
+        """
+        folder = self._folder / f"round-{number}"
+        said = ", ".join(described(around).values())
+        self._events.emit(Notice(f"fresh build {number}: {said}"))
+        copy = copy_project(self._request.project, self._recorded, folder, self._built)
+        options = replace(self._options, surroundings=around)
+        fresh = build_fresh(self._request, copy, folder / "store", options, self._events)
+        if list(fresh.graph.steps) != list(self._graph.steps):
+            raise NotReproducibleError(
+                "the recipes ask for other steps in another folder",
+                fix="see `onnxbuild graph RECIPE` in both",
+            )
+        parting = find_parting(self._graph, self._built.report.results, fresh.report)
+        if parting is None:
+            return None
+        lines = list(self._lines(parting, fresh, folder))
+        cause = find_cause(
+            self._suspect(parting.step, fresh, folder),
+            around,
+            fresh.store,
+            self._options,
+            self._events,
+        )
+        return parting, _error(parting, lines, cause, said)
+
+    def _suspect(self, step: str, fresh: FreshBuild, folder: Path) -> Suspect:
+        stored, log = self._built.report.results[step], folder / "trials.log"
+        known = step in fresh.report.actions
+        here = job_of(self._graph, self._built.report, step, log)
+        return Suspect(
+            stored={name: artifact.sha256 for name, artifact in stored.outputs.items()},
+            here=here,
+            there=job_of(fresh.graph, fresh.report, step, log) if known else here,
+            original=self._request.project,
+            copies=iter(self._copies(fresh, folder)).__next__,
+            wall_s=stored.expense.wall_s,
+        )
+
+    def _copies(self, fresh: FreshBuild, folder: Path) -> Iterator[Path]:
+        yield fresh.project
+        while True:
+            folder = folder / "another"
+            yield copy_project(self._request.project, self._recorded, folder, self._built).project
+
+    def _lines(self, parting: Parting, fresh: FreshBuild, folder: Path) -> Iterator[str]:
+        """What differs, how much else does, and where both lie."""
+        if not parting.output:
+            failure = parting.failure.replace(f"{fresh.project}/", "")
+            yield f"a fresh build of it fails: {failure}"
+        else:
+            results = self._built.report.results, fresh.report.results
+            one, other = (each[parting.step].outputs[parting.output] for each in results)
+            stored = _lay(self._built.store, one, folder / "differs" / "stored")
+            rebuilt = _lay(fresh.store, other, folder / "differs" / "rebuilt")
+            found = first_difference(stored, rebuilt)
+            yield f"a fresh build gives another '{parting.output}': {found}"
+            if self._kept:
+                yield f"both: {stored} and {rebuilt}"
+        if parting.followers:
+            count = parting.followers
+            yield f"after it: {count} step{'s' if count > 1 else ''} that follow, too"
+        if parting.others:
+            more = len(parting.others) - _NAMED
+            named = ", ".join(parting.others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            yield f"beside it: {named}, of its own accord"
+
+
+def _lay(store_root: Path, artifact: Artifact, folder: Path) -> Path:
+    """A folder that shows an artifact's files under their names.
+
+    Raises:
+        StoreError: The store has lost one.
+    """
+    store = DiskStore(store_root, StatCache(Index(Path(":memory:"))))
+    for name, digest in artifact.files:
+        blob = store.blob(digest)
+        if not blob.is_file():
+            raise StoreError(f"{blob} has vanished", where=str(blob), fix="run again")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(blob)
+    return folder
+
+
+def _error(
+    parting: Parting, lines: Sequence[str], cause: Cause | None, varied: str
+) -> NotReproducibleError:
+    because = cause.what if cause else f"not looked for, it takes too long; varied: {varied}"
+    what = "\n  ".join((lines[0], f"because: {because}", *lines[1:]))
+    fix = cause.fix if cause else "look for time, randomness, paths and sets in the step's code"
+    return NotReproducibleError(what, where=parting.step, fix=fix)

@@ -1,0 +1,66 @@
+"""What each fresh build has that ordinary ones don't: nothing of it may matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.locales import other_locales
+
+_TIME_ZONES = ("<+1345>-13:45", "<-11>11")  # at any moment, one of them has another date than UTC
+
+
+def surroundings_of_round(number: int, original: str) -> Surroundings:
+    """The surroundings of the `number`-th fresh build, which lies in another folder.
+
+    Args:
+        number: From 1; each has others.
+        original: Where the project lies.
+    """
+    cores = machine.usable_cores()
+    counts = [count for count in (1, cores + 1, cores // 2) if count not in {0, cores}]
+    locales = other_locales()
+    turn = number - 1
+    return Surroundings(
+        hash_seed=number,
+        threads=counts[turn % len(counts)],
+        time_zone=_TIME_ZONES[turn % len(_TIME_ZONES)],
+        locale=locales[turn % len(locales)],
+        original=original,
+    )
+
+
+def one_by_one(around: Surroundings) -> dict[str, Surroundings]:
+    """Ordinary surroundings with one thing of `around` each: its name -> them."""
+    return {
+        "hash seed": replace(ORDINARY, hash_seed=around.hash_seed),
+        "threads": replace(ORDINARY, threads=around.threads),
+        "folder": replace(ORDINARY, original=around.original),
+        "time zone": replace(ORDINARY, time_zone=around.time_zone),
+        "locale": replace(ORDINARY, locale=around.locale),
+    }
+
+
+def described(around: Surroundings) -> dict[str, str]:
+    """What is unlike every build's surroundings: its name -> how, as a person would say it."""
+    said = {
+        "hash seed": (
+            around.hash_seed != ORDINARY.hash_seed,
+            f"PYTHONHASHSEED {ORDINARY.hash_seed} -> {around.hash_seed}",
+        ),
+        "threads": (
+            around.threads is not None,
+            f"cores {machine.usable_cores()} -> {around.threads}",
+        ),
+        "folder": (bool(around.original), "another folder"),
+        "time zone": (
+            around.time_zone != ORDINARY.time_zone,
+            f"TZ {ORDINARY.time_zone} -> {around.time_zone}",
+        ),
+        "locale": (
+            around.locale != ORDINARY.locale,
+            f"LANG {ORDINARY.locale} -> {around.locale}",
+        ),
+    }
+    return {name: text for name, (differs, text) in said.items() if differs}
