@@ -103,7 +103,7 @@ class DiskViews:
         temp = self._store.root / "tmp" / temp_name()
         try:
             with source.open("rb") as blob, temp.open("wb") as copy:
-                found = _clone_or_copy(blob.fileno(), copy.fileno())
+                found = clone_or_copy(blob.fileno(), copy.fileno())
                 os.fsync(copy.fileno())
             if found != digest.sha256:
                 raise StoreError(
@@ -122,7 +122,7 @@ class DiskViews:
         self._stats.note_own(str(path), digest.sha256)
 
 
-def _clone_or_copy(source: int, target: int) -> str:
+def clone_or_copy(source: int, target: int) -> str:
     """Give `target` the bytes of `source`, blocks shared where the filesystem can; its sha256."""
     try:
         fcntl.ioctl(target, _FICLONE, source)
