@@ -1,0 +1,129 @@
+"""What git says of a project: the commit, when it was made, and what differs from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.errors import BuildError
+
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+_PLAIN = "H"  # `ls-files -t`: tracked, and neither skipped nor assumed to be unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The state of a working tree.
+
+    Attributes:
+        commit: HEAD, in full; None if there is none.
+        committed_s: When it was made, in seconds since 1970; None if there is no commit.
+        changed: Files that are not as the commit has them, or that it does not have, though they
+            are used; relative to the repository's root, sorted.
+        why_none: Why there is no commit; empty if there is one.
+    """
+
+    commit: str | None
+    committed_s: int | None
+    changed: tuple[str, ...] = ()
+    why_none: str = ""
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the commit does not tell what is in the tree."""
+        return self.commit is None or bool(self.changed)
+
+
+def look(project: Path, used: Iterable[Path]) -> Checkout:
+    """The state of the working tree that a project lies in.
+
+    Any change to a tracked file counts; of other files only those that are used.
+
+    Args:
+        project: The project's root.
+        used: Files that matter, absolute.
+
+    Raises:
+        BuildError: git refuses, for a reason other than that there is no repository.
+    """
+    try:
+        top = _git(project, "rev-parse", "--show-toplevel")
+    except FileNotFoundError:
+        return Checkout(None, None, why_none="git is not installed")
+    if top.returncode != 0:
+        if b"not a git repository" in top.stderr:
+            return Checkout(None, None, why_none="the project is in no git repository")
+        raise _refused(top)
+    root = Path(os.fsdecode(top.stdout.rstrip(b"\n")))
+    head = _git(root, "rev-list", "--max-count=1", "--timestamp", "HEAD")
+    if head.returncode != 0:
+        return Checkout(None, None, why_none="the repository has no commit yet")
+    seconds, commit = head.stdout.decode("ascii").split()
+    changed = {*_modified(root), *_unknown(root, used)}
+    return Checkout(commit, int(seconds), tuple(sorted(changed)))
+
+
+def _modified(root: Path) -> list[str]:
+    """Tracked files that differ from HEAD, in the index or in the working tree."""
+    told = _checked(
+        root,
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--no-renames",
+        "--untracked-files=no",
+        "--ignore-submodules=untracked",
+    )
+    return [entry[3:] for entry in told if entry]  # `XY PATH`
+
+
+def _unknown(root: Path, used: Iterable[Path]) -> list[str]:
+    """Used files that git does not track, or does not look at; links count as what they lead to."""
+    tracked = {
+        entry[2:]
+        for entry in _checked(root, "ls-files", "-v", "-z", "--recurse-submodules")
+        if entry[:1] == _PLAIN
+    }
+    real_root = os.path.realpath(root)
+    unknown = []
+    for path in used:
+        as_named = os.path.join(os.path.realpath(path.parent), path.name)
+        names = [os.path.relpath(p, real_root) for p in (as_named, os.path.realpath(path))]
+        if any(name not in tracked for name in names):
+            unknown.append(names[0])
+    return unknown
+
+
+def _checked(root: Path, *arguments: str) -> list[str]:
+    """What a command lists, ended by NUL bytes.
+
+    Raises:
+        BuildError: git refuses.
+    """
+    done = _git(root, *arguments)
+    if done.returncode != 0:
+        raise _refused(done)
+    return os.fsdecode(done.stdout).split("\0")[:-1]
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git on the repository that the folder lies in, whichever a hook around us speaks of."""
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    return subprocess.run(
+        ["git", "-c", "core.fsmonitor=false", *arguments],
+        cwd=folder,
+        env={**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+
+
+def _refused(done: subprocess.CompletedProcess[bytes]) -> BuildError:
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+    return BuildError(
+        f"git refuses to tell the state of the project: {lines[0]}", fix=" ".join(lines[1:])
+    )
