@@ -12,14 +12,28 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OBSERVER = os.path.join(_TOOL, "adapters", "observe.py")
 
 
+def own_line(file: str, line: int, project: str) -> str:
+    """`file:line` as the project sees it, if that is its own code; else empty.
+
+    Args:
+        file: A code object's file name; `<frozen ...>` and the like are of no file.
+        line: The line, from 1.
+        project: The project's root, links resolved.
+    """
+    path = os.path.realpath(file)
+    foreign = file.startswith("<") or path.startswith(f"{_TOOL}/") or "/site-packages/" in path
+    if foreign or not path.startswith(f"{project}/"):
+        return ""
+    return f"{path[len(project) + 1 :]}:{line}"
+
+
 def user_line(project: str) -> str:
     """The innermost line of the project's own code that is running, as `file:line`."""
     frame: Any = sys._getframe(1)  # noqa: SLF001 - from here outwards
     while frame is not None:
-        path = os.path.realpath(frame.f_code.co_filename)
-        own = path.startswith(f"{_TOOL}/") or "/site-packages/" in path
-        if path.startswith(f"{project}/") and not own:
-            return f"{path[len(project) + 1 :]}:{frame.f_lineno}"
+        found = own_line(frame.f_code.co_filename, frame.f_lineno, project)
+        if found:
+            return found
         frame = frame.f_back
     return ""
 

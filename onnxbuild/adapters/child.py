@@ -140,7 +140,12 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     observer = Observer(Path(job["project"]), ignored, owners, fence, job["places"])
-    reader = Reader(job["step"], os.path.realpath(job["project"]), job["recipe"])
+    reader = Reader(
+        job["step"],
+        project=os.path.realpath(job["project"]),
+        recipe=job["recipe"],
+        store=os.path.realpath(job["store"]),
+    )
     _settle_in(context.scratch, folder / "temp")
     try:
         if fence is not None:

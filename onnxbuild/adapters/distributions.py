@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import json
 import os
 import re
 import sys
 import sysconfig
+from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from onnxbuild.adapters.statcache import ABSENT, StatCache
@@ -25,7 +27,8 @@ _EQUIVALENTS = {
     )
 }
 
-_NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "RECORD.jws", "RECORD.p7s")
+_ORIGIN = "direct_url.json"
+_NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", _ORIGIN, "RECORD.jws", "RECORD.p7s")
 
 
 def normalized(name: str) -> str:
@@ -39,6 +42,28 @@ def site_folders() -> tuple[str, ...]:
     found = [paths["purelib"], paths["platlib"]]
     found += [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in found))
+
+
+def editable_folders(sites: Iterable[str]) -> tuple[str, ...]:
+    """Projects that are installed in place, as their direct_url.json says (PEP 610).
+
+    Not all of them are on the import path: some are found by a hook.
+
+    Args:
+        sites: Folders that installed distributions lie in.
+    """
+    found = []
+    for site in sites:
+        for record in sorted(glob.glob(os.path.join(glob.escape(site), "*.dist-info", _ORIGIN))):
+            try:
+                with open(record, encoding="utf-8") as file:
+                    origin = json.load(file)
+                url, editable = origin["url"], origin.get("dir_info", {}).get("editable")
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                continue
+            if editable and str(url).startswith("file://"):
+                found.append(unquote(urlsplit(str(url)).path))
+    return tuple(found)
 
 
 class Distributions:

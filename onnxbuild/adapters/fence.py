@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnxbuild.adapters.distributions import site_folders
+from onnxbuild.adapters.distributions import editable_folders, site_folders
 
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/opt", "/nix", "/proc",
@@ -150,12 +150,12 @@ def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
 
 
 def _editable_roots(project: str) -> tuple[str, ...]:
-    """Folders on the import path that are neither installed software nor the project's."""
+    """Folders of Python code in use that are neither installed software nor the project's."""
     known = tuple(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, project, _TOOL))
     roots = []
-    for path in sys.path:
+    for path in (*sys.path, *editable_folders(site_folders())):
         real = os.path.realpath(path)
         below = any(real == each or real.startswith(f"{each}/") for each in known)
         if path and os.path.isdir(real) and not below and real != os.path.dirname(_TOOL):
             roots.append(real)
-    return tuple(roots)
+    return tuple(dict.fromkeys(roots))

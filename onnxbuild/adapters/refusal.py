@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
+from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
+from onnxbuild.adapters.named_files import named_file
 from onnxbuild.core.errors import UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
-_MOST_ITEMS = 64
-_DEPTH = 3
+_DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,13 @@ class Reader:
         step: `recipe:step`.
         project: The project's root.
         recipe: The recipe's file, absolute.
+        store: The store's folder; what lies in it is nobody's input.
     """
 
     step: str
     project: str
     recipe: str
+    store: str
 
 
 def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError:
@@ -55,11 +57,18 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
     """What the sandbox refused, if that is why `error` was raised; None if it was not.
 
     Native libraries seldom name the file that they could not open. So where an error speaks of
-    permission, or of a program that failed, the variables of the code that it passed through are
-    searched for the name of a file that is there and was not granted.
+    permission, or of a program that failed, its surroundings are searched for the name of a file
+    that is there and was not granted.
     """
+
+    def is_refused(path: str) -> bool:
+        return not path.startswith(f"{reader.store}/") and not fence.allows(os.path.realpath(path))
+
+    nameless = None
     for each in _chain(error):
-        who = _user_line(each.__traceback__, fence.project)
+        who = next(
+            filter(None, (_user_line(e.__traceback__, fence.project) for e in _chain(each))), ""
+        )
         if isinstance(each, OSError) and each.errno in _REFUSED:
             if isinstance(each.filename, (str, bytes)):
                 path = os.path.abspath(os.fsdecode(each.filename))
@@ -68,10 +77,21 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
             elif _passed(each.__traceback__, "socket.py"):
                 return _network(who, reader)
         if _speaks_of_refusal(each):
-            found = _named_in_frames(each.__traceback__, fence)
+            found = named_file(each, fence.project, is_refused)
             if found is not None:
                 return undeclared_file(found, who, reader)
-    return None
+            if not isinstance(each, OSError) and _DENIED.search(str(each)):
+                nameless = _nameless(each, who, reader)
+    return nameless
+
+
+def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:
+    by = f" (read at {who})" if who else ""
+    return UndeclaredInputError(
+        f"a file is read but not declared{by}; all that is known: {str(error).splitlines()[0]}",
+        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+        fix="declare all data that the entrypoint reads, beside it: `files: [...]`",
+    )
 
 
 def _network(who: str, reader: Reader) -> UndeclaredInputError:
@@ -98,50 +118,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _speaks_of_refusal(error: BaseException) -> bool:
     """Libraries say `No such file`, `open file failed`: there are many words for it."""
     text = str(error).lower()
-    told = any(
-        words in text for words in ("permission", "no such file", "open", "errno", "system error")
-    )
+    told = any(words in text for words in ("permission", "no such file", "open", "error number"))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
-
-
-def _named_in_frames(trace: TracebackType | None, fence: Fence) -> str | None:
-    """A file that a variable names, that is there and was not granted; innermost code first."""
-    frames = []
-    while trace is not None:
-        frames.append(trace.tb_frame)
-        trace = trace.tb_next
-    for frame in reversed(frames):
-        for value in (*frame.f_locals.values(), *frame.f_code.co_consts):
-            for text in _texts(value, _DEPTH):
-                path = os.path.normpath(text)
-                if (
-                    os.path.isabs(path)
-                    and os.path.isfile(path)
-                    and not fence.allows(os.path.realpath(path))
-                ):
-                    return path
-    return None
-
-
-def _texts(value: object, depth: int) -> Iterator[str]:
-    """The strings and paths that a variable holds, also inside lists and tuples."""
-    if isinstance(value, (str, os.PathLike)):
-        text = os.fspath(value)
-        if isinstance(text, str) and 0 < len(text) < os.pathconf("/", "PC_PATH_MAX"):
-            yield from (text,) if "\0" not in text else ()
-    elif isinstance(value, (list, tuple)) and depth > 0:
-        for each in value[:_MOST_ITEMS]:
-            yield from _texts(each, depth - 1)
 
 
 def _user_line(trace: TracebackType | None, project: str) -> str:
     """The innermost line of the project's own code, as `file:line`."""
     found = ""
     while trace is not None:
-        path = os.path.realpath(trace.tb_frame.f_code.co_filename)
-        own = path.startswith(f"{_TOOL}/") or "/site-packages/" in path
-        if path.startswith(f"{project}/") and not own:
-            found = f"{path[len(project) + 1 :]}:{trace.tb_lineno}"
+        found = own_line(trace.tb_frame.f_code.co_filename, trace.tb_lineno, project) or found
         trace = trace.tb_next
     return found
 

@@ -1,0 +1,82 @@
+"""The real command in a process of its own, and what it told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run told.
+
+    Attributes:
+        code: Exit code.
+        events: Its JSON lines.
+        err: Standard error.
+    """
+
+    code: int
+    events: list[dict[str, Any]] = field(default_factory=list)
+    err: str = ""
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == kind]
+
+    @property
+    def ran(self) -> frozenset[str]:
+        """Steps that were started, without the recipe's name."""
+        return frozenset(event["step"].partition(":")[2] for event in self.of("step_started"))
+
+    @property
+    def texts(self) -> str:
+        """All that it said in words: notices, reasons, failures."""
+        told = [event["text"] for event in self.of("notice")]
+        told += [reason for event in self.of("step_started") for reason in event["reasons"]]
+        told += [f"{event['what']}\n{event['fix']}" for event in self.of("step_failed")]
+        return "\n".join([*told, self.err])
+
+
+@dataclass(frozen=True)
+class Command:
+    """`onnxbuild` in a project's folder.
+
+    Attributes:
+        folder: The working folder.
+        recipe: The recipe's path, as typed.
+        python: The interpreter.
+    """
+
+    folder: Path
+    recipe: str
+    python: str = sys.executable
+
+    def start(
+        self, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """`onnxbuild run RECIPE --json ARGUMENTS`, not waited for."""
+        return subprocess.Popen(
+            [self.python, "-m", "onnxbuild", "run", self.recipe, "--json", *arguments],
+            cwd=self.folder,
+            env={**os.environ, **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Seen:
+        """Run and wait; a traceback is a defect whatever the exit code."""
+        return seen(self.start(*arguments, env=env))
+
+
+def seen(process: subprocess.Popen[str]) -> Seen:
+    """What a process that was started tells until its end."""
+    out, err = process.communicate(timeout=300)
+    assert "Traceback" not in out + err, out + err
+    return Seen(process.returncode, [json.loads(line) for line in out.splitlines()], err)
