@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from onnxbuild import __version__
 from onnxbuild.core.action import NO_FILE, Action, ActionResult
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
+from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
 from onnxbuild.lock.compare import Difference, differences
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
 
 _SHOWN = 3  # items in a message
@@ -48,7 +50,8 @@ class LockGuard:
         lock, kind = locked.lock, f"{action.kind}/{action.version}"
         if lock.steps[name].kind != kind:
             return f"the step's kind is {kind}; the lock has {lock.steps[name].kind}"
-        used = {**action.files, **{n: d for n, d in action.toolchain.items() if n != "python"}}
+        used = LockPlaces(locked.recipes).named(name, action.files)
+        used |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
         known = {**lock.files, **lock.packages}
         for item, digest in used.items():
             if known.get(item) != digest:
@@ -77,10 +80,10 @@ class LockGuard:
                     )
 
     def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
-        lock, observed = locked.lock, result.observed
+        lock, observed, places = locked.lock, result.observed, LockPlaces(locked.recipes)
         groups: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
-            ("source", observed.sources, lock.sources),
-            ("file", observed.data, lock.files),
+            ("source", places.named(name, observed.sources), lock.sources),
+            ("file", places.named(name, observed.data), lock.files),
             ("package", observed.distributions, lock.packages),
         )
         for label, used, known in groups:
@@ -93,7 +96,8 @@ class LockGuard:
                         f"{label} {item} is {_short(digest)}; the lock has {_short(known[item])}"
                     )
                     raise _differs(locked, what, name, _update(locked, item))
-        for folder, listing in observed.listings.items():
+        for recorded, listing in observed.listings.items():
+            folder = places.name(name, recorded)
             new = [each for each in listing.found if each not in lock.folders.get(folder, ())]
             if new:
                 what = f"{folder}/{new[0]} can be imported there, and is not in the lock"
@@ -129,6 +133,8 @@ def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints)
         recipes: What the recipe file holds now.
         fingerprints: Tell the rest.
     """
+    folders = LockPlaces(recipes).folders
+    real = {path: real_path(path, folders) for path in (*lock.files, *lock.sources)}
     return dataclasses.replace(
         lock,
         onnxbuild=__version__,
@@ -137,10 +143,10 @@ def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints)
         python=fingerprints.python(),
         packages=_present({name: fingerprints.distribution(name) for name in lock.packages}),
         files={
-            path: fingerprints.file(path) or (NO_FILE if digest == NO_FILE else "")
+            path: fingerprints.file(real[path]) or (NO_FILE if digest == NO_FILE else "")
             for path, digest in lock.files.items()
         },
-        sources=_present({path: fingerprints.source(path) for path in lock.sources}),
+        sources=_present({path: fingerprints.source(real[path]) for path in lock.sources}),
     )
 
 

@@ -12,6 +12,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.model import Lock, LockedStep
+from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
 
 
@@ -43,15 +44,17 @@ def make_lock(
     sources: dict[str, str] = {}
     folders: dict[str, set[str]] = {}
     steps, measurements = {}, {}
+    recipes = tuple(recipes)
+    places = LockPlaces(recipes)
     for name in own.steps:
         action, result = actions[name], results[name]
         observed = result.observed
         packages |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
         packages |= observed.distributions
-        files |= {**action.files, **observed.data}
-        sources |= observed.sources
+        files |= places.named(name, {**action.files, **observed.data})
+        sources |= places.named(name, observed.sources)
         for folder, listing in observed.listings.items():
-            folders.setdefault(folder, set()).update(listing.found)
+            folders.setdefault(places.name(name, folder), set()).update(listing.found)
         measures = CATALOG[action.kind].measures
         steps[name] = LockedStep(
             kind=f"{action.kind}/{action.version}",

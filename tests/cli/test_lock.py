@@ -187,3 +187,31 @@ def test_recipes_that_share_steps_have_locks_of_their_own(locked):
     done = locked("run", "tiny.yaml", "twin.yaml", "--locked")
     assert done.code == 4
     assert "recipe twin.axes[0].max" in done.err
+
+
+def test_files_outside_the_project_are_locked_by_content_for_each_recipe(project, tmp_path):
+    for name, content in (("a", "1"), ("b", "2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "seed.txt").write_text(content)
+    project.edit(
+        "models/tiny.py", "torch.manual_seed(0)", "torch.manual_seed(int(open(seed).read()))"
+    )
+    project.edit("models/tiny.py", "def load(width=8)", "def load(seed, width=8)")
+    project.edit(
+        "tiny.yaml",
+        "model: {entrypoint: models/tiny.py:load}",
+        f"matrix: {{which: [a, b]}}\n"
+        f'model: {{entrypoint: models/tiny.py:load, files: ["{tmp_path}/{{{{ which }}}}/*"], '
+        f'args: {{seed: "{tmp_path}/{{{{ which }}}}/seed.txt"}}}}',
+    )
+    assert project("lock", "tiny.yaml").code == 0
+    lock = yaml.safe_load((project.folder / "tiny.lock").read_text())
+    assert sorted(lock["files"]) == [
+        "<tiny@which=a model 1>/seed.txt",
+        "<tiny@which=b model 1>/seed.txt",
+    ]
+    assert project.run("--locked").code == 0
+    (tmp_path / "b" / "seed.txt").write_text("3")
+    done = project.run("--locked")
+    assert done.code == 4
+    assert "file <tiny@which=b model 1>/seed.txt" in done.err
