@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.machine import usable_cores
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job
@@ -55,6 +57,16 @@ class Suspect:
     wall_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One trial: how it is called, the surroundings, the project's root if it is a copy."""
+
+    said: str
+    around: Surroundings
+    project: Path | None = None
+    temp: str = "trial"
+
+
 def find_cause(
     suspect: Suspect, around: Surroundings, store: Path, options: RunOptions, events: EventSink
 ) -> Cause | None:
@@ -84,69 +96,71 @@ class _Trials:
         self._events = events
 
     def cause(self, around: Surroundings) -> Cause:
+        """Ordinary surroundings first, then one change after the other, some at a time."""
         stored = self._suspect.stored
-        again = self._made("ordinary surroundings", ORDINARY)
-        if again != stored:
-            return self._cause_of_unsteadiness(again)
-        for name, one in one_by_one(around).items():
-            if one == ORDINARY:
-                continue
-            change = described(one)[name]
-            if name == "folder":
-                copy = self._suspect.copies()
-                made = self._made(change, one, project=copy)
-                if made != stored:
-                    return self._cause_of_place(made, one)
-            elif self._made(change, one) != stored:
-                what, fix = _DEPENDS_ON[name]
-                return Cause(f"{what} ({change} alone makes it differ)", fix)
+        changes = {name: one for name, one in one_by_one(around).items() if one != ORDINARY}
+        plans = [_Plan("ordinary surroundings", ORDINARY)]
+        for name, one in changes.items():
+            project = self._suspect.copies() if name == "folder" else None
+            plans.append(_Plan(described(one)[name], one, project))
+        at_a_time = self._options.jobs or usable_cores()
+        made: list[Made] = []
+        for start in range(0, len(plans), at_a_time):
+            made += self._made(plans[start : start + at_a_time])
+            if made[0] != stored:
+                return self._cause_of_unsteadiness(plans[0], made[0])
+            for name, plan, each in zip(changes, plans[1:], made[1:], strict=False):
+                if each != stored and name == "folder":
+                    return self._cause_of_place(plan, each)
+                if each != stored:
+                    what, fix = _DEPENDS_ON[name]
+                    return Cause(f"{what} ({plan.said} alone makes it differ)", fix)
         return _CHANCE
 
-    def _cause_of_unsteadiness(self, again: Made) -> Cause:
+    def _cause_of_unsteadiness(self, plan: _Plan, first: Made) -> Cause:
         """It differs from the stored one in the surroundings of every build."""
-        if self._made("ordinary surroundings, once more", ORDINARY) != again:
+        if self._made([replace(plan, said=f"{plan.said}, once more")]) != [first]:
             return _ALWAYS
-        if self._made("another TMPDIR", ORDINARY, temp="another") != again:
+        if self._made([replace(plan, said="another TMPDIR", temp="another")]) != [first]:
             return _TEMPORARY
         return _SINCE
 
-    def _cause_of_place(self, made: Made, around: Surroundings) -> Cause:
+    def _cause_of_place(self, plan: _Plan, first: Made) -> Cause:
         """It differs in a copy: do two copies differ from each other, too?"""
-        other = self._suspect.copies()
-        same = self._made("a third folder", around, project=other) == made
-        return _UNRECORDED if same else _PATH
+        third = replace(plan, said="a third folder", project=self._suspect.copies())
+        return _UNRECORDED if self._made([third]) == [first] else _PATH
 
-    def _made(
-        self,
-        said: str,
-        around: Surroundings,
-        *,
-        project: Path | None = None,
-        temp: str = "trial",
-    ) -> Made:
-        """What the step makes in some surroundings; here, or in a copy of the project."""
+    def _made(self, plans: Sequence[_Plan]) -> list[Made]:
+        """What the step makes by each plan; all of them run beside each other."""
+        with ExitStack() as cleanup:
+            waits = [self._start(plan, number, cleanup) for number, plan in enumerate(plans)]
+            return [wait() for wait in waits]
+
+    def _start(self, plan: _Plan, number: int, cleanup: ExitStack) -> Callable[[], Made]:
         suspect = self._suspect
-        job = suspect.here if project is None else suspect.there
-        self._events.emit(Notice(f"looking for the cause: {job.step.name} again with {said}"))
-        workspace = open_workspace(project or suspect.original, self._store)
-        options = replace(self._options, surroundings=around)
-        executor = make_executor(workspace, self._store / "tmp" / temp, options)
-        try:
-            executor.start(job)
+        job = suspect.here if plan.project is None else suspect.there
+        job = replace(job, log=job.log.with_name(f"{job.log.name}-{number}"))
+        self._events.emit(Notice(f"looking for the cause: {job.step.name} with {plan.said}"))
+        workspace = open_workspace(plan.project or suspect.original, self._store)
+        cleanup.callback(workspace.close)
+        options = replace(self._options, surroundings=plan.around)
+        executor = make_executor(workspace, self._store / "tmp" / f"{plan.temp}-{number}", options)
+        cleanup.callback(executor.close)
+        executor.start(job)
+
+        def wait() -> Made:
             ended = executor.wait(_POLL_S)
             while not ended:
                 ended = executor.wait(_POLL_S)
-            done = ended[0]
-            if done.error is not None:
-                return str(done.error).replace(f"{workspace.project}/", "")
+            if ended[0].error is not None:
+                return str(ended[0].error).replace(f"{workspace.project}/", "")
             kinds = CATALOG[job.step.kind].outputs
             return {
                 output: workspace.store.ingest(folder, kinds[output]).sha256
-                for output, folder in done.outputs.items()
+                for output, folder in ended[0].outputs.items()
             }
-        finally:
-            executor.close()
-            workspace.close()
+
+        return wait
 
 
 _ALWAYS = Cause(

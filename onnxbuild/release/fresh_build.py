@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +10,12 @@ from pathlib import Path
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.api import BuildResult, Request
-from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
 from onnxbuild.release.fresh_copy import FreshCopy
-from onnxbuild.release.parting import comparable
 from onnxbuild.release.recorded_inputs import Recorded, unlike_record
 from onnxbuild.request import load
 from onnxbuild.resolver import resolve
@@ -57,9 +56,9 @@ def copy_project(
     Raises:
         StepError: Something is not as it was recorded.
     """
-    copy = FreshCopy(project, folder / "tree")
+    copy = FreshCopy(project, folder)
     copy.fill(recorded)
-    workspace = open_workspace(copy.project, folder / "store")
+    workspace = open_workspace(copy.project, copy.store)
     try:
         for reason in unlike_record(original, workspace.fingerprints):
             raise StepError(
@@ -73,37 +72,44 @@ def copy_project(
 
 def build_fresh(
     request: Request,
+    steps: Collection[str],
     copy: FreshCopy,
-    store: Path,
     options: RunOptions,
     events: EventSink,
 ) -> FreshBuild:
-    """Build all that can be compared; failures of steps are in the report.
+    """Build some steps of a request, the rest as if it were not there.
+
+    Failures of steps are in the report.
 
     Args:
         request: What was built in the project.
+        steps: The names of those that are wanted, and of all that they need.
         copy: The copy to build in.
-        store: A folder for the store, empty or not there.
         options: How to use the machine, and the surroundings of the steps.
         events: Told of all that happens.
 
     Raises:
-        NotReproducibleError: The recipes can't be loaded there.
+        NotReproducibleError: The recipes can't be loaded there, or ask for other steps.
     """
     recipes = tuple(copy.place(absolute(path)) for path in request.recipes)
-    moved = Request(recipes, request.only, request.settings, str(store))
+    moved = Request(recipes, request.only, request.settings, str(copy.store))
     try:
-        graph = resolve(load(moved).recipes, machine.host_facts(), moved.only)
+        whole = resolve(load(moved).recipes, machine.host_facts(), moved.only)
     except RecipeErrors as error:
         raise NotReproducibleError(
             f"in a folder with all that was recorded, the recipe has faults:\n{error}"
         ) from error
-    graph = comparable(graph, CATALOG)
+    if not whole.steps.keys() >= set(steps):
+        raise NotReproducibleError(
+            "the recipes ask for other steps in another folder",
+            fix="see `onnxbuild graph RECIPE` in both",
+        )
+    graph = Graph({name: step for name, step in whole.steps.items() if name in steps})
     run = run_id()
     with ExitStack() as cleanup:
-        workspace = open_workspace(copy.project, store)
+        workspace = open_workspace(copy.project, copy.store)
         cleanup.callback(workspace.close)
         started = start_run(workspace, run, replace(options, keep_going=True), events)
         cleanup.callback(started.close)
         report = started.builder.build(graph, run)
-    return FreshBuild(graph, report, copy.project, store)
+    return FreshBuild(graph, report, copy.project, copy.store)

@@ -19,20 +19,25 @@ _TEXTS = (".py", ".yaml", ".yml")
 
 
 class FreshCopy:
-    """A project below `tree`, at the path that it has below the root.
+    """A project below `folder`, at the path that it has below the root.
 
     What lies outside of the project is there, too (data as links), so that relative paths that lead
     out of it lead to the same; what is named by absolute paths is used where it is.
 
     Args:
         original: The project's root, absolute.
-        tree: A folder that is empty, or not there.
+        folder: A folder that is empty, or not there.
+
+    Attributes:
+        project: The copy's root.
+        store: Where a store for it can be.
     """
 
-    def __init__(self, original: Path, tree: Path) -> None:
+    def __init__(self, original: Path, folder: Path) -> None:
         self._original = original
-        self._tree = tree
+        self._tree = folder / "tree"
         self.project = self.place(original)
+        self.store = folder / "store"
 
     def place(self, path: Path) -> Path:
         """Where an absolute path lies in the tree."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.action import ActionResult
@@ -30,12 +30,21 @@ class Parting:
     followers: int
 
 
-def comparable(graph: Graph, catalog: Mapping[str, StepKind]) -> Graph:
-    """Without the steps that measure times, and those that need one of them; without views."""
+def comparable(
+    graph: Graph, catalog: Mapping[str, StepKind], made: Collection[str] | None = None
+) -> Graph:
+    """Without the steps that measure times, those that need one of them, and the views.
+
+    Args:
+        graph: All steps.
+        catalog: Step kinds by name.
+        made: The steps that have a result; others are left out, too. None: all have one.
+    """
     left_out: set[str] = set()
     for name, step in graph.steps.items():
         needs = {ref.step for ref in step.inputs.values()}
-        if catalog[step.kind].measures or needs & left_out:
+        unmade = made is not None and name not in made
+        if unmade or catalog[step.kind].measures or needs & left_out:
             left_out.add(name)
     return Graph(
         steps={name: step for name, step in graph.steps.items() if name not in left_out},
@@ -43,22 +52,25 @@ def comparable(graph: Graph, catalog: Mapping[str, StepKind]) -> Graph:
     )
 
 
-def find_parting(
-    graph: Graph, stored: Mapping[str, ActionResult], fresh: Report
-) -> Parting | None:
+def find_parting(graph: Graph, stored: Report, fresh: Report) -> Parting | None:
     """The first difference of two builds of one graph; None if there is none.
 
     Args:
         graph: What both built.
-        stored: Step -> its result, for every step.
+        stored: What the ordinary build has: a result for every step of `graph`.
         fresh: What the fresh build did.
     """
-    failures = {failure.step: str(failure.error) for failure in fresh.failures}
+    expected = {failure.step for failure in stored.failures}
+    failures = {
+        failure.step: str(failure.error)
+        for failure in fresh.failures
+        if failure.step not in expected
+    }
     unlike = {
-        name: output
+        name: output or ""
         for name in graph.steps
-        for output in [_unlike_output(stored[name], fresh.results.get(name), name in failures)]
-        if output is not None
+        for output in [_unlike_output(stored.results[name], fresh.results.get(name))]
+        if output is not None or name in failures
     }
     causes = [
         name
@@ -77,15 +89,13 @@ def find_parting(
     )
 
 
-def _unlike_output(
-    stored: ActionResult,
-    fresh: ActionResult | None,
-    failed: bool,  # noqa: FBT001
-) -> str | None:
-    """The first output that differs; empty if the step failed, None if nothing differs."""
+def _unlike_output(stored: ActionResult, fresh: ActionResult | None) -> str | None:
+    """The first output that differs; empty if there is none at all, None if nothing differs."""
     if fresh is None:
         return ""
-    for name, artifact in stored.outputs.items():
-        if fresh.outputs[name].sha256 != artifact.sha256:
-            return name
-    return "" if failed else None
+    unlike = (
+        name
+        for name, artifact in stored.outputs.items()
+        if name not in fresh.outputs or fresh.outputs[name].sha256 != artifact.sha256
+    )
+    return next(unlike, None)

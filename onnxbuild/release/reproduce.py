@@ -12,10 +12,9 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.durable import make_folder
 from onnxbuild.adapters.sinks import Several
 from onnxbuild.api import BuildResult, Request, build
-from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
-from onnxbuild.release.parting import Parting, comparable
+from onnxbuild.release.parting import Parting
 from onnxbuild.release.rounds import Rounds
 from onnxbuild.release.variations import described, surroundings_of_round
 from onnxbuild.wiring import RunOptions
@@ -26,9 +25,9 @@ class Reproduction:
     """What became of it.
 
     Attributes:
-        build: The ordinary build; nothing else was done if it failed.
+        build: The ordinary build; nothing else was done if a step failed.
         compared: Steps whose outputs were compared.
-        left_out: Steps whose outputs tell of times.
+        left_out: The others: they measure times, or a gate that failed kept them from being built.
         rounds: What was varied, for each fresh build.
         wall_s: All fresh builds together.
         parting: Where one differed; None if none did.
@@ -59,6 +58,9 @@ def reproduce(
 ) -> Reproduction:
     """Bring recipes up to date, then build them from nothing and compare every artifact.
 
+    A build that fails a gate is compared, too: a model that is another one each time fails, and this
+    tells why.
+
     Each fresh build has an empty store, and a copy of the project in another folder that holds only
     what the build was recorded to use; its steps have another hash seed, number of cores, temporary
     folder, time zone and locale. It ends with the first build that differs.
@@ -78,11 +80,8 @@ def reproduce(
     """
     chosen = options or RunOptions()
     built = build(request, chosen, events)
-    if built.exit_code != 0:
+    if built.exit_code not in {0, EXIT_GATE}:
         return Reproduction(built)
-    graph = comparable(built.graph, CATALOG)
-    if not graph.steps:
-        raise UsageError("there is nothing to compare: all steps asked for measure times")
     clock = SystemClock()
     started_s = clock.monotonic_s()
     parting = error = None
@@ -91,6 +90,9 @@ def reproduce(
         fresh_builds = Rounds(
             request, chosen, Several(events), built, folder, kept=keep is not None
         )
+        compared = fresh_builds.graph.names()
+        if not compared:
+            raise UsageError("there is nothing to compare: all steps asked for measure times")
         for number in range(1, times + 1):
             around = surroundings_of_round(number, str(request.project))
             rounds.append(tuple(described(around).values()))
@@ -100,8 +102,8 @@ def reproduce(
                 break
     return Reproduction(
         build=built,
-        compared=tuple(graph.names()),
-        left_out=tuple(name for name in built.graph.names() if name not in graph.names()),
+        compared=compared,
+        left_out=tuple(name for name in built.graph.names() if name not in compared),
         rounds=tuple(rounds),
         wall_s=clock.monotonic_s() - started_s,
         parting=parting,

@@ -14,7 +14,7 @@ from onnxbuild.api import BuildResult, Request
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import NotReproducibleError, StoreError
-from onnxbuild.core.event import Notice
+from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
 from onnxbuild.onnxkit.difference import first_difference
 from onnxbuild.release.blame import Cause, Suspect, find_cause
@@ -37,6 +37,9 @@ class Rounds:
         built: The stored build, which passed.
         folder: Where to work.
         kept: The folder stays.
+
+    Attributes:
+        graph: What is compared.
     """
 
     def __init__(
@@ -54,8 +57,9 @@ class Rounds:
         self._events = events
         self._built = built
         self._folder = folder
+        self._progress = events if kept else _WithoutLogs(events)
         self._kept = kept
-        self._graph = comparable(built.graph, CATALOG)
+        self.graph = comparable(built.graph, CATALOG, built.report.results)
         workspace = open_workspace(request.project, built.store)
         try:
             places = workspace.fingerprints.places()
@@ -78,13 +82,9 @@ class Rounds:
         self._events.emit(Notice(f"fresh build {number}: {said}"))
         copy = copy_project(self._request.project, self._recorded, folder, self._built)
         options = replace(self._options, surroundings=around)
-        fresh = build_fresh(self._request, copy, folder / "store", options, self._events)
-        if list(fresh.graph.steps) != list(self._graph.steps):
-            raise NotReproducibleError(
-                "the recipes ask for other steps in another folder",
-                fix="see `onnxbuild graph RECIPE` in both",
-            )
-        parting = find_parting(self._graph, self._built.report.results, fresh.report)
+        steps = self.graph.steps
+        fresh = build_fresh(self._request, steps, copy, options, self._progress)
+        parting = find_parting(self.graph, self._built.report, fresh.report)
         if parting is None:
             return None
         lines = list(self._lines(parting, fresh, folder))
@@ -100,7 +100,7 @@ class Rounds:
     def _suspect(self, step: str, fresh: FreshBuild, folder: Path) -> Suspect:
         stored, log = self._built.report.results[step], folder / "trials.log"
         known = step in fresh.report.actions
-        here = job_of(self._graph, self._built.report, step, log)
+        here = job_of(self.graph, self._built.report, step, log)
         return Suspect(
             stored={name: artifact.sha256 for name, artifact in stored.outputs.items()},
             here=here,
@@ -137,6 +137,19 @@ class Rounds:
             more = len(parting.others) - _NAMED
             named = ", ".join(parting.others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             yield f"beside it: {named}, of its own accord"
+
+
+class _WithoutLogs:
+    """Passes events on, without the names of logs that are soon removed."""
+
+    def __init__(self, events: EventSink) -> None:
+        self._events = events
+
+    def emit(self, event: Event) -> None:
+        """Pass the event on."""
+        if isinstance(event, StepStarted | StepFailed):
+            event = replace(event, log="")
+        self._events.emit(event)
 
 
 def _lay(store_root: Path, artifact: Artifact, folder: Path) -> Path:
