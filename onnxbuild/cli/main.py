@@ -18,6 +18,7 @@ VERBS = {
     "why": "Say what made a step run, or would make it run.",
     "lock": "Write down all that a recipe is built from, and what comes out.",
     "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
+    "release": "Make a folder and an archive of a locked build, for others to check.",
     "verify": "Check a release: whole, signed, what it says it is.",
     "graph": "Draw the graph of steps.",
     "inspect": "Sum up a model: inputs, outputs, operators, size.",

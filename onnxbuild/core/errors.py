@@ -92,6 +92,12 @@ class NotReproducibleError(BuildError):
     exit_code = EXIT_NOT_REPRODUCIBLE
 
 
+class BudgetError(BuildError):
+    """A release is worse than the one before it by more than its recipe allows."""
+
+    exit_code = EXIT_GATE
+
+
 class StoreError(BuildError):
     """The store can't be read or written (full disk, no permission, foreign format)."""
 

@@ -44,7 +44,7 @@ def provenance(
                 "externalParameters": {
                     "recipe": lock.recipe,
                     "version": about["version"],
-                    "variants": list(about["variants"]),
+                    "variants": sorted(about["variants"]),
                     "providers": {
                         name: list(recipe["providers"]) for name, recipe in lock.resolved.items()
                     },

@@ -1,0 +1,119 @@
+"""`onnxbuild release`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.options import store_option
+
+if TYPE_CHECKING:
+    from onnxbuild.release.release import Release
+
+
+@click.command("release")
+@click.argument("recipe", type=click.Path(dir_okay=False), metavar="RECIPE")
+@click.option("--version", required=True, help="What to call it: 1.0.0, 2.1.0-rc.1.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Write it here [default: dist/ at the project's root].",
+)
+@click.option(
+    "--allow-dirty",
+    is_flag=True,
+    help="Release what no commit has; the release says which files that are.",
+)
+@click.option(
+    "--sign",
+    type=click.Path(dir_okay=False),
+    metavar="PRIVATE.pem",
+    help="Sign it with this Ed25519 key. A passphrase is asked for, or taken from "
+    "ONNXBUILD_SIGN_PASSPHRASE.",
+)
+@click.option(
+    "--previous",
+    type=click.Path(),
+    metavar="FOLDER|ARCHIVE",
+    help="Hold it to `release.budgets` of the recipe, against this release.",
+)
+@click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
+@store_option()
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    recipe: str,
+    version: str,
+    out: str | None,
+    allow_dirty: bool,
+    sign: str | None,
+    previous: str | None,
+    force: bool,
+    store: str | None,
+    jobs: int | None,
+) -> None:
+    """Release a recipe: its models, and all that others need to check them.
+
+    \b
+    onnxbuild lock recipes/bert.yaml && git add -A && git commit
+    onnxbuild release recipes/bert.yaml --version 1.0.0
+    onnxbuild release recipes/bert.yaml --version 1.1.0 --previous dist/bert-1.0.0.tar
+    onnxbuild release recipes/bert.yaml --version 1.1.0 --sign private.pem
+
+    Writes dist/NAME-VERSION/ and the same as one archive: models, reports, golden inputs and
+    outputs, recipe and lock, checksums, provenance, bill of materials. Only a build that is as
+    its lock says, of what is committed, and that passed every gate, is released; then two
+    releases of one commit are identical. `onnxbuild verify` checks one.
+
+    Exit codes: 0 released, or there already; 3 a gate or a budget failed; 4 something is not as
+    it is locked or committed.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.cli.display import make_display
+    from onnxbuild.cli.run import print_end
+    from onnxbuild.release.release import ReleaseRequest, make_release
+    from onnxbuild.wiring import RunOptions
+
+    wanted = ReleaseRequest(
+        recipe=Path(recipe),
+        version=version,
+        out=Path(out) if out else None,
+        store=store,
+        allow_dirty=allow_dirty,
+        key=Path(sign) if sign else None,
+        previous=Path(previous) if previous else None,
+        force=force,
+    )
+    with make_display(as_json=False, verbose=False) as display:
+        result, release = make_release(wanted, RunOptions(jobs), [display], ask=_ask)
+    if release is None:
+        print_end(result)
+        ctx.exit(result.exit_code)
+    _show(release)
+
+
+def _ask(question: str) -> str:
+    answer: str = click.prompt(question, hide_input=True, err=True)
+    return answer
+
+
+def _show(release: Release) -> None:
+    for notice in release.notices:
+        click.echo(f"note    {notice}")
+    shelved = release.shelved
+    count = len(release.variants)
+    variants = f"{count} variant{'s' if count != 1 else ''} ({', '.join(release.variants)})"
+    folder = os.path.relpath(shelved.folder)
+    archive = os.path.relpath(shelved.archive)
+    signed = "signed" if release.signed else "not signed"
+    click.echo(f"{folder}/  {variants}, {shelved.files} files, {signed}")
+    click.echo(f"{archive}  {shelved.size_bytes / 2**20:.1f} MiB, sha256 {shelved.sha256}")
+    if shelved.written:
+        click.echo(f"released {release.name}; to check it: onnxbuild verify {folder}")
+    else:
+        click.echo(f"{release.name} is already there, identical")

@@ -1,0 +1,127 @@
+"""release.json: what a release is, and where in it everything lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild import __version__
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.release.layout import (
+    FORMAT,
+    GOLDEN_FOLDER,
+    REPORTS_FOLDER,
+    VARIANTS_FOLDER,
+)
+from onnxbuild.release.source import Source
+
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What is released.
+
+    Attributes:
+        name: The recipe's name; its file's if that holds a matrix.
+        version: As given.
+        recipe: Path of the recipe's file in the release.
+        lock: Path of its lock in the release.
+    """
+
+    name: str
+    version: str
+    recipe: str
+    lock: str
+
+
+def check_version(version: str) -> None:
+    """Refuse a version that can't stand in a file's name.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not _VERSION.fullmatch(version):
+        raise UsageError(
+            f"'{version}' is no version; expected at most 64 letters, digits, '.', '+', '_' and "
+            "'-', starting with a letter or a digit",
+            fix="write it like 1.0.0 or 2.1.0-rc.1",
+        )
+
+
+def name_of(recipes: Sequence[Recipe], stem: str) -> str:
+    """What a release of a recipe file is called.
+
+    Args:
+        recipes: What the file holds.
+        stem: The file's name, without its ending.
+    """
+    return stem if is_matrix(recipes) else recipes[0].name
+
+
+def is_matrix(recipes: Sequence[Recipe]) -> bool:
+    """Whether a file holds combinations, named NAME@key=value, rather than one recipe."""
+    return len(recipes) > 1 or "@" in recipes[0].name
+
+
+def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source) -> dict[str, Any]:
+    """The release.json.
+
+    Args:
+        title: What is released.
+        recipes: All that its file holds.
+        graph: Their whole graph.
+        source: Where it comes from.
+    """
+    matrix = is_matrix(recipes)
+    variants, reports = {}, {}
+    for recipe in recipes:
+        below = f"{recipe.name}/" if matrix else ""
+        benchmarks = {
+            provider: graph.resolve(f"{recipe.name}:benchmark{f'-{provider}' if number else ''}")
+            for number, provider in enumerate(recipe.providers)
+        }
+        for variant in recipe.variants:
+            variants[f"{below}{variant.name}"] = {
+                "recipe": recipe.name,
+                "variant": variant.name,
+                "bundle": f"{VARIANTS_FOLDER}/{below}{variant.name}",
+                "step": graph.resolve(f"{recipe.name}:{variant.name}/package"),
+                "golden": f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER,
+                "reference": graph.resolve(f"{recipe.name}:reference"),
+                "benchmarks": benchmarks,
+            }
+        for name in _reported(recipe, graph):
+            file = name.partition(":")[2]
+            reports[f"{REPORTS_FOLDER}/{below}{file}.json"] = graph.resolve(name)
+    return {
+        "format": FORMAT,
+        "name": title.name,
+        "version": title.version,
+        "onnxbuild": __version__,
+        "source": {
+            "commit": source.commit,
+            "dirty": source.dirty,
+            "changed": list(source.changed),
+        },
+        "epoch_s": source.epoch_s,
+        "recipe": title.recipe,
+        "lock": title.lock,
+        "variants": variants,
+        "reports": reports,
+    }
+
+
+def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
+    """Steps whose reports are in no bundle: checks, benchmarks, and PyTorch's own score."""
+    prefix = f"{recipe.name}:"
+    for name in sorted(graph.names()):
+        if name.startswith(prefix):
+            kind = graph.steps[graph.resolve(name)].kind
+            baseline = kind == "evaluate" and "/" not in name
+            if kind in ("check", "benchmark") or baseline:
+                yield name

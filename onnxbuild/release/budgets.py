@@ -1,0 +1,136 @@
+"""A release against the one before it: what got worse, and whether the recipe allows that much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from onnxbuild.core.errors import BudgetError
+from onnxbuild.recipe.release_options import Budgets
+from onnxbuild.release.figures import Figures
+from onnxbuild.release.previous import Previous
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """One figure that is beyond its budget."""
+
+    variant: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"variant '{self.variant}': {self.what}"
+
+
+def check_budgets(
+    budgets: Mapping[str, Budgets],
+    figures: Mapping[str, Figures],
+    previous: Previous,
+    host: Mapping[str, str],
+) -> tuple[str, ...]:
+    """Hold a release to its budgets.
+
+    Args:
+        budgets: Variant -> what it may cost more.
+        figures: Variant -> its numbers now.
+        previous: The release before.
+        host: Of the lock; latencies of two kinds of machine can't be compared.
+
+    Returns:
+        Notices of what could not be compared.
+
+    Raises:
+        BudgetError: Every breach, by name.
+    """
+    notices = []
+    breaches: list[Breach] = []
+    here = previous.host == host
+    if not here and any(each.latency_ratio_increase is not None for each in budgets.values()):
+        notices.append(
+            f"latency is not compared with {previous.title}: it was locked on another kind of "
+            "machine"
+        )
+    for variant, now in figures.items():
+        before = previous.figures.get(variant)
+        if before is None:
+            notices.append(f"variant '{variant}' is not in {previous.title}: nothing to compare")
+        else:
+            found = _breaches(budgets[variant], before, now, latency=here)
+            breaches += [Breach(variant, what) for what in found]
+    notices += [
+        f"variant '{variant}' of {previous.title} is no longer there"
+        for variant in previous.figures
+        if variant not in figures
+    ]
+    if breaches:
+        raise BudgetError(
+            "\n  ".join(
+                [f"worse than {previous.title} by more than allowed", *map(str, breaches)]
+            ),
+            fix="make it better, or allow it: `release: {budgets: {...}}` in the recipe",
+        )
+    return tuple(notices)
+
+
+def _breaches(budgets: Budgets, old: Figures, new: Figures, *, latency: bool) -> Iterator[str]:
+    if budgets.size_increase is not None:
+        yield from _larger(budgets.size_increase, old, new)
+    if budgets.error_increase is not None:
+        yield from _less_exact(budgets.error_increase, old, new)
+    if budgets.accuracy_drop is not None:
+        yield from _less_accurate(budgets.accuracy_drop, old, new)
+    if budgets.latency_ratio_increase is not None and latency:
+        yield from _slower(budgets.latency_ratio_increase, old, new)
+
+
+def _larger(bound: float, old: Figures, new: Figures) -> Iterator[str]:
+    increase = _increase(old.model_bytes, new.model_bytes)
+    if increase > bound:
+        told = f"size {old.model_bytes:,} -> {new.model_bytes:,} bytes"
+        yield _beyond(told, increase, bound, "size_increase")
+
+
+def _less_exact(bound: float, old: Figures, new: Figures) -> Iterator[str]:
+    for provider in sorted(old.errors.keys() & new.errors.keys()):
+        was, now = old.errors[provider], new.errors[provider]
+        increase = _increase(was, now)
+        if increase > bound:
+            told = f"max abs error on {provider} {was:.3g} -> {now:.3g}"
+            yield _beyond(told, increase, bound, "error_increase")
+
+
+def _less_accurate(bound: float, old: Figures, new: Figures) -> Iterator[str]:
+    for provider in sorted(old.scores.keys() & new.scores.keys()):
+        was, now = old.scores[provider], new.scores[provider]
+        if was - now > bound:
+            yield (
+                f"score on {provider} {was:.6g} -> {now:.6g} is {was - now:.6g} less; "
+                f"the budget is {bound:g} (accuracy_drop)"
+            )
+
+
+def _slower(bound: float, old: Figures, new: Figures) -> Iterator[str]:
+    before = {(each.provider, each.point): each.ratio for each in old.latencies}
+    for each in new.latencies:
+        was = before.get((each.provider, each.point))
+        if was is None or each.ratio is None:
+            continue
+        increase = _increase(was, each.ratio)
+        if increase > bound:
+            told = (
+                f"latency on {each.provider} at {each.point} {was:.3g} -> {each.ratio:.3g} of "
+                "PyTorch's"
+            )
+            yield _beyond(told, increase, bound, "latency_ratio_increase")
+
+
+def _increase(old: float, new: float) -> float:
+    """As a share of the old; infinite if something came of nothing."""
+    if old:
+        return new / old - 1
+    return math.inf if new else 0.0
+
+
+def _beyond(told: str, increase: float, bound: float, budget: str) -> str:
+    return f"{told} is {100 * increase:.3g} % more; the budget is {100 * bound:g} % ({budget})"

@@ -1,0 +1,71 @@
+"""The release before: its numbers, and the machine they were locked on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.release.checksums import check_sums
+from onnxbuild.release.figures import Figures, figures_of
+from onnxbuild.release.layout import release_name
+from onnxbuild.release.opened import opened
+from onnxbuild.release.verify import read_release
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """An earlier release.
+
+    Attributes:
+        title: NAME-VERSION.
+        host: Of its lock.
+        figures: Variant -> its numbers.
+    """
+
+    title: str
+    host: Mapping[str, str]
+    figures: Mapping[str, Figures]
+
+
+def read_previous(path: Path, name: str) -> Previous:
+    """Read a release's numbers, from its folder or its archive.
+
+    Args:
+        path: Where it lies.
+        name: What is released now.
+
+    Raises:
+        UsageError: It is no release, or one of something else.
+        NotReproducibleError: Its files are not those that were released.
+    """
+    with opened(path) as folder:
+        _, faults = check_sums(folder)
+        if faults:
+            raise NotReproducibleError(
+                f"the previous release is not as it was: {faults[0]}", where=str(path)
+            )
+        release = read_release(folder)
+        about = release.about
+        if about["name"] != name:
+            raise UsageError(
+                f"{path} is a release of '{about['name']}'; this is one of '{name}'",
+                fix="name the previous release of the same recipe",
+            )
+        try:
+            figures = {
+                variant: figures_of(told, _manifest(folder / told["bundle"]), release.lock)
+                for variant, told in about["variants"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"the numbers of {path} can't be read: {type(error).__name__}: {error}"
+            ) from error
+    return Previous(release_name(name, about["version"]), release.lock.host, figures)
+
+
+def _manifest(bundle: Path) -> Mapping[str, object]:
+    found: Mapping[str, object] = json.loads((bundle / "manifest.json").read_text("utf-8"))
+    return found

@@ -1,0 +1,95 @@
+"""The page that a release opens with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from onnxbuild.lock.model import Lock
+from onnxbuild.release.figures import Figures, Latency
+
+_TEMPLATE = "readme.md.j2"
+_MIB, _KIB = 2**20, 2**10
+
+
+def readme(
+    about: Mapping[str, Any],
+    lock: Lock,
+    manifests: Mapping[str, Mapping[str, Any]],
+    figures: Mapping[str, Figures],
+) -> str:
+    """The page, in Markdown.
+
+    Args:
+        about: The release.json.
+        lock: The release's.
+        manifests: Variant -> its bundle's manifest.json.
+        figures: Variant -> its numbers.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    text = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
+    page = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - Markdown
+    first = next(iter(manifests))
+    manifest = manifests[first]
+    return page.from_string(text).render(
+        name=about["name"],
+        version=about["version"],
+        onnxbuild=about["onnxbuild"],
+        recipe=lock.recipe,
+        origin=_origin(about["source"]),
+        rows=[_row(name, each) for name, each in figures.items()],
+        measured=_measured(about, lock),
+        bundle=about["variants"][first]["bundle"],
+        provider=manifest["providers"][0]["name"],
+        feeds="{" + ", ".join(f'"{each["name"]}": ...' for each in manifest["inputs"]) + "}",
+    )
+
+
+def _origin(source: Mapping[str, Any]) -> str:
+    if source["commit"] is None:
+        return "of no commit: **nobody else can build it again**"
+    told = f"commit `{source['commit']}`"
+    if source["dirty"]:
+        files = ", ".join(f"`{path}`" for path in source["changed"])
+        told += f" **with changes that it does not have** ({files})"
+    return told
+
+
+def _row(name: str, figures: Figures) -> list[str]:
+    latency = figures.latencies[0] if figures.latencies else None
+    return [
+        name,
+        figures.precision,
+        _size(figures.model_bytes),
+        _first(figures.errors, ".1e"),
+        _first(figures.cosines, ".5f"),
+        _first(figures.scores, ".4f"),
+        "-" if latency is None else f"{latency.p50_ms:.3g} ms ({latency.point})",
+        _speedup(latency),
+    ]
+
+
+def _first(values: Mapping[str, float], form: str) -> str:
+    """Of the first provider."""
+    return next((format(value, form) for value in values.values()), "-")
+
+
+def _speedup(latency: Latency | None) -> str:
+    return "-" if latency is None or not latency.ratio else f"{1 / latency.ratio:.2f} x"
+
+
+def _size(size_bytes: int) -> str:
+    mib = size_bytes / _MIB
+    return f"{mib:.1f} MiB" if mib >= 1 else f"{size_bytes / _KIB:.1f} KiB"
+
+
+def _measured(about: Mapping[str, Any], lock: Lock) -> str:
+    """Where the latencies of the table come from; empty if there are none."""
+    variant = next(iter(about["variants"].values()))
+    provider, step = next(iter(variant["benchmarks"].items()))
+    host = lock.measurements[step].get("host", {})
+    threads = host.get("threads")
+    counted = f" and {threads} thread{'s' if threads != 1 else ''}" if threads else ""
+    return f"{host.get('cpu', 'an unnamed CPU')}{counted} ({provider})"

@@ -1,0 +1,195 @@
+"""Make a release: a locked build that passed, in a folder and an archive that others can check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.adapters import locate, locks, pins
+from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
+from onnxbuild.release.about import Title, about, check_version, name_of
+from onnxbuild.release.budgets import check_budgets
+from onnxbuild.release.figures import figures_of
+from onnxbuild.release.layout import DIST_FOLDER, release_name
+from onnxbuild.release.originals import Originals, read_originals
+from onnxbuild.release.previous import Previous, read_previous
+from onnxbuild.release.shelf import Shelved, shelve
+from onnxbuild.release.signing import read_private_key
+from onnxbuild.release.source import Source, look_at_source, used_files
+from onnxbuild.release.tree import Tree, built_files, manifests_of, signatures, told_files
+from onnxbuild.wiring import RunOptions, open_workspace
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    """What is to be released, and how.
+
+    Attributes:
+        recipe: The recipe's file.
+        version: What to call this state of it.
+        out: Where releases are written; None for dist/ at the project's root.
+        store: The store's folder; None for the project's own.
+        allow_dirty: Release what no commit has, and say so in the release.
+        key: File of the Ed25519 private key to sign with; None to sign nothing.
+        previous: Folder or archive of the release before; None to compare with none.
+        force: Replace a release of the same name that differs.
+    """
+
+    recipe: Path
+    version: str
+    out: Path | None = None
+    store: str | None = None
+    allow_dirty: bool = False
+    key: Path | None = None
+    previous: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that is written.
+
+    Attributes:
+        name: NAME-VERSION.
+        shelved: Where it lies.
+        variants: Their names in it.
+        signed: It is.
+        notices: What whoever released it should know.
+    """
+
+    name: str
+    shelved: Shelved
+    variants: tuple[str, ...]
+    signed: bool
+    notices: tuple[str, ...]
+
+
+def make_release(
+    wanted: ReleaseRequest,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+    *,
+    ask: Callable[[str], str],
+) -> tuple[BuildResult, Release | None]:
+    """Build a recipe as it is locked, and release what came out.
+
+    Args:
+        wanted: What to release.
+        options: How to use the machine.
+        events: Told of all that happens.
+        ask: Asks a person for the passphrase of the key.
+
+    Returns:
+        The build, and the release; None if the build failed.
+
+    Raises:
+        RecipeErrors, UsageError: What is asked for is faulty; nothing was run.
+        NotReproducibleError: The commit or the lock does not tell what would be released, or there
+            is a release of this name that differs.
+        BudgetError: It is worse than the previous release by more than the recipe allows.
+        BuildError: It can't be written. Whatever is raised, no release was written.
+    """
+    check_version(wanted.version)
+    request = Request((wanted.recipe,), store=wanted.store, locked=True)
+    project = request.project
+    loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
+    recipes = loaded.recipes
+    originals = read_originals(wanted.recipe, loaded.files, project)
+    source = _source(originals, project, wanted)
+    key = None if wanted.key is None else read_private_key(wanted.key, ask)
+    name = name_of(recipes, wanted.recipe.stem)
+    previous = None if wanted.previous is None else read_previous(wanted.previous, name)
+    result = build(request, options, events)
+    if result.exit_code != 0:
+        return result, None
+    originals.check_unchanged()
+    if _source(originals, project, wanted) != source:
+        raise NotReproducibleError(
+            "the project was changed while the release was built",
+            where=str(project),
+            fix="run again",
+        )
+    title = release_name(name, wanted.version)
+    what = Title(name, wanted.version, originals.recipe, originals.lock_file)
+    told = about(what, recipes, result.graph, source)
+    with closing(open_workspace(project, result.store)) as workspace:
+        lock = locks.wait_lock(result.store / "locks" / "store", shared=True)  # gc waits
+        try:
+            built = built_files(told, originals.lock, result.report.results, workspace.store.paths)
+            notices = _check_budgets(recipes, told, originals, built, previous)
+            tree = _complete(told, originals, built, key)
+            shelved = shelve(
+                wanted.out or project / DIST_FOLDER,
+                title,
+                tree,
+                epoch_s=source.epoch_s,
+                force=wanted.force,
+            )
+        finally:
+            lock.release()
+    pins.pin(result.store, title, [each.key for each in result.report.results.values()])
+    return result, Release(
+        name=title,
+        shelved=shelved,
+        variants=tuple(told["variants"]),
+        signed=key is not None,
+        notices=(*source.notices, *notices),
+    )
+
+
+def _source(originals: Originals, project: Path, wanted: ReleaseRequest) -> Source:
+    used = (*originals.paths, *used_files(originals.lock, project))
+    return look_at_source(project, used, allow_dirty=wanted.allow_dirty)
+
+
+def _complete(
+    told: Mapping[str, Any], originals: Originals, built: Tree, key: Ed25519PrivateKey | None
+) -> Tree:
+    """Every file of the release."""
+    tree = told_files(told, originals.lock, {**built, **originals.files})
+    return tree if key is None else {**tree, **signatures(key, tree)}
+
+
+def _check_budgets(
+    recipes: Sequence[Recipe],
+    told: Mapping[str, Any],
+    originals: Originals,
+    built: Tree,
+    previous: Previous | None,
+) -> tuple[str, ...]:
+    """Hold the release to its budgets; returns notices.
+
+    Raises:
+        BudgetError: It breaks some.
+    """
+    by_recipe: dict[str, Budgets] = {}
+    for recipe in recipes:
+        options = recipe.sections["release"]
+        assert isinstance(options, ReleaseOptions)
+        by_recipe[recipe.name] = options.budgets
+    if previous is None:
+        if any(each != Budgets() for each in by_recipe.values()):
+            return ("budgets are not checked: --previous names the release to compare with",)
+        return ()
+    variants = told["variants"]
+    manifests = manifests_of(told, built)
+    return check_budgets(
+        {name: by_recipe[variant["recipe"]] for name, variant in variants.items()},
+        {
+            name: figures_of(variants[name], each, originals.lock)
+            for name, each in manifests.items()
+        },
+        previous,
+        originals.lock.host,
+    )

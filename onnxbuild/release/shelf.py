@@ -1,0 +1,115 @@
+"""Where releases lie: each a folder and an archive, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters.delivery import FILE_MODE, Content, put, scratch_beside, write_tree
+from onnxbuild.adapters.statcache import hash_file
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.release.archive import HashSink, write_archive
+from onnxbuild.release.tree import digests
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    """A release on the shelf.
+
+    Attributes:
+        folder: Its folder.
+        archive: Its archive.
+        files: How many files it has.
+        size_bytes: Of the archive.
+        sha256: Of the archive.
+        written: Anything was; else it was there, identical.
+    """
+
+    folder: Path
+    archive: Path
+    files: int
+    size_bytes: int
+    sha256: str
+    written: bool
+
+
+def shelve(
+    shelf: Path, name: str, tree: Mapping[str, Content], *, epoch_s: int, force: bool
+) -> Shelved:
+    """Write a release's folder and archive, unless they are there.
+
+    Args:
+        shelf: The folder of all releases; made if it is missing.
+        name: Of this one.
+        tree: Path in it -> content.
+        epoch_s: The time of the archive's entries, in seconds since 1970.
+        force: Replace one that differs.
+
+    Raises:
+        NotReproducibleError: There is one of this name that differs.
+        StoreError: A blob is damaged.
+        BuildError: It can't be written; what was there is as it was.
+    """
+    folder, archive = shelf / name, shelf / f"{name}.tar"
+    expected = HashSink()
+    write_archive(expected, name, tree, epoch_s)
+    folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
+    archive_differs = os.path.lexists(archive) and _sha256(archive) != expected.sha256
+    if (folder_differs or archive_differs) and not force:
+        what = f"{folder}: {folder_differs}" if folder_differs else f"{archive} has other bytes"
+        raise NotReproducibleError(
+            f"there is another {name}: {what}",
+            where=str(shelf),
+            fix="choose another version; --force replaces what is there",
+        )
+    make_folder = bool(folder_differs) or not os.path.lexists(folder)
+    make_archive = archive_differs or not os.path.lexists(archive)
+    if make_folder or make_archive:
+        with scratch_beside(shelf) as scratch:
+            if make_folder:
+                write_tree(scratch / name, tree)
+            if make_archive:
+                _write_archive(scratch / archive.name, name, tree, epoch_s)
+            if make_folder:
+                put(scratch / name, folder, scratch)
+            if make_archive:
+                put(scratch / archive.name, archive, scratch)
+    return Shelved(
+        folder=folder,
+        archive=archive,
+        files=len(tree),
+        size_bytes=expected.size_bytes,
+        sha256=expected.sha256,
+        written=make_folder or make_archive,
+    )
+
+
+def _write_archive(path: Path, name: str, tree: Mapping[str, Content], epoch_s: int) -> None:
+    with path.open("xb") as file:
+        write_archive(HashSink(file), name, tree, epoch_s)
+        file.flush()
+        os.fchmod(file.fileno(), FILE_MODE)
+        os.fsync(file.fileno())
+
+
+def _difference(folder: Path, tree: Mapping[str, Content]) -> str:
+    """What a folder has otherwise; empty if nothing."""
+    if folder.is_symlink() or not folder.is_dir():
+        return "it is no folder"
+    there = {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    }
+    for name, digest in sorted(digests(tree).items()):
+        if name not in there:
+            return f"{name} is missing"
+        if there[name].is_symlink() or _sha256(there[name]) != digest.sha256:
+            return f"{name} has other bytes"
+    return next((f"{name} is more" for name in there if name not in tree), "")
+
+
+def _sha256(path: Path) -> str | None:
+    return hash_file(str(path)) if path.is_file() else None

@@ -1,0 +1,82 @@
+"""Sign a release: Ed25519 over SHA256SUMS, and over the provenance in a DSSE envelope."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.adapters import locate
+from onnxbuild.core.errors import UsageError
+from onnxbuild.release.layout import PAYLOAD_TYPE
+from onnxbuild.release.signature import pre_authentication
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+PASSPHRASE_VARIABLE = "ONNXBUILD_SIGN_PASSPHRASE"  # noqa: S105 - a name, no secret
+
+_FIX = "openssl genpkey -algorithm ed25519 -out PRIVATE.pem"
+
+
+def read_private_key(path: Path, ask: Callable[[str], str]) -> Ed25519PrivateKey:
+    """An Ed25519 private key, PKCS#8 in PEM.
+
+    Args:
+        path: Its file.
+        ask: Asks a person for the passphrase of a key that has one, if the environment has none.
+
+    Raises:
+        UsageError: The file is missing, holds something else, or the passphrase is wrong.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"can't read the key {path}: {error.strerror}", fix=_FIX) from error
+    if b"PUBLIC KEY" in content:
+        raise UsageError(f"{path} is a public key; a release is signed with the private one")
+    passphrase = None
+    if b"ENCRYPTED" in content:
+        found = locate.environment().get(PASSPHRASE_VARIABLE)
+        passphrase = (ask(f"Passphrase of {path}") if found is None else found).encode()
+    try:
+        key = load_pem_private_key(content, passphrase)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        what = (
+            "is no private key in PEM" if passphrase is None else "does not open: wrong passphrase"
+        )
+        raise UsageError(
+            f"the key {path} {what}", fix=_FIX if passphrase is None else ""
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{path} is a key of another kind; expected Ed25519", fix=_FIX)
+    return key
+
+
+def envelope(key: Ed25519PrivateKey, statement: bytes) -> bytes:
+    """A DSSE envelope around an in-toto statement.
+
+    Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
+    """
+    signature = key.sign(pre_authentication(PAYLOAD_TYPE, statement))
+    told = {
+        "payload": base64.b64encode(statement).decode("ascii"),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{"keyid": key_id(key), "sig": base64.b64encode(signature).decode("ascii")}],
+    }
+    return json.dumps(told, sort_keys=True, indent=2).encode("ascii") + b"\n"
+
+
+def key_id(key: Ed25519PrivateKey) -> str:
+    """sha256 of the public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()

@@ -1,0 +1,141 @@
+"""A build that passed, and its lock -> every file of a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.adapters.delivery import Blob, Content, digest_of
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.lock.model import Lock
+from onnxbuild.release.bom import bill_of_materials, bom_fault
+from onnxbuild.release.figures import figures_of
+from onnxbuild.release.layout import (
+    BOM_FILE,
+    ENVELOPE_FILE,
+    NOT_SUMMED,
+    PROVENANCE_FILE,
+    README_FILE,
+    RELEASE_FILE,
+    RESOLVED_FILE,
+    SIGNATURE_FILE,
+    SUMS_FILE,
+)
+from onnxbuild.release.provenance import provenance
+from onnxbuild.release.readme import readme
+from onnxbuild.release.signing import envelope
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_MANIFEST = "manifest.json"
+
+Tree = dict[str, Content]
+"""Path in the release -> content."""
+
+
+def built_files(
+    about: Mapping[str, Any],
+    lock: Lock,
+    results: Mapping[str, ActionResult],
+    blobs: Callable[[Artifact], Mapping[str, Any]],
+) -> Tree:
+    """Bundles, golden files and reports, as the build made them; measurements as locked.
+
+    Args:
+        about: The release.json.
+        lock: The recipe's.
+        results: Step -> what it gave.
+        blobs: Gives where the store has the files of an artifact.
+    """
+
+    def output(step: str, kind: str) -> Mapping[str, Blob]:
+        (name,) = CATALOG[kind].outputs
+        artifact = results[step].outputs[name]
+        paths = blobs(artifact)
+        return {path: Blob(paths[path], digest) for path, digest in artifact.files}
+
+    tree: Tree = {}
+    for variant in about["variants"].values():
+        parts = (("bundle", "step", "package"), ("golden", "reference", "reference"))
+        for folder, step, kind in parts:
+            files = output(variant[step], kind)
+            tree |= {f"{variant[folder]}/{path}": blob for path, blob in files.items()}
+    for path, step in about["reports"].items():
+        if step in lock.measurements:
+            tree[path] = json_bytes(lock.measurements[step])
+        else:
+            kind = lock.steps[step].kind.partition("/")[0]
+            tree[path] = output(step, kind)[REPORT_FILE]
+    return tree
+
+
+def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
+    """Variant -> its bundle's manifest.json."""
+    return {
+        name: json.loads(_read(tree[f"{variant['bundle']}/{_MANIFEST}"]))
+        for name, variant in about["variants"].items()
+    }
+
+
+def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
+    """What the release says of itself: the tree with release.json, README, bill, provenance, sums.
+
+    Args:
+        about: The release.json.
+        lock: The recipe's.
+        tree: What was built, the recipe's files and the lock.
+    """
+    import yaml
+
+    tree = dict(tree)
+    tree[RESOLVED_FILE] = yaml.safe_dump(
+        dict(lock.resolved), sort_keys=True, allow_unicode=True, width=1 << 20
+    ).encode()
+    tree[RELEASE_FILE] = json_bytes(about)
+    manifests = manifests_of(about, tree)
+    figures = {
+        name: figures_of(about["variants"][name], each, lock) for name, each in manifests.items()
+    }
+    tree[README_FILE] = readme(about, lock, manifests, figures).encode()
+    bill = bill_of_materials(about, lock, digests(tree), manifests)
+    fault = bom_fault(bill)
+    assert not fault, f"the bill of materials breaks its schema: {fault}"
+    tree[BOM_FILE] = bill.encode()
+    tree[PROVENANCE_FILE] = json_bytes(provenance(about, lock, digests(tree)))
+    tree[SUMS_FILE] = sums(digests(tree))
+    return tree
+
+
+def signatures(key: Ed25519PrivateKey, tree: Tree) -> Tree:
+    """The files that a signed release has beside those of an unsigned one."""
+    return {
+        SIGNATURE_FILE: key.sign(_read(tree[SUMS_FILE])),
+        ENVELOPE_FILE: envelope(key, _read(tree[PROVENANCE_FILE])),
+    }
+
+
+def digests(tree: Mapping[str, Content]) -> dict[str, Digest]:
+    """Path -> digest."""
+    return {path: digest_of(content) for path, content in tree.items()}
+
+
+def sums(files: Mapping[str, Digest]) -> bytes:
+    """SHA256SUMS, as `sha256sum -c` reads it."""
+    names = sorted(path for path in files if path not in NOT_SUMMED)
+    return "".join(f"{files[path].sha256}  {path}\n" for path in names).encode()
+
+
+def json_bytes(value: object) -> bytes:
+    """Sorted, indented JSON: equal values give equal bytes."""
+    text = json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def _read(content: Content) -> bytes:
+    return content.path.read_bytes() if isinstance(content, Blob) else content
