@@ -138,7 +138,6 @@ def _model(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         scope=ComponentScope.REQUIRED,
         bom_ref=f"variant:{name}",
-        mime_type="application/onnx",
         hashes=[_sha256(files[f"{prefix}{_MODEL_FILE}"].sha256)],
         properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in told.items()],
         components=[
