@@ -208,8 +208,15 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     if scale_a == 0.0 or scale_b == 0.0:
         return 0.0
     a, b = a / scale_a, b / scale_b  # squares neither overflow nor vanish
-    value = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-    return max(-1.0, min(1.0, value))
+    ab, aa, bb = _product_sum(a, b), _product_sum(a, a), _product_sum(b, b)
+    return max(-1.0, min(1.0, ab / math.sqrt(aa * bb)))
+
+
+def _product_sum(a: np.ndarray, b: np.ndarray) -> float:
+    """The inner product, not by BLAS: its threads, as many as there are cores, change the sum."""
+    import numpy as np
+
+    return float(np.einsum("i,i->", a, b))
 
 
 def _sqnr_db(b: np.ndarray, difference: np.ndarray) -> float | None:

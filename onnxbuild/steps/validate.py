@@ -243,7 +243,7 @@ def _show(judgement: Judgement) -> dict[str, object]:
 
 KIND = StepKind(
     name="validate",
-    version=2,
+    version=3,
     params=ValidateParams,
     inputs=("model", "reference"),
     outputs={"report": "report"},

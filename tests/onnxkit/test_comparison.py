@@ -1,5 +1,8 @@
 import json
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -95,3 +98,27 @@ def test_breach_agrees_with_numpys_allclose(expected, step):
         np.allclose(actual.astype(np.float64), expected.astype(np.float64), atol=1e-5, rtol=1e-4)
     )
     assert (breach(expected, actual, atol=1e-5, rtol=1e-4) is None) == close
+
+
+_COMPARED = """
+import os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
+import numpy as np  # libraries count the cores when they are loaded
+from onnxbuild.onnxkit.comparison import compare
+a = np.random.default_rng(0).standard_normal(1_000_003)
+print(repr(compare(a, a + 1e-3)))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one core")
+def test_the_number_of_cores_does_not_matter():
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", _COMPARED, str(cores)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for cores in (1, len(os.sched_getaffinity(0)))
+    }
+    assert len(said) == 1
