@@ -58,10 +58,9 @@ def shelve(
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
     archive_differs = os.path.lexists(archive) and _sha256(archive) != expected.sha256
     if (folder_differs or archive_differs) and not force:
-        what = f"{folder}: {folder_differs}" if folder_differs else f"{archive} has other bytes"
         raise NotReproducibleError(
-            f"there is another {name}: {what}",
-            where=str(shelf),
+            f"there is another {name}: {folder_differs or f'{archive.name} has other bytes'}",
+            where=os.path.relpath(folder if folder_differs else archive),
             fix="choose another version; --force replaces what is there",
         )
     make_folder = bool(folder_differs) or not os.path.lexists(folder)

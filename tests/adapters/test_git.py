@@ -1,0 +1,108 @@
+"""What counts as a change, with the real git."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from onnxbuild.adapters.git import look
+
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+
+
+def git(folder, *arguments):
+    subprocess.run(["git", *IDENTITY, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "repo"
+    (folder / "project" / "models").mkdir(parents=True)
+    (folder / "project" / "models" / "a ü.py").write_text("one")
+    (folder / "project" / "weights.bin").write_text("two")
+    (folder / "notes.txt").write_text("three")
+    (folder / ".gitignore").write_text("*.cache\n")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first", "--date", "2001-02-03T04:05:06Z")
+    return folder
+
+
+@pytest.fixture
+def used(repository):
+    project = repository / "project"
+    return [project / "models" / "a ü.py", project / "weights.bin"]
+
+
+def test_a_clean_tree_is_its_commit(repository, used):
+    found = look(repository / "project", used)
+    assert (found.changed, found.dirty, found.why_none) == ((), False, "")
+    assert len(found.commit) == 40
+    assert found.committed_s > 1_600_000_000  # when it was committed, not the author's date
+
+
+def test_a_tracked_file_that_is_edited_staged_or_gone_is_a_change(repository, used):
+    (repository / "notes.txt").write_text("edited")
+    assert look(repository / "project", used).changed == ("notes.txt",)
+    git(repository, "add", "-A")
+    assert look(repository / "project", used).changed == ("notes.txt",)
+    git(repository, "commit", "-q", "-m", "second")
+    assert not look(repository / "project", used).dirty
+    used[1].unlink()
+    assert look(repository / "project", used[:1]).changed == ("project/weights.bin",)
+    git(repository, "mv", "notes.txt", "renamed ü.txt")
+    assert look(repository / "project", used[:1]).changed == (
+        "notes.txt",
+        "project/weights.bin",
+        "renamed ü.txt",
+    )
+
+
+def test_an_untracked_file_counts_only_if_it_is_used(repository, used):
+    extra, ignored = repository / "project" / "extra.py", repository / "project" / "w.cache"
+    extra.write_text("x")
+    ignored.write_text("y")
+    assert not look(repository / "project", used).dirty
+    found = look(repository / "project", [*used, extra, ignored])
+    assert found.changed == ("project/extra.py", "project/w.cache")
+
+
+def test_a_file_that_git_was_told_to_trust_is_not_trusted(repository, used):
+    git(repository, "update-index", "--assume-unchanged", "project/weights.bin")
+    used[1].write_text("edited in secret")
+    assert look(repository / "project", used).changed == ("project/weights.bin",)
+
+
+def test_a_tracked_link_to_what_is_not_tracked_is_a_change(repository, used, tmp_path):
+    (tmp_path / "elsewhere.bin").write_text("z")
+    link = repository / "project" / "link.bin"
+    link.symlink_to(tmp_path / "elsewhere.bin")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "link")
+    assert look(repository / "project", [*used, link]).changed == ("project/link.bin",)
+    link.unlink()
+    link.symlink_to("weights.bin")
+    git(repository, "commit", "-q", "-a", "-m", "inside")
+    assert not look(repository / "project", [*used, link]).dirty
+
+
+def test_a_project_reached_by_a_link_is_the_same(repository, used, tmp_path):
+    (tmp_path / "way").symlink_to(repository)
+    by_link = [tmp_path / "way" / path.relative_to(repository) for path in used]
+    assert not look(tmp_path / "way" / "project", by_link).dirty
+
+
+def test_no_repository_no_commit_and_no_git_each_have_their_reason(tmp_path, monkeypatch):
+    assert look(tmp_path, []).why_none == "the project is in no git repository"
+    git(tmp_path, "init", "-q")
+    assert look(tmp_path, []).why_none == "the repository has no commit yet"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = look(tmp_path, [])
+    assert (found.why_none, found.commit, found.dirty) == ("git is not installed", None, True)
+
+
+def test_a_hook_that_speaks_of_another_repository_is_not_heard(repository, used, monkeypatch):
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    assert not look(repository / "project", used).dirty
