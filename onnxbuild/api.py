@@ -80,9 +80,11 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
         request: What would be built.
         graph: Its graph, if it is known already.
     """
-    graph = graph_of(request) if graph is None else graph
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
+        if graph is None:
+            recipes = load(request, workspace.recipes()).recipes
+            graph = resolve(recipes, machine.host_facts(), request.only)
         return plan_graph(
             graph,
             CATALOG,
@@ -115,19 +117,20 @@ def build(
         StoreError: The store can't be used.
     """
     started_ns = wall_ns()
-    loaded = load(request)
-    graph = resolve(loaded.recipes, machine.host_facts(), request.only)
     if not request.store_root.is_dir():
+        graph_of(request)  # a faulty request makes no store
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
         settle()
         return build(request, options, events, make_executor=make_executor)
-    workspace = open_workspace(request.project, request.store_root)
-    for path in loaded.paths:
-        workspace.stats.look(str(path))
     run = run_id()
     with ExitStack() as cleanup:
+        workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
+        loaded = load(request, workspace.recipes())
+        graph = resolve(loaded.recipes, machine.host_facts(), request.only)
+        for path in loaded.paths:
+            workspace.stats.look(str(path))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.adapters.clock import wall_ns
+from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
 
@@ -84,8 +86,12 @@ class Loaded:
         )
 
 
-def load(request: Request) -> Loaded:
+def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     """All recipes of a request.
+
+    Args:
+        request: Which.
+        cache: Those that were read before; None to read them all.
 
     Raises:
         RecipeErrors: All faults of all files.
@@ -96,12 +102,7 @@ def load(request: Request) -> Loaded:
     faults: list[RecipeError] = []
     for path in request.recipes:
         try:
-            loaded = load_recipes(
-                path,
-                project=request.project,
-                overrides=request.settings or {},
-                environment=locate.environment(),
-            )
+            loaded = _load_file(path, request, cache)
         except RecipeErrors as errors:
             faults += errors.faults
             continue
@@ -110,6 +111,20 @@ def load(request: Request) -> Loaded:
     if faults:
         raise RecipeErrors(faults)
     return Loaded(by_file, tuple(paths))
+
+
+def _load_file(path: Path, request: Request, cache: RecipeCache | None) -> LoadedRecipes:
+    project, settings = request.project, request.settings or {}
+    known = None if cache is None else cache.recall(path, project, settings)
+    if known is not None:
+        return known
+    started_ns = wall_ns()
+    loaded = load_recipes(
+        path, project=project, overrides=settings, environment=locate.environment()
+    )
+    if cache is not None:
+        cache.remember(path, project, settings, loaded, started_ns=started_ns)
+    return loaded
 
 
 def graph_of(request: Request) -> Graph:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import clock, landlock, locks, machine
+from onnxbuild.adapters import clock, landlock, locate, locks, machine
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk_history import DiskHistory
@@ -17,6 +17,7 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.ports import EventSink, Executor, Guard
@@ -60,6 +61,10 @@ class Workspace:
     fingerprints: DiskFingerprints
     history: DiskHistory
     views: DiskViews
+
+    def recipes(self) -> RecipeCache:
+        """Recipes that were read before."""
+        return RecipeCache(self.index, self.stats, self.distributions, locate.environment())
 
     def close(self) -> None:
         """Save what the index should know and let go of it."""

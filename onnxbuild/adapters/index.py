@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-_FORMAT = 2  # increment when a table changes; an index of another format is made anew
+_FORMAT = 3  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
 CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT);
 CREATE TABLE step (name TEXT PRIMARY KEY, action TEXT, reasons TEXT, log TEXT, peak INTEGER);
+CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sha256 TEXT,
+                     used_s REAL);
 CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, used_s REAL);
 CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
                       PRIMARY KEY (request, part));
@@ -134,6 +137,23 @@ class Index:
         if rows:
             self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?)", rows)])
 
+    # --- loaded recipes ---------------------------------------------------------------------------
+
+    def recipes(self, request: str) -> tuple[str, str] | None:
+        """(witnesses, recipes) recorded for a request; None unless they are what was recorded."""
+        rows = self._query(
+            "SELECT witnesses, recipes, sha256 FROM recipe WHERE request=?", (request,)
+        )
+        if not rows or tuple(map(type, rows[0])) != (str, str, str):
+            return None
+        witnesses, recipes, sha256 = rows[0]
+        return (witnesses, recipes) if _sum(request, witnesses, recipes) == sha256 else None
+
+    def save_recipes(self, request: str, witnesses: str, recipes: str, now_s: float) -> None:
+        """Record what a request's recipes are, and what decided them."""
+        row = (request, witnesses, recipes, _sum(request, witnesses, recipes), now_s)
+        self._write([("INSERT OR REPLACE INTO recipe VALUES (?,?,?,?,?)", [row])])
+
     # --- finished runs ------------------------------------------------------------------------------
 
     def memo(self, request: str) -> str | None:
@@ -178,6 +198,7 @@ class Index:
             [
                 ("DELETE FROM stat WHERE path=?", [(path,) for path in paths]),
                 ("DELETE FROM memo WHERE used_s<?", [(memos_before_s,)]),
+                ("DELETE FROM recipe WHERE used_s<?", [(memos_before_s,)]),
                 (
                     "DELETE FROM witness WHERE request NOT IN (SELECT request FROM memo) AND ?",
                     [(1,)],
@@ -188,3 +209,8 @@ class Index:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+
+def _sum(*texts: str) -> str:
+    """A checksum: a damaged row must not become another recipe."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()

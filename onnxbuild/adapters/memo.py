@@ -46,6 +46,7 @@ def request_key(
         [os.path.abspath(path) for path in recipes],
         list(only),
         dict(settings),
+        os.path.expanduser("~"),
         locked,
         str(store),
         machine.python_build(),

@@ -45,6 +45,10 @@ class Loader:
         """Every folder whose listing decided a glob."""
         return self._glob.folders
 
+    def code(self) -> Iterable[tuple[FilePath, str]]:
+        """(source file, name that it was asked to define)."""
+        return self._entrypoints.asked
+
     def load(
         self, file: FilePath, content: bytes, overrides: Mapping[str, str]
     ) -> tuple[Recipe, ...]:

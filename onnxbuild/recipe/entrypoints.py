@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.core.recipe import Entrypoint, Location
+from onnxbuild.recipe.definitions import top_level_names
 from onnxbuild.recipe.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.globs import Glob
@@ -21,12 +20,17 @@ _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class EntrypointReader:
-    """Reads entrypoints; each source file is parsed once and each pattern expanded once."""
+    """Reads entrypoints; each source file is parsed once and each pattern expanded once.
+
+    Attributes:
+        asked: (source file, name that it was asked to define).
+    """
 
     def __init__(self, sources: Sources, environment: Mapping[str, str], glob: Glob) -> None:
         self._sources = sources
         self._environment = environment
         self._glob = glob
+        self.asked: set[tuple[Path, str]] = set()
         self._names: dict[Path, frozenset[str] | None] = {}
         self._expanded: dict[tuple[str, Path], list[Path]] = {}
 
@@ -103,6 +107,7 @@ class EntrypointReader:
             fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
             what = hinted(f"there is no file {shown}", near)
             return what, fix or "write a path relative to this recipe"
+        self.asked.add((file, name))
         names = self._names[file]
         if names is None or name in names:
             return None
@@ -144,32 +149,3 @@ class EntrypointReader:
             fix = f"`export {name}=...`, or write its value: `env: {{{name}: ...}}`"
             faults.add(Fault(what, item.at, fix, path))
         return values
-
-
-def top_level_names(source: bytes) -> frozenset[str] | None:
-    """The names that a Python file binds; None where that can't be known without running it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # the step that imports it reports it, with the interpreter's own words
-    names: set[str] = set()
-    for node in _at_module_level(tree.body):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-    return None if names & {"*", "__getattr__"} else frozenset(names)
-
-
-def _at_module_level(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes but those inside of functions and classes."""
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            waiting.extend(ast.iter_child_nodes(node))

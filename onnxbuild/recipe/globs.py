@@ -13,10 +13,10 @@ _MAGIC = re.compile(r"[*?[]")
 
 
 class Glob:
-    """Expands patterns and remembers every folder that it listed.
+    """Expands patterns and remembers every folder that it listed, and every link that it met.
 
     Attributes:
-        folders: Absolute.
+        folders: Absolute; links among them, whose targets may change without a trace in the folder.
     """
 
     def __init__(self) -> None:
@@ -55,6 +55,8 @@ class Glob:
 
     def _literal(self, path: Path) -> Iterator[Path]:
         self.folders[path.parent] = None
+        if path.is_symlink():
+            self.folders[path] = None
         if path.is_file():
             yield path
         elif path.is_dir():
@@ -78,6 +80,8 @@ class Glob:
                 continue
             if not expression.match(entry.name):
                 continue
+            if entry.is_symlink():
+                self.folders[folder / entry.name] = None
             if rest and entry.is_dir():
                 yield from self._matches(folder / entry.name, rest)
             elif not rest and entry.is_file():

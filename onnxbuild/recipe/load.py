@@ -21,12 +21,14 @@ class LoadedRecipes:
     Attributes:
         recipes: One, or one for each combination of its matrix.
         files: Every recipe and base file that was read, absolute.
-        folders: Every folder whose listing decided what a glob of `files` names, absolute.
+        folders: Every folder (or link) that decided what a glob of `files` names, absolute.
+        code: (source file, absolute; name that it was asked to define), for each entrypoint.
     """
 
     recipes: tuple[Recipe, ...]
     files: tuple[Path, ...]
     folders: tuple[Path, ...]
+    code: tuple[tuple[Path, str], ...]
 
 
 def load_recipes(
@@ -57,7 +59,12 @@ def load_recipes(
     content = _read(file, path)
     loader = Loader(root, environment, providers_known)
     recipes = loader.load(file, content, overrides)
-    return LoadedRecipes(recipes, tuple(loader.files()), tuple(sorted(loader.folders())))
+    return LoadedRecipes(
+        recipes,
+        files=tuple(loader.files()),
+        folders=tuple(sorted(loader.folders())),
+        code=tuple(sorted(loader.code())),
+    )
 
 
 def _read(file: Path, shown: Path) -> bytes:

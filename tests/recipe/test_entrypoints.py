@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.recipe.entrypoints import top_level_names
+from onnxbuild.recipe.definitions import top_level_names
 
 
 def model(text: str) -> str:

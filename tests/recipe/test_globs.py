@@ -48,6 +48,15 @@ def test_the_folders_whose_listing_decided_are_remembered(tree):
     assert tree in glob.folders
 
 
+def test_links_are_remembered_since_their_targets_may_come_and_go(tree):
+    (tree / "link.bin").symlink_to("not-yet.bin")
+    (tree / "other.txt").symlink_to("not-yet.bin")
+    for pattern in ("*.bin", "link.bin"):
+        glob = Glob()
+        glob.expand(pattern, tree)
+        assert set(glob.folders) == {tree, tree / "link.bin"}
+
+
 def test_a_link_to_a_folder_above_is_no_loop(tree):
     (tree / "x/loop").symlink_to(tree)
     assert len(Glob().expand("**/*.bin", tree)) == 4
