@@ -28,6 +28,10 @@ def files(folder):
     }
 
 
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def put(shelf, tree=TREE, *, force=False):
     return shelve(shelf, "x-1", tree, epoch_s=0, force=force)
 
@@ -45,7 +49,7 @@ def test_a_release_is_a_folder_and_an_archive_with_modes_of_their_own(tmp_path):
     assert modes["x-1"] == modes["int8"] == 0o755
     with tarfile.open(shelved.archive) as archive:
         assert archive.extractfile("x-1/README.md").read() == b"read"
-    assert sorted(os.listdir(tmp_path / "dist")) == ["x-1", "x-1.tar"]
+    assert names(tmp_path / "dist") == ["x-1", "x-1.tar"]
 
 
 def test_what_is_there_and_identical_is_left_alone(tmp_path):
@@ -80,7 +84,7 @@ def test_what_is_there_and_differs_is_replaced_only_by_force(tmp_path, damage, n
     put(tmp_path, force=True)
     assert files(tmp_path / "x-1") == TREE
     assert put(tmp_path).written is False
-    assert sorted(os.listdir(tmp_path)) == ["x-1", "x-1.tar"]
+    assert names(tmp_path) == ["x-1", "x-1.tar"]
 
 
 def test_a_damaged_blob_leaves_the_shelf_as_it_was(tmp_path):
@@ -126,7 +130,7 @@ def test_a_killed_process_leaves_whole_releases_and_the_next_tidies_up(tmp_path)
             elif path.is_dir():
                 found = files(path)
                 assert len(found) == 30
-                assert len({content for content in found.values()}) == 1
+                assert len(set(found.values())) == 1
                 assert {len(content) for content in found.values()} == {40_000}
             else:
                 with tarfile.open(path) as archive:

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.host import HostFacts
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.release.about import Title, about, check_version, name_of
+from onnxbuild.release.source import Source
+from onnxbuild.resolver import resolve
+
+RECIPE = """\
+version: 1
+name: {name}
+model: model.py:load
+dummy_inputs: {{x: {{dtype: float32, shape: [batch, 4]}}}}
+dynamic_axes: {{batch: {{min: 1, max: 8, example: 2}}}}
+quantization: {{fp32: none, int8: dynamic}}
+"""
+
+
+@pytest.fixture
+def told(tmp_path):
+    def of(text):
+        (tmp_path / "model.py").write_text("def load(): ...\n")
+        (tmp_path / "file.yaml").write_text(text)
+        recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
+        graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
+        title = Title(name_of(recipes, "file"), "1.0", "recipe/file.yaml", "recipe/file.lock")
+        return about(title, recipes, graph, Source("c" * 40, (), 0)), graph
+
+    return of
+
+
+def test_one_recipe_lies_under_its_variants(told):
+    release, graph = told(RECIPE.format(name="x"))
+    assert release["name"] == "x"
+    assert list(release["variants"]) == ["fp32", "int8"]
+    assert release["variants"]["int8"] == {
+        "recipe": "x",
+        "variant": "int8",
+        "bundle": "variants/int8",
+        "step": "x:int8/package",
+        "golden": "golden",
+        "reference": "x:reference",
+        "benchmarks": {"cpu": "x:benchmark"},
+    }
+    assert release["reports"]["reports/int8/check.json"] == "x:int8/check"
+    assert release["reports"]["reports/benchmark.json"] == "x:benchmark"
+    assert set(release["reports"].values()) <= set(graph.steps)
+
+
+def test_a_matrix_lies_under_its_recipes_and_names_the_steps_that_they_share(told):
+    release, graph = told(
+        RECIPE.format(name="x") + "matrix: {opset: [17, 18]}\nopset: '{{ opset }}'\n"
+    )
+    assert release["name"] == "file"
+    assert list(release["variants"]) == [
+        f"x@opset={opset}/{variant}" for opset in (17, 18) for variant in ("fp32", "int8")
+    ]
+    second = release["variants"]["x@opset=18/int8"]
+    assert second["bundle"] == "variants/x@opset=18/int8"
+    assert second["golden"] == "golden/x@opset=18"
+    assert second["reference"] == "x@opset=17:reference"  # equal, so built once
+    steps = {each["step"] for each in release["variants"].values()}
+    assert len(steps) == 4
+    assert steps <= set(graph.steps)
+    assert "reports/x@opset=18/benchmark.json" in release["reports"]
+
+
+@pytest.mark.parametrize("version", ["1", "1.0.0", "2.1.0-rc.1+build.5", "2026_01"])
+def test_versions_that_people_use_are_taken(version):
+    check_version(version)
+
+
+@pytest.mark.parametrize("version", ["", "1/2", "../1", "1 0", "-1", ".1", "1\n", "é", "1" * 65])
+def test_what_can_not_stand_in_a_file_name_is_no_version(version):
+    with pytest.raises(UsageError, match="is no version"):
+        check_version(version)
