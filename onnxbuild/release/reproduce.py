@@ -79,6 +79,8 @@ def reproduce(
         StoreError: A store, or the folder, can't be used.
     """
     chosen = options or RunOptions()
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise UsageError(f"{keep} is not an empty folder", fix="name a new one: --keep FOLDER")
     built = build(request, chosen, events)
     if built.exit_code not in {0, EXIT_GATE}:
         return Reproduction(built)
@@ -118,6 +120,4 @@ def _work_folder(keep: Path | None) -> Iterator[Path]:
             yield Path(folder).resolve()
         return
     make_folder(keep)
-    if any(keep.iterdir()):
-        raise UsageError(f"--keep {keep} is not empty", fix="name a new folder")
     yield keep.resolve()

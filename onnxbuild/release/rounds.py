@@ -131,8 +131,8 @@ class Rounds:
             if self._kept:
                 yield f"both: {stored} and {rebuilt}"
         if parting.followers:
-            count = parting.followers
-            yield f"after it: {count} step{'s' if count > 1 else ''} that follow, too"
+            steps = "1 step that follows" if parting.followers == 1 else ""
+            yield f"after it: {steps or f'{parting.followers} steps that follow'}, too"
         if parting.others:
             more = len(parting.others) - _NAMED
             named = ", ".join(parting.others[:_NAMED]) + (f" and {more} more" if more > 0 else "")

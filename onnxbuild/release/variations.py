@@ -53,7 +53,7 @@ def described(around: Surroundings) -> dict[str, str]:
             around.threads is not None,
             f"cores {machine.usable_cores()} -> {around.threads}",
         ),
-        "folder": (bool(around.original), "another folder"),
+        "folder": (bool(around.original), "another folder and TMPDIR"),
         "time zone": (
             around.time_zone != ORDINARY.time_zone,
             f"TZ {ORDINARY.time_zone} -> {around.time_zone}",
