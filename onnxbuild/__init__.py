@@ -9,13 +9,24 @@ from typing import Any
 
 __version__ = "0.1.0"
 _HOMES = {
+    "ReleaseRequest": "onnxbuild.release.release",
     "Request": "onnxbuild.api",
     "build": "onnxbuild.api",
     "load_recipe": "onnxbuild.api",
+    "make_release": "onnxbuild.release.release",
     "plan": "onnxbuild.api",
     "reproduce": "onnxbuild.release.reproduce",
 }
-__all__ = ["Request", "__version__", "build", "load_recipe", "plan", "reproduce"]
+__all__ = [
+    "ReleaseRequest",
+    "Request",
+    "__version__",
+    "build",
+    "load_recipe",
+    "make_release",
+    "plan",
+    "reproduce",
+]
 
 
 def __getattr__(name: str) -> Any:

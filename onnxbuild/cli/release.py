@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,8 +90,9 @@ def command(
         previous=Path(previous) if previous else None,
         force=force,
     )
+    ask = _ask if sys.stdin.isatty() else None
     with make_display(as_json=False, verbose=False) as display:
-        result, release = make_release(wanted, RunOptions(jobs), [display], ask=_ask)
+        result, release = make_release(wanted, RunOptions(jobs), [display], ask=ask)
     if release is None:
         print_end(result)
         ctx.exit(result.exit_code)

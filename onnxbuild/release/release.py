@@ -80,7 +80,7 @@ def make_release(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
     *,
-    ask: Callable[[str], str],
+    ask: Callable[[str], str] | None = None,
 ) -> tuple[BuildResult, Release | None]:
     """Build a recipe as it is locked, and release what came out.
 
@@ -88,7 +88,7 @@ def make_release(
         wanted: What to release.
         options: How to use the machine.
         events: Told of all that happens.
-        ask: Asks a person for the passphrase of the key.
+        ask: Asks a person for the passphrase of the key; None if nobody is there.
 
     Returns:
         The build, and the release; None if the build failed.

@@ -22,12 +22,13 @@ PASSPHRASE_VARIABLE = "ONNXBUILD_SIGN_PASSPHRASE"  # noqa: S105 - a name, no sec
 _FIX = "openssl genpkey -algorithm ed25519 -out PRIVATE.pem"
 
 
-def read_private_key(path: Path, ask: Callable[[str], str]) -> Ed25519PrivateKey:
+def read_private_key(path: Path, ask: Callable[[str], str] | None) -> Ed25519PrivateKey:
     """An Ed25519 private key, PKCS#8 in PEM.
 
     Args:
         path: Its file.
-        ask: Asks a person for the passphrase of a key that has one, if the environment has none.
+        ask: Asks a person for the passphrase of a key that has one, if the environment has none;
+            None if nobody is there.
 
     Raises:
         UsageError: The file is missing, holds something else, or the passphrase is wrong.
@@ -44,8 +45,7 @@ def read_private_key(path: Path, ask: Callable[[str], str]) -> Ed25519PrivateKey
         raise UsageError(f"{path} is a public key; a release is signed with the private one")
     passphrase = None
     if b"ENCRYPTED" in content:
-        found = locate.environment().get(PASSPHRASE_VARIABLE)
-        passphrase = (ask(f"Passphrase of {path}") if found is None else found).encode()
+        passphrase = _passphrase(path, ask).encode()
     try:
         key = load_pem_private_key(content, passphrase)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -58,6 +58,18 @@ def read_private_key(path: Path, ask: Callable[[str], str]) -> Ed25519PrivateKey
     if not isinstance(key, Ed25519PrivateKey):
         raise UsageError(f"{path} is a key of another kind; expected Ed25519", fix=_FIX)
     return key
+
+
+def _passphrase(path: Path, ask: Callable[[str], str] | None) -> str:
+    found = locate.environment().get(PASSPHRASE_VARIABLE)
+    if found is not None:
+        return found
+    if ask is None:
+        raise UsageError(
+            f"the key {path} has a passphrase, and nobody is there to ask",
+            fix=f"set {PASSPHRASE_VARIABLE}",
+        )
+    return ask(f"Passphrase of {path}")
 
 
 def envelope(key: Ed25519PrivateKey, statement: bytes) -> bytes:

@@ -89,6 +89,8 @@ def test_a_passphrase_is_asked_for_or_taken_from_the_environment(key, file, monk
     read = read_private_key(file, lambda question: asked.append(question) or "secret")
     assert key_id(read) == key_id(key)
     assert asked == [f"Passphrase of {file}"]
+    with pytest.raises(UsageError, match="nobody is there to ask"):
+        read_private_key(file, None)
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "secret")
     assert key_id(read_private_key(file, nobody)) == key_id(key)
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "wrong")
