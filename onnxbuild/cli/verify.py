@@ -80,9 +80,12 @@ def command(
 
             code = _show(verify_run(found, providers))
         if code == 0 and rebuild:
+            from onnxbuild.cli.display import make_display
             from onnxbuild.release.rebuild import verify_rebuild
 
-            code = _show(verify_rebuild(found, Path(recipe) if recipe else None))
+            with make_display(as_json=False, verbose=False) as display:
+                again = verify_rebuild(found, Path(recipe) if recipe else None, events=[display])
+                code = _show(again)
         if code == 0:
             click.echo(f"verified: {found.about['name']} {found.about['version']}")
         else:

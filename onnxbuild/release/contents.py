@@ -41,17 +41,22 @@ def check_artifact(
         yield Fault(where, f"is not the '{output}' of {step} that the lock names")
 
 
-def check_json(path: Path, name: str, expected: Any) -> Iterator[Fault]:
-    """A file of the release against what the rest of it implies."""
+def check_json(path: Path, name: str, expected: Any, source: str) -> Iterator[Fault]:
+    """A file of the release against what the rest of it tells.
+
+    Args:
+        path: The file.
+        name: Its path in the release.
+        expected: What it should hold.
+        source: Who says so, with a verb.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         yield Fault(name, "is not readable JSON")
         return
     for place, was, implied in leaves(found, expected):
-        yield Fault(
-            name, f"says {place} = {_shown(was)}; the release itself implies {_shown(implied)}"
-        )
+        yield Fault(name, f"says {place} = {_shown(was)}; {source} {_shown(implied)}")
 
 
 def hashes_of(component: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

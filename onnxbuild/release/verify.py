@@ -11,8 +11,10 @@ from typing import Any
 import yaml
 
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE, NotReproducibleError
+from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import parse_lock
@@ -102,7 +104,8 @@ def read_release(folder: Path) -> Released:
         known = about["format"] == FORMAT
         text = (folder / about["lock"]).read_text(encoding="utf-8")
         for told in about["variants"].values():
-            str(told["bundle"] + told["step"] + told["golden"])
+            str(told["bundle"] + told["step"] + told["golden"] + told["reference"])
+        dict(about["reports"])
         str(about["name"] + about["version"])
         (about["source"]["commit"] or "").split()
         bool(about["source"]["dirty"])
@@ -142,7 +145,8 @@ def verify_contents(release: Released) -> Iterator[Checked]:
 def _check_provenance(release: Released) -> Iterator[Fault]:
     """It follows from the rest of the release: derived again, it must be the same."""
     expected = provenance(release.about, release.lock, release.files)
-    yield from check_json(release.folder / PROVENANCE_FILE, PROVENANCE_FILE, expected)
+    path = release.folder / PROVENANCE_FILE
+    yield from check_json(path, PROVENANCE_FILE, expected, "the release itself implies")
 
 
 def _check_artifacts(release: Released) -> Iterator[Fault]:
@@ -153,14 +157,14 @@ def _check_artifacts(release: Released) -> Iterator[Fault]:
     for told in release.about["variants"].values():
         artifact = artifact_below(bundle[1], told["bundle"], release.files)
         yield from check_artifact(release.lock, told["step"], bundle[0], artifact, told["bundle"])
-        golden[told["golden"]] = f"{told['step'].partition(':')[0]}:reference"
+        golden[told["golden"]] = told["reference"]
     for prefix, step in golden.items():
         artifact = artifact_below(reference[1], prefix, release.files)
         yield from check_artifact(release.lock, step, reference[0], artifact, prefix)
 
 
 def _check_lock_copies(release: Released) -> Iterator[Fault]:
-    """What is in the lock and is written out once more for people."""
+    """What the lock says and is there once more for people: recipe, reports, measurements."""
     try:
         resolved = yaml.safe_load((release.folder / RESOLVED_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
@@ -168,6 +172,21 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
     else:
         for place, _, _ in leaves(resolved, release.lock.resolved):
             yield Fault(RESOLVED_FILE, f"differs from the lock at {place}")
+    for path, step in release.about["reports"].items():
+        if step in release.lock.measurements:
+            measured = release.lock.measurements[step]
+            yield from check_json(release.folder / path, path, measured, "the lock says")
+        elif path not in release.files:
+            yield Fault(path, "is missing")
+        else:
+            ((output, kind),) = CATALOG[_kind(release.lock, step)].outputs.items()
+            report = Artifact(kind, ((REPORT_FILE, release.files[path]),))
+            yield from check_artifact(release.lock, step, output, report, path)
+
+
+def _kind(lock: Lock, step: str) -> str:
+    """The kind of one of the lock's steps; one that it does not name counts as a check."""
+    return lock.steps[step].kind.partition("/")[0] if step in lock.steps else "check"
 
 
 def _check_bom(release: Released) -> Iterator[Fault]:
