@@ -1,0 +1,45 @@
+"""Each fresh build differs from ordinary ones in everything that must not matter."""
+
+from __future__ import annotations
+
+from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
+from onnxbuild.adapters.locales import other_locales
+from onnxbuild.release.variations import described, one_by_one, surroundings_of_round
+
+KNOBS = ("hash_seed", "threads", "time_zone", "locale", "original")
+
+
+def test_every_round_varies_everything():
+    for number in range(1, 8):
+        around = surroundings_of_round(number, "/somewhere")
+        assert all(getattr(around, knob) != getattr(ORDINARY, knob) for knob in KNOBS), around
+
+
+def test_two_rounds_have_other_seeds_cores_and_time_zones():
+    one, two = (surroundings_of_round(number, "/somewhere") for number in (1, 2))
+    assert one.hash_seed != two.hash_seed
+    assert one.time_zone != two.time_zone
+    assert one == surroundings_of_round(1, "/somewhere")  # and each always the same
+
+
+def test_each_change_alone_is_one_change():
+    around = surroundings_of_round(1, "/somewhere")
+    alone = one_by_one(around)
+    assert alone.keys() == described(around).keys()
+    for name, one in alone.items():
+        assert list(described(one)) == [name]
+    assert described(ORDINARY) == {}
+
+
+def test_the_steps_see_them():
+    around = surroundings_of_round(1, "")
+    seen = clean_environment({"PATH": "/bin", "SECRET": "1"}, around)
+    plain = clean_environment({"PATH": "/bin", "SECRET": "1"})
+    assert "SECRET" not in seen
+    assert "OMP_NUM_THREADS" not in plain
+    changed = {name for name in seen if seen[name] != plain.get(name)}
+    assert changed == {"PYTHONHASHSEED", "TZ", "LANG", "OMP_NUM_THREADS"}
+
+
+def test_there_is_always_another_locale():
+    assert other_locales()[-1] == "C"
