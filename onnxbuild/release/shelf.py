@@ -53,10 +53,9 @@ def shelve(
         BuildError: It can't be written; what was there is as it was.
     """
     folder, archive = shelf / name, shelf / f"{name}.tar"
-    expected = HashSink()
-    write_archive(expected, name, tree, epoch_s)
+    known = _Archive(name, tree, epoch_s)
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
-    archive_differs = os.path.lexists(archive) and _sha256(archive) != expected.sha256
+    archive_differs = os.path.lexists(archive) and _sha256(archive) != known.hashed().sha256
     if (folder_differs or archive_differs) and not force:
         raise NotReproducibleError(
             f"there is another {name}: {folder_differs or f'{archive.name} has other bytes'}",
@@ -70,7 +69,7 @@ def shelve(
             if make_folder:
                 write_tree(scratch / name, tree)
             if make_archive:
-                _write_archive(scratch / archive.name, name, tree, epoch_s)
+                known.write(scratch / archive.name)
             if make_folder:
                 put(scratch / name, folder, scratch)
             if make_archive:
@@ -79,18 +78,35 @@ def shelve(
         folder=folder,
         archive=archive,
         files=len(tree),
-        size_bytes=expected.size_bytes,
-        sha256=expected.sha256,
+        size_bytes=known.hashed().size_bytes,
+        sha256=known.hashed().sha256,
         written=make_folder or make_archive,
     )
 
 
-def _write_archive(path: Path, name: str, tree: Mapping[str, Content], epoch_s: int) -> None:
-    with path.open("xb") as file:
-        write_archive(HashSink(file), name, tree, epoch_s)
-        file.flush()
-        os.fchmod(file.fileno(), FILE_MODE)
-        os.fsync(file.fileno())
+class _Archive:
+    """A release's archive, hashed when it is written, or when its hash is asked for before."""
+
+    def __init__(self, name: str, tree: Mapping[str, Content], epoch_s: int) -> None:
+        self._parts = (name, tree, epoch_s)
+        self._hashed: HashSink | None = None
+
+    def hashed(self) -> HashSink:
+        if self._hashed is None:
+            self._fill(HashSink())
+        assert self._hashed is not None
+        return self._hashed
+
+    def write(self, path: Path) -> None:
+        with path.open("xb") as file:
+            self._fill(HashSink(file))
+            file.flush()
+            os.fchmod(file.fileno(), FILE_MODE)
+            os.fsync(file.fileno())
+
+    def _fill(self, sink: HashSink) -> None:
+        write_archive(sink, *self._parts)
+        self._hashed = sink
 
 
 def _difference(folder: Path, tree: Mapping[str, Content]) -> str:
