@@ -66,7 +66,7 @@ class LiveDisplay:
     def emit(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, RunStarted):
-            self._total = event.steps
+            self._total, self._cached, self._ended = event.steps, 0, 0
         elif isinstance(event, StepStarted):
             reason = event.reasons[0] if event.reasons else ""
             self._running[event.step] = (time.monotonic(), Spinner("dots"), reason)
