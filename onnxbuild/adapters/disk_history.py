@@ -18,7 +18,7 @@ class DiskHistory:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._used: dict[str, tuple[Mapping[str, Any], list[str], str, int]] = {}
+        self._used: dict[str, tuple[Action, list[str], str, int]] = {}
 
     def last(self, step: str) -> Mapping[str, Any] | None:
         """The last action's JSON under this name."""
@@ -29,16 +29,17 @@ class DiskHistory:
         self, step: str, action: Action, reasons: Sequence[str], log: str, peak_bytes: int
     ) -> None:
         """Keep what a step was built from, why, and what memory it took."""
-        self._index.save_step(step, action.to_json(), reasons, log, peak_bytes)
+        self._index.save_steps({step: (action, list(reasons), log, peak_bytes)})
 
     def used(self, step: str, action: Action) -> None:
         """Note that a step's result was reused for this action."""
-        fields = action.to_json()
+        if self._index.step_key(step) == action.key:
+            return
         found = self._index.step(step)
         if found is None:
-            self._used[step] = (fields, ["found in the store"], "", 0)
-        elif found[0] != fields:
-            self._used[step] = (fields, found[1], found[2], found[3])
+            self._used[step] = (action, ["found in the store"], "", 0)
+        else:
+            self._used[step] = (action, found[1], found[2], found[3])
 
     def save(self) -> None:
         """Write what `used` noted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -22,6 +23,7 @@ from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
 from onnxbuild.core.errors import StepError, StoreError
 
 _RECORD_FORMAT = 1  # increment when a record's form changes
+_SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
 _LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
 
 
@@ -36,6 +38,7 @@ class DiskStore:
     def __init__(self, root: Path, stats: StatCache) -> None:
         self.root = root
         self._stats = stats
+        self._records, self._blobs = f"{root}/ac", f"{root}/cas/sha256"
 
     def prepare(self) -> None:
         """Make the store's folders.
@@ -76,7 +79,10 @@ class DiskStore:
 
     def blob(self, digest: Digest) -> Path:
         """Where a blob lies, or would lie."""
-        return self.root / "cas" / "sha256" / digest.sha256[:2] / digest.sha256
+        return Path(self._blob(digest.sha256))
+
+    def _blob(self, sha256: str) -> str:
+        return f"{self._blobs}/{sha256[:2]}/{sha256}"
 
     def record_path(self, key: str) -> Path:
         """Where a key's record lies, or would lie."""
@@ -86,10 +92,12 @@ class DiskStore:
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         """All sound results under `key`, newest first; a damaged record is set aside."""
-        path = self.record_path(key)
-        self._stats.look(str(path))
+        name = f"{self._records}/{key[:2]}/{key}.json"
+        path = Path(name)
+        self._stats.look(name)
         try:
-            content = path.read_bytes()
+            with open(name, "rb", buffering=0) as file:
+                content = file.read()
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -163,24 +171,24 @@ class DiskStore:
         return tuple(found)
 
     def _blob_fault(self, digest: Digest) -> str:
-        path = self.blob(digest)
-        now = self._stats.look(str(path))
+        path = self._blob(digest.sha256)
+        now = self._stats.look(path)
         if now == ABSENT:
             return "is missing from the store"
         if int(now.split(":")[1]) != digest.size_bytes:
-            self.set_aside(path)
+            self.set_aside(Path(path))
             return "has the wrong size in the store"
-        if self._stats.recorded(str(path), now) == digest.sha256:
+        if self._stats.recorded(path, now) == digest.sha256:
             return ""
         checked_ns = time.time_ns()
-        found = hash_file(str(path))
+        found = hash_file(path)
         if found is None:
-            self.set_aside(path)
+            self.set_aside(Path(path))
             return "can't be read from the store"
         if found != digest.sha256:
-            self.set_aside(path)
+            self.set_aside(Path(path))
             return "is damaged in the store"
-        self._stats.note(str(path), found, now, checked_ns)
+        self._stats.note(path, found, now, checked_ns)
         return ""
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:
@@ -205,10 +213,11 @@ class DiskStore:
 
 
 def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
+    start, checked = content[: len(_SEALED)], content[len(_SEALED) :]
+    checksum = hashlib.sha256(b'["record",{' + checked + b"]").hexdigest()
+    if start != _SEALED.replace(b"0" * 64, checksum.encode()):
+        raise ValueError("the checksum does not match")
     body = json.loads(content)
-    checksum = body.pop("checksum")
     if body["format"] != _RECORD_FORMAT or body["key"] != key:
         raise ValueError("another format or key")
-    if tagged_sha256("record", body) != checksum:
-        raise ValueError("the checksum does not match")
     return tuple(ActionResult.from_json(each) for each in body["traces"])

@@ -6,13 +6,14 @@ import ast
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.places import MachinePlaces
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.statcache import StatCache, settled
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 from onnxbuild.core.places import real_path
 
@@ -34,6 +35,9 @@ class DiskFingerprints:
         self._stats = stats
         self._distributions = distributions
         self._places = MachinePlaces(distributions)
+        self._host: Mapping[str, str] | None = None
+        self._installed_now: dict[str, str | None] = {}
+        self._listed: dict[tuple[str, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
 
     def places(self) -> Mapping[str, str]:
         """Folders of this machine that records may name (see core.places)."""
@@ -59,9 +63,15 @@ class DiskFingerprints:
         """Which entries of `folder` could be one of the modules `names`."""
         if folder == SITE_FOLDERS:
             return Listing(tuple(names), self._installed(frozenset(names)))
-        absolute = self._absolute(folder)
-        self._stats.look(absolute)
-        return Listing(tuple(names), importable(absolute, names))
+        absolute, wanted = self._absolute(folder), tuple(names)
+        now, looked_ns = self._stats.look(absolute), time.time_ns()
+        known = self._listed.get((absolute, wanted))
+        if known is not None and known[0] == now:
+            return Listing(wanted, known[1])
+        found = importable(absolute, wanted)
+        if settled(now, looked_ns):
+            self._listed[absolute, wanted] = (now, found)
+        return Listing(wanted, found)
 
     def _installed(self, names: frozenset[str]) -> tuple[str, ...]:
         found: set[str] = set()
@@ -71,8 +81,13 @@ class DiskFingerprints:
         return tuple(sorted(found))
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution; None if it is not installed."""
-        return self._distributions.digest(name)
+        """Digest of an installed distribution; None if it is not installed.
+
+        Looked at once, until `still` asks for a fresh look.
+        """
+        if name not in self._installed_now:
+            self._installed_now[name] = self._distributions.digest(name)
+        return self._installed_now[name]
 
     def python(self) -> str:
         """The Python build."""
@@ -80,10 +95,13 @@ class DiskFingerprints:
 
     def host(self) -> Mapping[str, str]:
         """What of this machine can change numbers."""
-        return machine.host_class()
+        if self._host is None:
+            self._host = machine.host_class()
+        return self._host
 
     def still(self, action: Action, observed: Observed) -> bool:
         """Whether all files and packages of both are now as they say."""
+        self._installed_now.clear()
         packages = [*action.toolchain.items(), *observed.distributions.items()]
 
         def real(path: str) -> str:

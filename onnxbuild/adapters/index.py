@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.action import Action
+
 _FORMAT = 3  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
 CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT);
-CREATE TABLE step (name TEXT PRIMARY KEY, action TEXT, reasons TEXT, log TEXT, peak INTEGER);
+CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
+                   peak INTEGER);
 CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sha256 TEXT,
                      used_s REAL);
 CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, used_s REAL);
@@ -112,30 +115,24 @@ class Index:
         except (ValueError, TypeError):
             return None  # a damaged row is no row
 
-    def steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """(name, last action) of every step that ran or was reused here."""
-        for name, action in self._query("SELECT name, action FROM step"):
-            try:
-                yield str(name), json.loads(action)
-            except (ValueError, TypeError):
-                continue  # a damaged row is no row
+    def step_keys(self) -> Iterator[tuple[str, str]]:
+        """(name, key of the last action) of every step that ran or was reused here."""
+        for name, key in self._query("SELECT name, key FROM step"):
+            yield str(name), str(key)
 
-    def save_step(
-        self, name: str, action: Mapping[str, Any], reasons: Iterable[str], log: str, peak: int
-    ) -> None:
-        """Record the last run under a step's name."""
-        self.save_steps({name: (action, list(reasons), log, peak)})
+    def step_key(self, name: str) -> str | None:
+        """The key of the last action under a step's name."""
+        rows = self._query("SELECT key FROM step WHERE name=?", (name,))
+        return rows[0][0] if rows else None
 
-    def save_steps(
-        self, steps: Mapping[str, tuple[Mapping[str, Any], list[str], str, int]]
-    ) -> None:
+    def save_steps(self, steps: Mapping[str, tuple[Action, list[str], str, int]]) -> None:
         """Record (action, reasons, log, peak bytes) by step name."""
         rows = [
-            (name, json.dumps(action), json.dumps(reasons), log, peak)
+            (name, action.key, json.dumps(action.to_json()), json.dumps(reasons), log, peak)
             for name, (action, reasons, log, peak) in steps.items()
         ]
         if rows:
-            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?)", rows)])
+            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?)", rows)])
 
     # --- loaded recipes ---------------------------------------------------------------------------
 

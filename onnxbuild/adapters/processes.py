@@ -22,7 +22,6 @@ from onnxbuild.adapters.durable import make_folder, store_error
 from onnxbuild.adapters.job_results import failed, read_result, tail
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 
 _WATCH_S = 0.2
@@ -107,7 +106,7 @@ class ProcessExecutor:
         request = {
             "step": job.step.name,
             "kind": job.step.kind,
-            "params": to_json(job.step.params),
+            "params": job.step.params_json,
             "inputs": {
                 name: str(self._input_folder(folder / "in" / name.replace("/", "__"), job, name))
                 for name in job.inputs

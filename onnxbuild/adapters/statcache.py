@@ -92,7 +92,7 @@ class StatCache:
     def recorded(self, path: str, now: str, tag: str = "") -> str | None:
         """The digest recorded for a path whose identity is `now`, if it can be trusted."""
         row = self._known.get((path, tag)) or self._index.stat(tag + path)
-        if row is None or row[0] != now or not _settled(now, row[1]):
+        if row is None or row[0] != now or not settled(now, row[1]):
             return None
         self._known[path, tag] = row
         return row[2]
@@ -114,7 +114,14 @@ class StatCache:
             self._fresh = {}
 
 
-def _settled(found: str, checked_ns: int) -> bool:
-    """Whether the last change was long enough before the check to be seen by it."""
+def settled(found: str, checked_ns: int) -> bool:
+    """Whether the last change was long enough before the check to be seen by it.
+
+    Args:
+        found: An identity.
+        checked_ns: Wall clock when the content was looked at.
+    """
+    if found == ABSENT:
+        return False
     changed_ns = int(found.rpartition(":")[2])
     return checked_ns - changed_ns >= TRUST_AFTER_NS

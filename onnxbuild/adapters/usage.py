@@ -12,8 +12,6 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.pins import pins
-from onnxbuild.core.action import KEY_FORMAT
-from onnxbuild.core.digest import tagged_sha256
 
 EVENTS_FILE = "events.jsonl"
 OTHER = ""
@@ -75,10 +73,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         StoreError: A pin can't be read.
     """
     sizes = {path.name: path.stat().st_size for path in blobs_of(store.root)}
-    recipes = {
-        tagged_sha256(f"action/{KEY_FORMAT}", action): step.partition(":")[0]
-        for step, action in index.steps()
-    }
+    recipes = {key: step.partition(":")[0] for step, key in index.step_keys()}
     pinned = pins(store.root)
     held = {name: set[str]() for name in pinned}
     kinds: dict[str, str] = {}

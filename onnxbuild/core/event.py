@@ -15,7 +15,8 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """A flat JSON form with the event's type."""
-        return {"type": self.type, **dataclasses.asdict(self)}
+        fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {"type": self.type, **fields}
 
 
 @dataclass(frozen=True, slots=True)

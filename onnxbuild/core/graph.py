@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from onnxbuild.core.errors import BuildError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
 
 
@@ -17,7 +20,7 @@ class OutputRef:
     output: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One node.
 
@@ -34,6 +37,12 @@ class Step:
     inputs: Mapping[str, OutputRef]
     params: object
     location: Location
+
+    @cached_property
+    def params_json(self) -> Mapping[str, Any]:
+        """The parameters as they enter the key; not to be changed."""
+        fields: Mapping[str, Any] = to_json(self.params)
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

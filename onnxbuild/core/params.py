@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 
 def option(
     default: Any = dataclasses.MISSING,
@@ -39,17 +41,22 @@ def to_json(value: object) -> Any:
 
     Fields whose metadata says `local` (where things lie on this machine) are left out.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: to_json(getattr(value, name)) for name in _portable_fields(type(value))}
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
+    kind: type = type(value)
+    if kind in _SCALARS:
+        return value
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
-    return value
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    fields = _portable_fields(kind)
+    return value if fields is None else {name: to_json(getattr(value, name)) for name in fields}
 
 
 @cache
-def _portable_fields(kind: type) -> tuple[str, ...]:
+def _portable_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None if it is none."""
+    if not dataclasses.is_dataclass(kind):
+        return None
     return tuple(f.name for f in dataclasses.fields(kind) if not f.metadata.get("local"))
 
 

@@ -17,7 +17,6 @@ from onnxbuild.core.decision import (
 )
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
-from onnxbuild.core.params import to_json
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
@@ -59,7 +58,7 @@ def make_action(
     return Action(
         kind=kind.name,
         version=kind.version,
-        params=to_json(step.params),
+        params=step.params_json,
         inputs={name: artifact.sha256 for name, artifact in inputs.items()},
         files=files,
         toolchain=toolchain,

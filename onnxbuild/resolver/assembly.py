@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import Graph, OutputRef, Step, View, topological
-from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
 
 
@@ -44,11 +43,12 @@ class Assembly:
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first."""
         refs = dict(inputs or {})
+        step = Step(name, kind, refs, params, location)
         identity = tagged_sha256(
             "step",
             [
                 kind,
-                to_json(params),
+                step.params_json,
                 [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
             ],
         )
@@ -59,7 +59,7 @@ class Assembly:
             return first
         self._identity[name] = identity
         self._outside[name] = outside
-        self._steps[name] = Step(name, kind, refs, params, location)
+        self._steps[name] = step
         return name
 
     def _outside_of(self, kind: str, params: object, refs: Iterable[OutputRef]) -> str:

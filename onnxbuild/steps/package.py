@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def _manifest(
         },
         "versions": {
             "onnxbuild": params.onnxbuild,
-            "onnx": metadata.version("onnx"),
+            "onnx": _onnx_version(),
             "onnxruntime": _runtime_version(),
         },
     }
@@ -145,6 +144,12 @@ def _sha256(path: Path) -> str:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def _onnx_version() -> str:
+    from importlib import metadata
+
+    return metadata.version("onnx")
 
 
 def _runtime_version() -> str:
