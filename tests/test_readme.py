@@ -38,6 +38,10 @@ def test_the_readme_tells_what_happens(tmp_path):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, project / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", project)
+    (project / ".gitignore").write_text("/artifacts/\n/dist/\n")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    for key, value in (("user.name", "a"), ("user.email", "a@example.org")):
+        subprocess.run(["git", "config", key, value], cwd=project, check=True)
     tools = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("ONNXBUILD_STORE", None)
