@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.step import StepKind
-from onnxbuild.engine.report import Report
+from onnxbuild.engine.report import Failure, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,7 @@ def find_parting(graph: Graph, stored: Report, fresh: Report) -> Parting | None:
     """
     expected = {failure.step for failure in stored.failures}
     failures = {
-        failure.step: str(failure.error)
-        for failure in fresh.failures
-        if failure.step not in expected
+        failure.step: _told(failure) for failure in fresh.failures if failure.step not in expected
     }
     unlike = {
         name: output or ""
@@ -87,6 +85,12 @@ def find_parting(graph: Graph, stored: Report, fresh: Report) -> Parting | None:
         others=tuple(causes[1:]),
         followers=len(unlike) - len(causes),
     )
+
+
+def _told(failure: Failure) -> str:
+    """What was wrong, and where if that is not the step."""
+    what, where = failure.error.what, failure.error.where
+    return what if where in {"", failure.step} else f"{where}: {what}"
 
 
 def _unlike_output(stored: ActionResult, fresh: ActionResult | None) -> str | None:

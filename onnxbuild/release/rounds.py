@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from onnxbuild.release.variations import described
 from onnxbuild.wiring import RunOptions, open_workspace
 
 _NAMED = 3  # steps in a message
+_PATHS = re.compile(r"[^\s'\":,()]+")
 
 
 class Rounds:
@@ -121,6 +123,9 @@ class Rounds:
         if not parting.output:
             failure = parting.failure.replace(f"{fresh.project}/", "")
             yield f"a fresh build of it fails: {failure}"
+            for name in dict.fromkeys(_PATHS.findall(failure)):
+                if (self._request.project / name).exists() and not (fresh.project / name).exists():
+                    yield f"missing there: {name}, which the build did not record"
         else:
             results = self._built.report.results, fresh.report.results
             one, other = (each[parting.step].outputs[parting.output] for each in results)

@@ -73,7 +73,7 @@ def test_steps_that_differ_on_their_own_are_named():
 
 def test_a_step_that_fails_only_there_is_a_difference():
     found = parting(optimize="out of paper", check=None)
-    assert found == Parting("optimize", "", "optimize: out of paper", others=(), followers=1)
+    assert found == Parting("optimize", "", "out of paper", others=(), followers=1)
 
 
 def test_a_gate_that_fails_in_both_is_none():
