@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
@@ -37,7 +37,7 @@ class DiskFingerprints:
         self._places = MachinePlaces(distributions)
         self._host: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
-        self._listed: dict[tuple[str, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
+        self._listed: dict[str, tuple[str, Importable]] = {}
 
     def places(self) -> Mapping[str, str]:
         """Folders of this machine that records may name (see core.places)."""
@@ -63,15 +63,15 @@ class DiskFingerprints:
         """Which entries of `folder` could be one of the modules `names`."""
         if folder == SITE_FOLDERS:
             return Listing(tuple(names), self._installed(frozenset(names)))
-        absolute, wanted = self._absolute(folder), tuple(names)
+        absolute = self._absolute(folder)
         now, looked_ns = self._stats.look(absolute), time.time_ns()
-        known = self._listed.get((absolute, wanted))
+        known = self._listed.get(absolute)
         if known is not None and known[0] == now:
-            return Listing(wanted, known[1])
-        found = importable(absolute, wanted)
+            return Listing(tuple(names), known[1].of(names))
+        found = Importable(entries_of(absolute))
         if settled(now, looked_ns):
-            self._listed[absolute, wanted] = (now, found)
-        return Listing(wanted, found)
+            self._listed[absolute] = (now, found)
+        return Listing(tuple(names), found.of(names))
 
     def _installed(self, names: frozenset[str]) -> tuple[str, ...]:
         found: set[str] = set()
@@ -146,29 +146,27 @@ def entries_of(folder: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def importable(
-    folder: str, names: Sequence[str], entries: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Entries of `folder` that could satisfy `import` of one of `names`, sorted.
-
-    A name counts whether it is looked for or is a module of the standard library, which a file of
-    that name would shadow.
+class Importable:
+    """What of a folder's entries could satisfy an `import`.
 
     Args:
-        folder: Absolute.
-        names: Module names.
-        entries: What the folder held at some moment; as it is now if None.
+        entries: What the folder held at some moment.
     """
-    wanted = frozenset(names)
-    if entries is None:
-        entries = entries_of(folder)
-    return tuple(
-        sorted(
-            name
-            for name in entries
-            if (stem := name.partition(".")[0]) in wanted or stem in sys.stdlib_module_names
-        )
-    )
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self._by_name: dict[str, list[str]] = {}
+        for entry in entries:
+            self._by_name.setdefault(entry.partition(".")[0], []).append(entry)
+        self._shadowing = sys.stdlib_module_names & self._by_name.keys()
+
+    def of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The entries that could be one of some modules, sorted.
+
+        A name counts whether it is looked for or is a module of the standard library, which a
+        file of that name would shadow.
+        """
+        found = self._shadowing | (self._by_name.keys() & set(names))
+        return tuple(sorted(entry for name in found for entry in self._by_name[name]))
 
 
 def source_digest(path: str) -> str | None:

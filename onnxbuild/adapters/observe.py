@@ -18,7 +18,12 @@ from typing import Any
 from onnxbuild.adapters.callers import reads_lines_for_messages, searches_for_modules, user_line
 from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.fence import Fence
-from onnxbuild.adapters.fingerprints import SITE_FOLDERS, entries_of, importable, source_digest_of
+from onnxbuild.adapters.fingerprints import (
+    SITE_FOLDERS,
+    Importable,
+    entries_of,
+    source_digest_of,
+)
 from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.statcache import ABSENT, identity
 from onnxbuild.core.errors import StepError
@@ -93,7 +98,7 @@ class Observer:
             StepError: One has; a fresh interpreter and this one would import different code.
         """
         tops = {name.partition(".")[0] for name in self._baseline}.difference(_NOT_SHADOWED)
-        for entry in importable(root, sorted(tops)):
+        for entry in Importable(entries_of(root)).of(tops):
             name = entry.partition(".")[0]
             path = os.path.join(root, entry)
             if os.path.isdir(path):
@@ -289,7 +294,7 @@ class Observer:
 
     def _listing(self, folder: str, names: set[str]) -> list[list[str]]:
         wanted = sorted(names)
-        return [wanted, list(importable(folder, wanted, self._entries[folder]))]
+        return [wanted, list(Importable(self._entries[folder]).of(wanted))]
 
     def _tops(self, name: str) -> tuple[str, ...]:
         """How a top-level module may be written below a site folder."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.fingerprints import DiskFingerprints, importable, source_digest_of
+from onnxbuild.adapters.fingerprints import (
+    DiskFingerprints,
+    Importable,
+    entries_of,
+    source_digest_of,
+)
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
 
@@ -44,9 +49,9 @@ def test_a_listing_sees_what_could_be_imported_and_nothing_else(tmp_path):
     for name in ("helper.py", "other.py", "helper.txt", "json.py", "helper.cpython-311.so"):
         (tmp_path / name).write_text("")
     (tmp_path / "pack").mkdir()
-    found = importable(str(tmp_path), ["helper", "pack", "gone"])
+    found = Importable(entries_of(str(tmp_path))).of(["helper", "pack", "gone"])
     assert found == ("helper.cpython-311.so", "helper.py", "json.py", "pack")
-    assert importable(str(tmp_path / "gone"), ["helper"]) == ()
+    assert Importable(entries_of(str(tmp_path / "gone"))).of(["helper"]) == ()
 
 
 @pytest.fixture
