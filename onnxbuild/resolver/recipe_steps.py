@@ -264,7 +264,9 @@ class RecipeSteps:
                 provider_options=(
                     {} if variant is None else dict(recipe.provider_options.get(provider, {}))
                 ),
-                options=evaluate.EvaluateOptions() if variant is None else options,
+                options=options
+                if variant
+                else dataclasses.replace(options, min=None, max_drop=None),
             ),
             recipe.lines.get("evaluate", recipe.location),
             {key: ref for key, ref in inputs.items() if ref is not None},

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.bootstrap import Resampling, Spread, spread_of
 from onnxbuild.onnxkit.feeds import Feeds, check_feeds
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
@@ -40,6 +41,14 @@ class EvaluateOptions:
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
         None, help="how far a score may lie below PyTorch's, in the metric's unit", minimum=0
+    )
+    confidence: float = option(
+        0.95, help="of the intervals around score and drop", minimum=0.5, maximum=0.999
+    )
+    resamples: int = option(
+        200,
+        help="draws of the data, with repetition, that the intervals are made from; 0: none",
+        minimum=0,
     )
 
 
@@ -78,12 +87,12 @@ def run(context: StepContext) -> Outcome:
     )
     outputs: list[dict[str, np.ndarray]] = []
     labels: list[object] = []
-    samples = 0
+    sizes: list[int] = []
     for feeds, truth in _batches(context):
         outputs.append(predict(feeds))
         labels.append(truth)
         first = next(iter(feeds.values()))
-        samples += int(first.shape[0]) if first.ndim else 1
+        sizes.append(int(first.shape[0]) if first.ndim else 1)
     if not labels:
         raise StepError(
             f"{params.data.target} yields nothing to evaluate on",
@@ -92,23 +101,60 @@ def run(context: StepContext) -> Outcome:
         )
     score = _score(context, outputs, labels)
     baseline = _baseline(context)
-    findings = _findings(params, score, baseline)
+    drop = None if baseline is None else baseline["score"] - score
+    spread = spread_of(
+        Resampling(outputs, labels, sizes),
+        lambda *draw: _score(context, *draw),
+        count=params.options.resamples,
+        confidence=params.options.confidence,
+        baseline=(baseline or {}).get("resampled"),
+    )
+    findings = _findings(params, score, drop, baseline)
     report = {
         "variant": params.variant or "pytorch",
         "provider": params.provider,
         "metric": params.metric.target,
         "score": score,
-        "baseline_score": baseline,
-        "drop": None if baseline is None else baseline - score,
+        "score_interval": spread.score,
+        "baseline_score": None if baseline is None else baseline["score"],
+        "drop": drop,
+        "drop_interval": spread.drop,
+        "confidence": params.options.confidence,
+        "resampled": spread.about,
         "min": params.options.min,
         "max_drop": params.options.max_drop,
         "passed": not findings,
-        "samples": samples,
+        "samples": sum(sizes),
         "batches": len(labels),
     }
     write_report(context.output("report"), report)
-    shown = ("score", "baseline_score", "drop", "samples")
-    return Outcome(metrics={name: report[name] for name in shown}, findings=findings)
+    shown = ("score", "score_interval", "baseline_score", "drop", "drop_interval", "samples")
+    return Outcome(
+        metrics={name: report[name] for name in shown},
+        findings=findings,
+        notes=_doubts(params, score, drop, spread),
+    )
+
+
+def _doubts(
+    params: EvaluateParams, score: float, drop: float | None, spread: Spread
+) -> tuple[str, ...]:
+    """Verdicts that other data of the same kind could turn round."""
+    who = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    percent = f"{params.options.confidence:.0%}"
+    found = []
+    for name, bound, value, bounds in (
+        ("score", params.options.min, score, spread.score),
+        ("drop", params.options.max_drop, drop, spread.drop),
+    ):
+        if bound is not None and value is not None and bounds and bounds[0] <= bound <= bounds[1]:
+            found.append(
+                f"{who}: the {name} {value:.6g} is within chance of its bound {bound:g} "
+                f"({percent} interval {bounds[0]:.6g} to {bounds[1]:.6g}): evaluate on more data"
+            )
+    if "failure" in spread.about:
+        found.append(f"{who}: no interval of the score: {spread.about['failure']}")
+    return tuple(found)
 
 
 def _batches(context: StepContext) -> Iterator[tuple[Feeds, object]]:
@@ -150,7 +196,7 @@ def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.n
 
 
 def _score(
-    context: StepContext, outputs: list[dict[str, np.ndarray]], labels: list[object]
+    context: StepContext, outputs: Sequence[Mapping[str, np.ndarray]], labels: Sequence[object]
 ) -> float:
     """What the user's metric says of all batches."""
     params: EvaluateParams = context.params
@@ -172,14 +218,22 @@ def _score(
     return float(value)
 
 
-def _baseline(context: StepContext) -> float | None:
+def _baseline(context: StepContext) -> dict[str, Any] | None:
+    """PyTorch's report; None where PyTorch itself is scored."""
     if "baseline" not in context.input_names:
         return None
-    report = json.loads((context.input("baseline") / REPORT_FILE).read_text("utf-8"))
-    return float(report["score"])
+    found: dict[str, Any] = json.loads(
+        (context.input("baseline") / REPORT_FILE).read_text("utf-8")
+    )
+    return found
 
 
-def _findings(params: EvaluateParams, score: float, baseline: float | None) -> tuple[Finding, ...]:
+def _findings(
+    params: EvaluateParams,
+    score: float,
+    drop: float | None,
+    baseline: Mapping[str, Any] | None,
+) -> tuple[Finding, ...]:
     least, most = params.options.min, params.options.max_drop
     where = f"variant '{params.variant}'" if params.variant else "PyTorch"
     findings = []
@@ -191,11 +245,11 @@ def _findings(params: EvaluateParams, score: float, baseline: float | None) -> t
                 "see whether PyTorch itself reaches it; else lower `evaluate: {min: ...}`",
             )
         )
-    if most is not None and baseline is not None and baseline - score > most + _ROUNDING:
+    if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
         findings.append(
             Finding(
-                f"{params.metric.target} is {score:.6g}, {baseline - score:.6g} below PyTorch's "
-                f"{baseline:.6g}; expected at most {most:g} below",
+                f"{params.metric.target} is {score:.6g}, {drop:.6g} below PyTorch's "
+                f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
                 "calibrate with more samples, keep sensitive nodes in fp32 with "
                 "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`",
@@ -211,7 +265,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=1,
+    version=2,
     params=EvaluateParams,
     inputs=("model?", "baseline?"),
     outputs={"report": "report"},

@@ -21,6 +21,10 @@ FORMAT = 1
 
 SUMS_FILE = "SHA256SUMS"
 _CHUNK_BYTES = 1 << 20
+_SCORES = (
+    "metric", "score", "score_interval", "baseline_score", "drop", "drop_interval", "confidence",
+    "samples", "passed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,7 @@ def _manifest(
             for provider, report in validations.items()
         },
         "evaluation": {
-            provider: {
-                key: report.get(key)
-                for key in ("metric", "score", "baseline_score", "drop", "samples", "passed")
-            }
+            provider: {key: report.get(key) for key in _SCORES}
             for provider, report in evaluations.items()
         },
         "versions": {
@@ -160,7 +161,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=1,
+    version=2,
     params=PackageParams,
     inputs=("model", "check", "export-check", "validation/*", "evaluation/*"),
     outputs={"bundle": "bundle"},

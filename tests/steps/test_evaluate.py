@@ -30,6 +30,20 @@ def counts(outputs, labels):
 def told(outputs, labels):
     return "good"
 
+def many(count=100, right=80, batch=1):
+    for start in range(0, count, batch):
+        size = min(batch, count - start)
+        truth = [int(n < right) for n in range(start, start + size)]
+        yield {"image": np.full((size, 1, 8, 8), start / count, np.float32)}, truth
+
+def share(outputs, labels):
+    truth = [each for batch in labels for each in batch]
+    assert len(truth) == sum(len(batch["logits"]) for batch in outputs)
+    return sum(truth) / len(truth)
+
+def needs_all(outputs, labels):
+    return 1.0 if len(labels) == len({id(batch) for batch in labels}) == 100 else None
+
 def raises(outputs, labels):
     return labels["no such thing"]
 """
@@ -39,11 +53,15 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
     """Scores the digits CNN, or PyTorch where `model` is given."""
     folder.mkdir(exist_ok=True)
     (folder / "user.py").write_text(USER)
-    arguments = {name: options.pop(name) for name in ("score", "count") if name in options}
+    arguments = {
+        name: options.pop(name) for name in ("score", "count", "right", "batch") if name in options
+    }
 
     def entrypoint(name):
         target = name if ":" in name else f"{folder}/user.py:{name}"
-        taken = {"data": ("count",), "fixed": ("score",)}.get(name, ())
+        taken = {"data": ("count",), "many": ("count", "right", "batch"), "fixed": ("score",)}.get(
+            name, ()
+        )
         return Entrypoint(target, {k: v for k, v in arguments.items() if k in taken})
 
     params = EvaluateParams(
@@ -61,7 +79,8 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
     if baseline is not None:
         inputs["baseline"] = folder / "baseline"
         inputs["baseline"].mkdir(exist_ok=True)
-        (inputs["baseline"] / "report.json").write_text(json.dumps({"score": baseline}))
+        told = baseline if isinstance(baseline, dict) else {"score": baseline}
+        (inputs["baseline"] / "report.json").write_text(json.dumps(told))
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
@@ -136,3 +155,48 @@ def test_what_gives_no_score_is_an_error(tmp_path, options, what):
     with pytest.raises(StepError) as caught:
         evaluated(tmp_path, **options)
     assert what in caught.value.what
+
+
+def test_an_interval_holds_the_score_and_is_the_binomial_s_width(tmp_path):
+    _, report = evaluated(tmp_path, data="many", metric="share", count=400, right=320, batch=7)
+    low, high = report["score_interval"]
+    width = 2 * 1.96 * (0.8 * 0.2 / 400) ** 0.5
+    assert low < report["score"] == 0.8 < high
+    assert high - low == pytest.approx(width, rel=0.25)
+    assert report["resampled"]["unit"] == "sample"
+    _, again = evaluated(tmp_path / "again", data="many", metric="share", count=400, right=320)
+    assert again["resampled"]["scores"] == report["resampled"]["scores"]  # whatever the batches
+
+
+def test_a_verdict_within_chance_of_its_bound_is_told(tmp_path):
+    near, _ = evaluated(tmp_path / "a", data="many", metric="share", min=0.79)
+    assert near.findings == ()
+    assert "the score 0.8 is within chance of its bound 0.79" in near.notes[0]
+    far, _ = evaluated(tmp_path / "b", data="many", metric="share", min=0.5)
+    assert far.notes == ()
+
+
+def test_the_drop_is_compared_draw_by_draw(tmp_path):
+    _, theirs = evaluated(tmp_path / "torch", model=f"{DIGITS}:load", data="many", metric="share")
+    _, own = evaluated(
+        tmp_path / "onnx", data="many", metric="share", right=79, baseline=theirs, max_drop=0.05
+    )
+    low, high = own["drop_interval"]
+    assert 0 <= low <= own["drop"] <= high <= 0.05  # far narrower than that of either score
+    assert own["score_interval"][1] - own["score_interval"][0] > high - low
+
+
+def test_labels_without_rows_are_drawn_by_the_batch(tmp_path):
+    _, few = evaluated(tmp_path / "few")
+    assert (few["resampled"]["unit"], few["score_interval"]) == ("batch", None)
+    _, enough = evaluated(tmp_path / "enough", count=12)
+    assert enough["score_interval"] == [0.5, 0.5]
+    _, none = evaluated(tmp_path / "none", count=12, resamples=0)
+    assert none["score_interval"] is None
+
+
+def test_a_metric_that_fails_on_a_draw_gives_no_interval_and_says_so(tmp_path):
+    outcome, report = evaluated(tmp_path, data="many", metric="needs_all")
+    assert report["score"] == 1.0
+    assert report["score_interval"] is None
+    assert "no interval of the score" in outcome.notes[0]

@@ -1,0 +1,143 @@
+"""How far a score could lie elsewhere by chance: the bootstrap, over samples or whole batches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_SEED = 0
+
+_FEW_UNITS = 10
+"""Draws of fewer things than these say next to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What resampling says; None where it says nothing.
+
+    Attributes:
+        score: [low, high] of the score.
+        drop: [low, high] of the drop, over the same draws for baseline and variant.
+        about: JSON: unit, units, the score of each draw (for whoever is compared with this one),
+            and why there is no interval, if there is none.
+    """
+
+    score: list[float] | None
+    drop: list[float] | None
+    about: dict[str, Any]
+
+
+class Resampling:
+    """Draws of the same size as the data, with repetition; equal data gives equal draws.
+
+    The unit drawn is a sample where every output and label of every batch has one row a sample;
+    else it is a batch.
+
+    Args:
+        outputs: A mapping of output name -> array for each batch.
+        labels: One for each batch.
+        sizes: Samples in each batch.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Mapping[str, np.ndarray]],
+        labels: Sequence[object],
+        sizes: Sequence[int],
+    ) -> None:
+        self._outputs = outputs
+        self._labels = labels
+        self._sizes = sizes
+        by_sample = all(
+            _rows(label) == size and all(_rows(each) == size for each in batch.values())
+            for batch, label, size in zip(outputs, labels, sizes, strict=True)
+        )
+        self.unit = "sample" if by_sample else "batch"
+        self.units = sum(sizes) if by_sample else len(labels)
+
+    def draws(self, count: int) -> Iterator[tuple[list[Mapping[str, np.ndarray]], list[object]]]:
+        """`count` times (outputs, labels), in the form that a metric takes."""
+        import numpy as np
+
+        generator = np.random.default_rng(_SEED)
+        starts = np.cumsum(np.asarray([0, *self._sizes], np.int64))
+        for _ in range(count):
+            drawn = np.sort(generator.integers(0, self.units, self.units))
+            if self.unit == "batch":
+                yield [self._outputs[n] for n in drawn], [self._labels[n] for n in drawn]
+                continue
+            outputs: list[Mapping[str, np.ndarray]] = []
+            labels: list[object] = []
+            cuts: list[int] = list(map(int, np.searchsorted(drawn, starts)))  # type: ignore[call-overload]
+            for n, (first, last) in enumerate(itertools.pairwise(cuts)):
+                if first == last:
+                    continue
+                rows = drawn[first:last] - starts[n]
+                outputs.append({name: each[rows] for name, each in self._outputs[n].items()})
+                labels.append(_take(self._labels[n], rows))
+            yield outputs, labels
+
+
+def spread_of(
+    resampling: Resampling,
+    score: Callable[[list[Mapping[str, np.ndarray]], list[object]], float],
+    *,
+    count: int,
+    confidence: float,
+    baseline: Mapping[str, Any] | None,
+) -> Spread:
+    """Score `count` draws; with few units, or a score that fails on a draw, nothing is said.
+
+    Args:
+        resampling: The data.
+        score: (outputs, labels) -> the user's metric.
+        count: Draws; 0 for none.
+        confidence: 0 to 1.
+        baseline: `about` of what this one is compared with: draws are paired.
+    """
+    about: dict[str, Any] = {"unit": resampling.unit, "units": resampling.units, "scores": []}
+    if resampling.units < _FEW_UNITS or not count:
+        return Spread(None, None, about)
+    try:
+        scores = [score(*draw) for draw in resampling.draws(count)]
+    except StepError as error:  # a draw may lack a class, say
+        return Spread(None, None, {**about, "failure": error.what})
+    drop = None
+    if baseline is not None and len(baseline["scores"]) == count:
+        same = all(baseline[name] == about[name] for name in ("unit", "units"))
+        pairs = zip(baseline["scores"], scores, strict=True)
+        drop = _interval([their - own for their, own in pairs], confidence) if same else None
+    return Spread(_interval(scores, confidence), drop, {**about, "scores": scores})
+
+
+def _interval(values: Sequence[float], confidence: float) -> list[float]:
+    """The percentile interval of resampled values: [low, high].
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, section 13.3.
+    """
+    import numpy as np
+
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(np.asarray(values, np.float64), [tail, 1 - tail])
+    return [float(low), float(high)]
+
+
+def _rows(value: Any) -> int | None:
+    """How many rows a value has along its first axis; None if it has no such axis."""
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    shape = getattr(value, "shape", ())
+    return int(shape[0]) if shape and hasattr(value, "__getitem__") else None
+
+
+def _take(value: Any, rows: np.ndarray) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(value[int(row)] for row in rows)
+    return value[rows]
