@@ -7,28 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnxbuild import __version__
-from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
-from onnxbuild.core.recipe import Location, Recipe, Variant
+from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.sections import typed
 from onnxbuild.resolver.tolerances import tolerances_of
-from onnxbuild.steps import (
-    benchmark,
-    calibrate,
-    check,
-    convert_fp16,
-    evaluate,
-    export,
-    optimize,
-    package,
-    preprocess,
-    quantize_dynamic,
-    quantize_static,
-    reference,
-    validate,
-)
+from onnxbuild.resolver.variant_models import VariantModels
+from onnxbuild.steps import benchmark, check, evaluate, export, package, reference, validate
 
 
 class RecipeSteps:
@@ -41,7 +28,7 @@ class RecipeSteps:
 
     def __init__(self, assembly: Assembly, host: HostFacts) -> None:
         self._assembly = assembly
-        self._host = host
+        self._models = VariantModels(assembly, host)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
         """Add the steps of some of a recipe's variants."""
@@ -85,7 +72,7 @@ class RecipeSteps:
         models: dict[str, OutputRef] = {}
         packages: dict[str, OutputRef] = {}
         for variant in variants:
-            model = self._variant_model(recipe, variant, exported)
+            model = self._models.model(recipe, variant, exported)
             models[variant.name] = model
             packages[variant.name] = self._gates_and_package(
                 recipe, variant, model, checked=checked, referenced=referenced, baseline=baseline
@@ -97,74 +84,6 @@ class RecipeSteps:
                 for n, ref in enumerate(benchmarks)
             ]
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *reports)))
-
-    def _variant_model(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
-        """The steps from the exported model to the variant's own."""
-        prefix = f"{recipe.name}:{variant.name}"
-        at = variant.location
-        override = variant.sections.get("optimize")
-        optimized = self._assembly.step(
-            f"{recipe.name}:optimize" if override is None else f"{prefix}/optimize",
-            optimize.KIND.name,
-            optimize.OptimizeParams(_typed(override or recipe.sections["optimize"])),
-            at if override else recipe.lines.get("optimize", recipe.location),
-            {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
-        )
-        model = OutputRef(optimized, "model")
-        options: Any = self._without_auto(variant.options)
-        if variant.mode == "fp16":
-            params: object = convert_fp16.Fp16Params(options)
-            model = self._model_step(f"{prefix}/convert", "fp16", params, at, {"model": model})
-        elif variant.mode == "dynamic":
-            params = quantize_dynamic.DynamicParams(options)
-            model = self._model_step(f"{prefix}/quantize", "dynamic", params, at, {"model": model})
-        elif variant.mode == "static":
-            prepared = self._assembly.step(
-                f"{prefix}/preprocess",
-                preprocess.KIND.name,
-                preprocess.PreprocessParams(),
-                at,
-                {"model": OutputRef(exported, "model")},
-            )
-            calibrated = self._assembly.step(
-                f"{prefix}/calibrate",
-                calibrate.KIND.name,
-                calibrate.CalibrateParams(
-                    data=recipe.entrypoints["calibration"],
-                    inputs=recipe.inputs,
-                    options=_typed(recipe.sections["calibration"]),
-                ),
-                recipe.lines.get("calibration", at),
-                {"model": OutputRef(prepared, "model")},
-            )
-            inputs = {
-                "model": OutputRef(prepared, "model"),
-                "calibration": OutputRef(calibrated, "calibration"),
-            }
-            params = quantize_static.StaticParams(options)
-            model = self._model_step(f"{prefix}/quantize", "static", params, at, inputs)
-        return model
-
-    def _model_step(
-        self,
-        name: str,
-        mode: str,
-        params: object,
-        at: Location,
-        inputs: Mapping[str, OutputRef],
-    ) -> OutputRef:
-        return OutputRef(
-            self._assembly.step(name, KIND_OF_MODE[mode].name, params, at, inputs), "model"
-        )
-
-    def _without_auto(self, options: Any) -> Any:
-        """Options with `auto` replaced by what this host asks for."""
-        changes: dict[str, object] = {}
-        if getattr(options, "reduce_range", None) == "auto":
-            changes["reduce_range"] = self._host.sums_saturate
-        if getattr(options, "activation_type", None) == "auto":
-            changes["activation_type"] = "int8" if self._host.is_arm else "uint8"
-        return dataclasses.replace(options, **changes) if changes else options
 
     def _gates_and_package(
         self,
@@ -286,15 +205,10 @@ class RecipeSteps:
                     axes=recipe.axes,
                     provider=provider,
                     provider_options=dict(recipe.provider_options.get(provider, {})),
-                    options=_typed(recipe.sections["benchmark"]),
+                    options=typed(recipe.sections["benchmark"]),
                 ),
                 recipe.lines.get("benchmark", recipe.location),
                 {f"model/{name}": ref for name, ref in models.items()},
             )
             found.append(OutputRef(step, "report"))
         return found
-
-
-def _typed(options: object) -> Any:
-    """A section's options; their type is the step kind's own."""
-    return options

@@ -1,0 +1,127 @@
+"""The steps that make a variant's model, by its mode."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from onnxbuild.catalog import KIND_OF_MODE
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.host import HostFacts
+from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.sections import typed
+from onnxbuild.steps import (
+    calibrate,
+    convert_fp16,
+    optimize,
+    preprocess,
+    quantize_dynamic,
+    quantize_static,
+)
+
+
+class VariantModels:
+    """Adds the steps from an exported model to each variant's own.
+
+    Args:
+        assembly: Where the steps go.
+        host: Decides options left at `auto`.
+    """
+
+    def __init__(self, assembly: Assembly, host: HostFacts) -> None:
+        self._assembly = assembly
+        self._host = host
+        self._by_mode: Mapping[str, Callable[[Recipe, Variant, str], OutputRef]] = {
+            "none": self.optimized,
+            "fp16": self._fp16,
+            "dynamic": self._dynamic,
+            "static": self._static,
+        }
+
+    def model(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """The variant's model.
+
+        Args:
+            recipe: The variant's.
+            variant: One of the recipe's.
+            exported: Name of the export step.
+        """
+        return self._by_mode[variant.mode](recipe, variant, exported)
+
+    def optimized(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """The fused fp32 model; all variants that don't ask for another share it."""
+        override = variant.sections.get("optimize")
+        step = self._assembly.step(
+            f"{recipe.name}:optimize" if override is None else _name(recipe, variant, "optimize"),
+            optimize.KIND.name,
+            optimize.OptimizeParams(typed(override or recipe.sections["optimize"])),
+            variant.location if override else recipe.lines.get("optimize", recipe.location),
+            {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
+        )
+        return OutputRef(step, "model")
+
+    def _fp16(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        inputs = {"model": self.optimized(recipe, variant, exported)}
+        params = convert_fp16.Fp16Params(typed(variant.options))
+        return self._step(recipe, variant, "convert", params, inputs)
+
+    def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        inputs = {"model": self.optimized(recipe, variant, exported)}
+        params = quantize_dynamic.DynamicParams(self._without_auto(variant.options))
+        return self._step(recipe, variant, "quantize", params, inputs)
+
+    def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        prepared = self._assembly.step(
+            _name(recipe, variant, "preprocess"),
+            preprocess.KIND.name,
+            preprocess.PreprocessParams(),
+            variant.location,
+            {"model": OutputRef(exported, "model")},
+        )
+        calibrated = self._assembly.step(
+            _name(recipe, variant, "calibrate"),
+            calibrate.KIND.name,
+            calibrate.CalibrateParams(
+                data=recipe.entrypoints["calibration"],
+                inputs=recipe.inputs,
+                options=typed(recipe.sections["calibration"]),
+            ),
+            recipe.lines.get("calibration", variant.location),
+            {"model": OutputRef(prepared, "model")},
+        )
+        inputs = {
+            "model": OutputRef(prepared, "model"),
+            "calibration": OutputRef(calibrated, "calibration"),
+        }
+        params = quantize_static.StaticParams(self._without_auto(variant.options))
+        return self._step(recipe, variant, "quantize", params, inputs)
+
+    def _step(
+        self,
+        recipe: Recipe,
+        variant: Variant,
+        step: str,
+        params: object,
+        inputs: Mapping[str, OutputRef],
+    ) -> OutputRef:
+        """The step of the variant's mode, which makes its model."""
+        kind = KIND_OF_MODE[variant.mode].name
+        name = _name(recipe, variant, step)
+        return OutputRef(
+            self._assembly.step(name, kind, params, variant.location, inputs), "model"
+        )
+
+    def _without_auto(self, options: Any) -> Any:
+        """Options with `auto` replaced by what this host asks for."""
+        changes: dict[str, object] = {}
+        if getattr(options, "reduce_range", None) == "auto":
+            changes["reduce_range"] = self._host.sums_saturate
+        if getattr(options, "activation_type", None) == "auto":
+            changes["activation_type"] = "int8" if self._host.is_arm else "uint8"
+        return dataclasses.replace(options, **changes) if changes else options
+
+
+def _name(recipe: Recipe, variant: Variant, step: str) -> str:
+    return f"{recipe.name}:{variant.name}/{step}"
