@@ -22,6 +22,7 @@ check: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/uptodate.py
+	$(BIN)/python benchmarks/one_leaf.py
 	$(BIN)/python benchmarks/cold.py
 
 format: $(INSTALLED)

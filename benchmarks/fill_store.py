@@ -1,16 +1,20 @@
-"""Fill a store with an up-to-date build of many steps; `uptodate.py` starts it in a process of its own.
+"""Fill a store with an up-to-date build of many steps; `many_steps.py` starts it in a process of its own.
 
-python benchmarks/fill_store.py FOLDER RECIPE [--only STEP]
+python benchmarks/fill_store.py FOLDER RECIPE GRAPH.json [STEP]
+
+GRAPH.json then holds the graph for other build systems: output -> the files it is made of.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from onnxbuild.api import Request, build
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import Expense, Listing, Observed
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Done, Executor, Job
 from onnxbuild.core.step import Outcome
 from onnxbuild.wiring import Workspace
@@ -38,10 +42,10 @@ class SmallOutputs:
         observed = Observed()
         if kind.user_code:
             prints = self._workspace.fingerprints
-            source = "models/linear.py"
+            source = Path(kind.entrypoints(job.step.params)[0].target.partition(":")[0])
             observed = Observed(
-                sources={source: prints.source(source) or ""},
-                listings={"models": Listing(("linear",), ("linear.py",))},
+                sources={str(source): prints.source(str(source)) or ""},
+                listings={str(source.parent): Listing((source.stem,), (source.name,))},
                 distributions={"torch": prints.distribution("torch") or ""},
             )
         self._done.append(Done(job, Outcome(), outputs, observed, Expense(), None))
@@ -61,7 +65,7 @@ class SmallOutputs:
 
 def main() -> None:
     """Build twice: the second run leaves the note that makes the next one a glance."""
-    folder, recipe, *only = sys.argv[1:]
+    folder, recipe, graph_file, *only = sys.argv[1:]
     request = Request((Path(recipe),), tuple(only), store=folder)
 
     def executor(workspace: Workspace) -> Executor:
@@ -70,7 +74,22 @@ def main() -> None:
     for _ in range(2):
         result = build(request, make_executor=executor)
         assert result.exit_code == 0, result.report.failures
+    Path(graph_file).write_text(json.dumps(files_of(result.graph)))
     print(len(result.graph.steps))
+
+
+def files_of(graph: Graph) -> dict[str, list[str]]:
+    """Output -> outputs of other steps and source files that it is made of."""
+
+    def output(name: str) -> str:
+        return "out/" + "".join(c if c.isalnum() else "_" for c in name)
+
+    found = {}
+    for name, step in graph.steps.items():
+        entrypoints = CATALOG[step.kind].entrypoints(step.params)
+        needs = sorted({output(ref.step) for ref in step.inputs.values()})
+        found[output(name)] = [*needs, *sorted(e.target.partition(":")[0] for e in entrypoints)]
+    return found
 
 
 if __name__ == "__main__":
