@@ -7,9 +7,10 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.action import Action
+if TYPE_CHECKING:
+    from onnxbuild.core.action import Action
 
 _FORMAT = 3  # increment when a table changes; an index of another format is made anew
 
