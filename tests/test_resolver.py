@@ -238,3 +238,20 @@ def test_each_provider_is_validated_and_measured(load):
         "benchmark.json",
         "benchmark-openvino.json",
     ]
+
+
+def test_steps_whose_files_lie_in_different_places_are_two(load, tmp_path_factory):
+    """Their keys are the same if the files are, and only then."""
+    recipes = []
+    for name in ("one", "two"):
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "w.bin").write_text(name)
+        model = f"model: {{entrypoint: model.py:load, files: ['{folder}/w.bin']}}"
+        recipes += load(RECIPE.replace("model: model.py:load", model), name)
+    graph = resolve(recipes, VNNI)
+    exports = [step for name, step in graph.steps.items() if name.endswith(":export")]
+    assert [each.name for each in exports] == ["one:export", "two:export"]
+    assert exports[0].params_json == exports[1].params_json
+    assert "two:fp32/validate" in graph.steps  # what follows is not one step, either
+    packaged = [graph.steps[f"{name}:fp32/package"].params_json for name in ("one", "two")]
+    assert packaged[0]["recipe_sha256"] == packaged[1]["recipe_sha256"]
