@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.quantization import (
     refuse_auto,
     refuse_nothing,
 )
-from onnxbuild.onnxkit.selection import check_nodes, check_op_types, check_supported
+from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.value_types import load_typed
 
@@ -36,7 +36,12 @@ class DynamicOptions:
         help="7-bit weights; auto: only where the CPU has no VNNI or AMX, whose sums saturate",
     )
     op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
-    nodes_to_exclude: tuple[str, ...] = option((), help="nodes that stay in fp32, by name")
+    nodes_to_include: tuple[str, ...] = option(
+        (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
+    )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,10 @@ def run(context: StepContext) -> Outcome:
     gemms = [node.name for node in model.graph.node if node.op_type == "Gemm"]
     wanted = [name for name in options.op_types if not (name == "MatMul" and gemms)]
     check_op_types(wanted, model, option="op_types", where=where)
-    check_nodes(options.nodes_to_exclude, model, option="nodes_to_exclude", where=where)
+    included, excluded = (
+        _split(select_nodes(getattr(options, name), model, option=name, where=where), gemms)
+        for name in ("nodes_to_include", "nodes_to_exclude")
+    )
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     save_model(model, context.scratch / "typed")
     del model  # the quantizer reads it anew
@@ -72,7 +80,8 @@ def run(context: StepContext) -> Outcome:
         context.scratch / "typed",
         context.scratch / "quantized",
         options,
-        excluded=_excluded(options.nodes_to_exclude, gemms),
+        included=included,
+        excluded=excluded,
         where=where,
     )
     model = load_model(quantized)
@@ -92,13 +101,19 @@ def run(context: StepContext) -> Outcome:
     return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
 
 
-def _excluded(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
+def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
     """The names that the quantizer knows: it splits each Gemm into NAME_MatMul and NAME_Add."""
     return [*names, *(f"{name}_MatMul" for name in gemms if name in names)]
 
 
 def _quantize(
-    source: Path, folder: Path, options: DynamicOptions, *, excluded: list[str], where: str
+    source: Path,
+    folder: Path,
+    options: DynamicOptions,
+    *,
+    included: list[str],
+    excluded: list[str],
+    where: str,
 ) -> Path:
     import onnx
     from onnxruntime.quantization import quantize_dynamic
@@ -113,6 +128,7 @@ def _quantize(
                 per_channel=options.per_channel,
                 reduce_range=options.reduce_range,
                 weight_type=quant_type(options.weight_type),
+                nodes_to_quantize=included,
                 nodes_to_exclude=excluded,
                 use_external_data_format=(source / WEIGHTS_FILE).exists(),
                 extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
