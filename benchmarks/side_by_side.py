@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import statistics
@@ -50,15 +51,25 @@ def run_once(command: Sequence[str], cwd: Path | None = None) -> Sample:
 
 
 def interleave(
-    commands: Mapping[str, Sequence[str]], *, rounds: int, cwd: Path | None = None
+    commands: Mapping[str, Sequence[str]],
+    *,
+    rounds: int,
+    cwd: Path | None = None,
+    patience_s: float = math.inf,
 ) -> dict[str, list[Sample]]:
-    """Run all commands `rounds` times, in random order within each round (seeded)."""
+    """Run all commands `rounds` times, in random order within each round (seeded).
+
+    One that has taken `patience_s` in all is left out once it has run three times.
+    """
     order = random.Random(0)
     samples: dict[str, list[Sample]] = {name: [] for name in commands}
     for _ in range(rounds):
         names = list(commands)
         order.shuffle(names)
         for name in names:
+            spent_s = sum(sample.wall_s for sample in samples[name])
+            if spent_s > patience_s and len(samples[name]) >= 3:
+                continue
             samples[name].append(run_once(commands[name], cwd))
     return samples
 

@@ -53,7 +53,7 @@ def main() -> None:
                     commands[name] = command
         for command in commands.values():
             run_once(command)  # bytecode, the disk's cache
-        samples = interleave(commands, rounds=arguments.rounds)
+        samples = interleave(commands, rounds=arguments.rounds, patience_s=20.0)
     versions = [f"{peer.name} {peer.version()}" for peer in PEERS if peer.executable()]
     print("; ".join(versions) if not arguments.no_peers else "")
     base_s = median_s(samples["python -c pass"])
