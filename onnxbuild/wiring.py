@@ -20,6 +20,7 @@ from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import StoreError
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import Builder, Ports
@@ -210,7 +211,10 @@ def _sweep(root: Path) -> None:
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
     for run in runs:
         lock_path = root / "locks" / f"run-{run}"
-        lock = locks.try_lock(lock_path)
+        try:
+            lock = locks.try_lock(lock_path)
+        except StoreError:
+            continue  # another user's: let them sweep it
         if lock is not None:
             shutil.rmtree(root / "tmp" / run, ignore_errors=True)
             lock_path.unlink(missing_ok=True)

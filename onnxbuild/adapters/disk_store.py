@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from onnxbuild.core.errors import StepError, StoreError
 
 _RECORD_FORMAT = 1  # increment when a record's form changes
 _SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
+_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.EISDIR)  # the file's own fault
 _LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
 
 
@@ -62,18 +64,25 @@ class DiskStore:
         """
         mark = self.root / "FORMAT"
         try:
-            found = mark.read_text(encoding="ascii").strip()
+            found = mark.read_bytes().strip().decode("ascii", "backslashreplace")
         except FileNotFoundError:
             found = ""
         except NotADirectoryError as error:
             raise store_error(error, self.root) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"can't read {mark}: {error}", where=str(mark)) from error
-        if found and found != _LAYOUT_FORMAT:
+        except OSError as error:
+            raise StoreError(
+                f"can't read {mark}: {error.strerror}",
+                fix="make it a file that you can read, or choose another folder with --store FOLDER",
+            ) from error
+        if found.isdigit() and found != _LAYOUT_FORMAT:
             raise StoreError(
                 f"the store {self.root} has format {found}; this onnxbuild writes {_LAYOUT_FORMAT}",
-                where=str(mark),
                 fix="upgrade onnxbuild, or choose another folder with --store FOLDER",
+            )
+        if found and found != _LAYOUT_FORMAT:
+            raise StoreError(
+                f"{mark} is damaged: it says '{found[:20]}' instead of the store's format",
+                fix=f"remove {mark}; whatever is read from the store is checked",
             )
         return found
 
@@ -101,7 +110,10 @@ class DiskStore:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise StoreError(f"can't read {path}: {error.strerror}", where=str(path)) from error
+            if error.errno not in _UNREADABLE:
+                raise StoreError(f"can't read {path}: {error.strerror}") from error
+            self.set_aside(path)
+            return ()
         try:
             return _read_record(content, key)
         except (ValueError, KeyError, TypeError):

@@ -74,7 +74,7 @@ class DiskViews:
                 write_atomically(state, content, self._store.root / "tmp")
             return tuple(remarks)
         except OSError as error:
-            raise store_error(error, folder) from error
+            raise store_error(error, error.filename2 or folder) from error
         finally:
             lock.release()
 
@@ -110,10 +110,6 @@ class DiskViews:
                     f"a blob of {path.name} is damaged in the store",
                     where=str(source),
                     fix="run again: it will be rebuilt",
-                )
-            if path.is_dir():
-                raise StoreError(
-                    f"{path} is a folder, where a file belongs", where=str(path), fix="remove it"
                 )
             temp.replace(path)
             fsync_folder(path.parent)

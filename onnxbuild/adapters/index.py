@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onnxbuild.core.action import Action
 
-_FORMAT = 3  # increment when a table changes; an index of another format is made anew
+_FORMAT = 4  # increment when a table changes; an index of another format is made anew
 
 _SCHEMA = """
-CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT);
+CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
+                   sum INTEGER);
 CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
-                   peak INTEGER);
-CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sha256 TEXT,
+                   peak INTEGER, sum INTEGER);
+CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
                      used_s REAL);
-CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, used_s REAL);
+CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, sum INTEGER, used_s REAL);
 CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
                       PRIMARY KEY (request, part));
 """
@@ -93,28 +94,30 @@ class Index:
 
     def stat(self, path: str) -> tuple[str, int, str] | None:
         """(identity, when it was checked in ns, digest) recorded for a path."""
-        rows = self._query("SELECT identity, checked_ns, digest FROM stat WHERE path=?", (path,))
-        if not rows or tuple(map(type, rows[0])) != (str, int, str):
+        rows = self._query(
+            "SELECT identity, checked_ns, digest, sum FROM stat WHERE path=?", (path,)
+        )
+        if not rows or _sum(path, *rows[0][:-1]) != rows[0][-1]:
             return None  # a damaged row is no row
-        return rows[0]
+        identity, checked_ns, digest, _ = rows[0]
+        return identity, checked_ns, digest
 
     def save_stats(self, rows: Mapping[str, tuple[str, int, str]]) -> None:
         """Record (identity, checked_ns, digest) by path."""
-        sql = "INSERT OR REPLACE INTO stat VALUES (?,?,?,?)"
-        self._write([(sql, [(path, *row) for path, row in rows.items()])])
+        sql = "INSERT OR REPLACE INTO stat VALUES (?,?,?,?,?)"
+        self._write([(sql, [(path, *row, _sum(path, *row)) for path, row in rows.items()])])
 
     # --- what steps were last built from ----------------------------------------------------------
 
     def step(self, name: str) -> tuple[Mapping[str, Any], list[str], str, int] | None:
         """(action, reasons, log, peak bytes) of the last run under a step's name."""
-        rows = self._query("SELECT action, reasons, log, peak FROM step WHERE name=?", (name,))
-        if not rows:
-            return None
-        action, reasons, log, peak = rows[0]
-        try:
-            return json.loads(action), list(json.loads(reasons)), str(log), int(peak)
-        except (ValueError, TypeError):
+        rows = self._query(
+            "SELECT key, action, reasons, log, peak, sum FROM step WHERE name=?", (name,)
+        )
+        if not rows or _sum(name, *rows[0][:-1]) != rows[0][-1]:
             return None  # a damaged row is no row
+        _, action, reasons, log, peak, _ = rows[0]
+        return json.loads(action), json.loads(reasons), log, peak
 
     def step_keys(self) -> Iterator[tuple[str, str]]:
         """(name, key of the last action) of every step that ran or was reused here."""
@@ -133,19 +136,20 @@ class Index:
             for name, (action, reasons, log, peak) in steps.items()
         ]
         if rows:
-            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?)", rows)])
+            summed = [(*row, _sum(*row)) for row in rows]
+            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?,?)", summed)])
 
     # --- loaded recipes ---------------------------------------------------------------------------
 
     def recipes(self, request: str) -> tuple[str, str] | None:
         """(witnesses, recipes) recorded for a request; None unless they are what was recorded."""
         rows = self._query(
-            "SELECT witnesses, recipes, sha256 FROM recipe WHERE request=?", (request,)
+            "SELECT witnesses, recipes, sum FROM recipe WHERE request=?", (request,)
         )
-        if not rows or tuple(map(type, rows[0])) != (str, str, str):
+        if not rows or _sum(request, *rows[0][:-1]) != rows[0][-1]:
             return None
-        witnesses, recipes, sha256 = rows[0]
-        return (witnesses, recipes) if _sum(request, witnesses, recipes) == sha256 else None
+        witnesses, recipes, _ = rows[0]
+        return witnesses, recipes
 
     def save_recipes(self, request: str, witnesses: str, recipes: str, now_s: float) -> None:
         """Record what a request's recipes are, and what decided them."""
@@ -156,15 +160,18 @@ class Index:
 
     def memo(self, request: str) -> str | None:
         """The summary of the last successful run of a request."""
-        rows = self._query("SELECT summary FROM memo WHERE request=?", (request,))
-        return rows[0][0] if rows else None
+        rows = self._query("SELECT summary, sum FROM memo WHERE request=?", (request,))
+        if not rows or _sum(request, rows[0][0]) != rows[0][1]:
+            return None
+        return str(rows[0][0])
 
     def witnesses(self, request: str) -> Iterable[tuple[str, str]]:
         """(paths, identities), line by line, in parts, of all that the run looked at."""
         try:
-            yield from self._connection.execute(
+            for paths, identities in self._connection.execute(
                 "SELECT paths, identities FROM witness WHERE request=? ORDER BY part", (request,)
-            )
+            ):
+                yield str(paths), str(identities)
         except sqlite3.Error:
             return
 
@@ -177,14 +184,17 @@ class Index:
             [
                 ("DELETE FROM witness WHERE request=?", [(request,)]),
                 ("INSERT INTO witness VALUES (?,?,?,?)", rows),
-                ("INSERT OR REPLACE INTO memo VALUES (?,?,?)", [(request, summary, now_s)]),
+                (
+                    "INSERT OR REPLACE INTO memo VALUES (?,?,?,?)",
+                    [(request, summary, _sum(request, summary), now_s)],
+                ),
             ]
         )
 
     def memo_used_s(self, request: str) -> float:
         """When a request's memo was last recalled or written; 0 if there is none."""
         rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
-        return float(rows[0][0]) if rows else 0.0
+        return rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
 
     def touch_memo(self, request: str, now_s: float) -> None:
         """Note that a memo was recalled."""
@@ -209,6 +219,6 @@ class Index:
         self._connection.close()
 
 
-def _sum(*texts: str) -> str:
-    """A checksum: a damaged row must not become another recipe."""
-    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+def _sum(*fields: object) -> int:
+    """A checksum of a row: one that is damaged must not pass for another."""
+    return zlib.crc32("\0".join(map(str, fields)).encode("utf-8", "surrogatepass"))

@@ -68,10 +68,7 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
         return None
     parts_left: int
     summary: dict[str, Any]
-    try:
-        parts_left, summary = json.loads(text)
-    except (ValueError, TypeError):
-        return None  # a damaged index knows nothing
+    parts_left, summary = json.loads(text)
     if any(environment.get(name) != value for name, value in summary["environment"].items()):
         return None
     for paths, identities in index.witnesses(request):

@@ -123,7 +123,7 @@ def test_a_folder_where_a_file_belongs_is_one_clear_error(world):
     assert caught.value.what == (
         f"{world.folder / 'model.onnx'} is a folder, where a file belongs"
     )
-    assert caught.value.fix == "remove it"
+    assert caught.value.fix == f"remove {world.folder / 'model.onnx'}"
     assert list((world.store.root / "tmp").iterdir()) == []
 
 

@@ -1,0 +1,182 @@
+"""The damage matrix: every file of a store, damaged in every way, one at a time.
+
+The next run ends right, with every delivered byte as in a clean build, or it says in one sentence
+what is wrong and what to do; and the run after that is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.adapters.disk_store import DiskStore
+from onnxbuild.adapters.housekeeping import verify
+from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.statcache import StatCache
+from tests.attack import damages, tiny
+from tests.attack.command import Seen
+from tests.attack.unprivileged import without_override
+from tests.attack.warm import Warm
+
+FLIPS = 100  # of the index, of some 200 KiB
+Bytes = dict[str, bytes]
+
+
+@dataclass
+class Built:
+    """A project, what a clean build of it delivers, and what runs it."""
+
+    project: Path
+    spare: Path
+    clean: Bytes
+    warm: Warm
+
+    @property
+    def store(self) -> Path:
+        return self.project / "artifacts"
+
+    def run(self) -> Seen:
+        return self.warm.run(self.project / "tiny.yaml")
+
+    def delivered(self) -> Bytes:
+        """The bytes of all that lies below out/, but for what was measured."""
+        return tiny.delivered(self.store)
+
+    def renew(self) -> None:
+        """Put the store back as it was, its identities known and old enough to be trusted."""
+        shutil.rmtree(self.store)
+        shutil.copytree(self.spare, self.store)
+        time.sleep(0.025)
+        assert self.run().ran == frozenset()
+        _leave_traces(self.store)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    folder = tmp_path_factory.mktemp("damage")
+    warm = Warm()
+    made = Built(tiny.make(folder / "project"), folder / "spare", {}, warm)
+    first = made.run()
+    assert (first.code, first.ran) == (0, tiny.ALL)
+    made.clean = made.delivered()
+    _leave_traces(made.store)
+    shutil.copytree(made.store, made.spare)
+    yield made
+    warm.close()
+
+
+def _leave_traces(store: Path) -> None:
+    """What a damaged blob and a killed run leave behind."""
+    (store / "quarantine" / "ab.1").write_bytes(b"bad")
+    (store / "tmp" / "file").write_bytes(b"half")
+    (store / "tmp" / "run" / "1").mkdir(parents=True, exist_ok=True)
+    (store / "tmp" / "run" / "1" / "model.onnx").write_bytes(b"half")
+    (store / "locks" / "run-gone").touch()
+
+
+# --- what lies in a store -----------------------------------------------------------------------
+
+ROOMS: dict[str, str] = {
+    "a blob": "cas/**/*",
+    "a record": "ac/**/*",
+    "the format": "FORMAT",
+    "the index": "index.db*",
+    "the index at a glance": "index.db*",
+    "a view": "out/tiny/**/*",
+    "what was laid": "out/.laid/**/*",
+    "events": "runs/*/events.jsonl",
+    "a run's keys": "runs/*/run.json",
+    "a step's log": "runs/*/logs/*",
+    "a step's lock": "locks/key-*",
+    "another lock": "locks/[!k]*",
+    "a bad file": "quarantine/*",
+    "a left file": "tmp/**/*",
+}
+
+
+def _files(store: Path, pattern: str) -> list[str]:
+    found = [path for path in sorted(store.glob(pattern)) if path.is_file()]
+    return [path.relative_to(store).as_posix() for path in found]
+
+
+def test_every_file_of_a_store_has_its_row(built):
+    named = [name for pattern in ROOMS.values() for name in _files(built.spare, pattern)]
+    assert sorted(set(named)) == _files(built.spare, "**/*")
+    assert all(_files(built.spare, pattern) for pattern in ROOMS.values())
+
+
+# What a person has to mend, as the message says.
+REMOVE = "error: {path} is a folder, where a file belongs\n  fix: remove {path}\n"
+CANT_READ = "error: can't read {path}: "
+CANT_WRITE = "error: can't write {path}: "
+REFUSALS = {
+    ("a step's lock", "unreadable"): CANT_WRITE + "Permission denied\n  fix: make ",
+    ("a step's lock", "a folder"): REMOVE,
+    ("another lock", "unreadable"): CANT_WRITE + "Permission denied\n  fix: make ",
+    ("another lock", "a folder"): REMOVE,
+    ("the format", "unreadable"): CANT_READ + "Permission denied\n  fix: make it a file that ",
+    ("the format", "a folder"): CANT_READ + "Is a directory\n  fix: make it a file that ",
+    ("a view", "a folder"): REMOVE,
+    ("what was laid", "a folder"): REMOVE,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", damages.DAMAGES)
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_damaged_store_never_delivers_wrong_bytes(built, room, damage):
+    built.renew()
+    for name in _files(built.spare, ROOMS[room]):
+        path = built.store / name
+        if not path.is_file():  # an earlier run has swept it away
+            built.renew()
+        if room != "the index at a glance":  # else the memo answers
+            (built.project / "models/helper.py").touch()
+        if room == "a step's lock":  # is taken when the step has to run
+            key = path.name.removeprefix("key-")
+            (built.store / "ac" / key[:2] / f"{key}.json").unlink()
+        damages.damage(path, damage)
+        with without_override() if damage == "unreadable" else contextlib.nullcontext():
+            seen = built.run()
+        refusal = None if path.name == "run-gone" else REFUSALS.get((room, damage))
+        if refusal is None:
+            assert (seen.code, seen.err) == (0, ""), name
+        else:
+            assert seen.code == 1
+            assert seen.err.startswith(refusal.format(path=path)), seen.err
+            now = built.delivered()
+            assert {
+                name: now[name] for name in built.clean.keys() & now.keys()
+            }.items() <= built.clean.items()
+            shutil.rmtree(path) if path.is_dir() else path.chmod(0o644)
+            assert built.run().code == 0
+        assert built.delivered() == built.clean, name
+        again = built.run()
+        assert (again.code, again.ran, again.err) == (0, frozenset(), ""), name
+        assert built.delivered() == built.clean
+        store = DiskStore(built.store, StatCache(Index(Path(":memory:"))))
+        assert verify(store, repair=False)[1] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["in full", "at a glance"])
+def test_no_flipped_bit_of_the_index_changes_what_a_run_does(built, way):
+    """Wherever it is: in a digest, in an identity, in a summary, in SQLite's own pages."""
+    built.renew()
+    path = built.store / "index.db"
+    sound = path.read_bytes()
+    for number, position in enumerate(range(0, len(sound), len(sound) // FLIPS)):
+        content = bytearray(sound)
+        content[position] ^= 1 << number % 8
+        path.write_bytes(content)
+        if way == "in full":
+            (built.project / "models/helper.py").touch()
+        seen = built.run()
+        assert (seen.code, seen.ran, seen.err) == (0, frozenset(), ""), (position, seen.texts)
+        assert built.delivered() == built.clean

@@ -1,0 +1,97 @@
+"""The command's work inside the test's process, with a zygote that outlives single runs.
+
+What `onnxbuild run` does is done here by the functions that do it there, and steps run in real
+children; only the interpreter and the frameworks are not started anew each time, so that an attack
+takes tenths of a second.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import landlock
+from onnxbuild.adapters.durable import store_error
+from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.api import Request, build
+from onnxbuild.cli.run import _recall
+from onnxbuild.core.errors import EXIT_STEP, BuildError
+from onnxbuild.core.event import Event
+from onnxbuild.core.ports import Done
+from onnxbuild.wiring import Workspace
+from tests.attack.command import Seen
+
+
+class Warm:
+    """Runs recipes, one after another, with one zygote."""
+
+    def __init__(self) -> None:
+        self.zygote: subprocess.Popen[bytes] | None = None
+        self.connection: socket.socket | None = None
+
+    def run(self, recipe: Path, *only: str) -> Seen:
+        """What `onnxbuild run RECIPE --only ...` would do and tell."""
+        sink = _Sink()
+        try:
+            if _recall((str(recipe),), only, {}, None, locked=False) is not None:
+                return Seen(0)
+            result = build(
+                Request((recipe,), only),
+                events=[sink],
+                make_executor=lambda workspace: _WarmExecutor(self, workspace),
+            )
+        except BuildError as error:
+            return Seen(error.exit_code, sink.events, f"error: {error}\n")
+        except OSError as error:  # as the command's edge has it
+            told = store_error(error, error.filename or "the output")
+            return Seen(EXIT_STEP, sink.events, f"error: {told}\n")
+        return Seen(result.exit_code, sink.events)
+
+    def close(self) -> None:
+        if self.connection is not None and self.zygote is not None:
+            self.connection.close()
+            self.zygote.wait(timeout=60)
+        self.connection = self.zygote = None
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event.to_json())
+
+
+class _WarmExecutor(ProcessExecutor):
+    """The real executor, but for when its zygote begins and ends."""
+
+    def __init__(self, warm: Warm, workspace: Workspace) -> None:
+        super().__init__(
+            project=workspace.project,
+            store_root=workspace.root,
+            temp=workspace.root / "tmp" / "warm",
+            store=workspace.store,
+            fingerprints=workspace.fingerprints,
+            places=workspace.fingerprints.places,
+            timeout_s=600.0,
+            memory_bytes=1 << 40,
+            landlock_abi=landlock.abi(),
+        )
+        self._warm = warm
+        self._connection, self._zygote = warm.connection, warm.zygote
+
+    def _connect(self) -> socket.socket:
+        found = super()._connect()
+        self._warm.connection, self._warm.zygote = self._connection, self._zygote
+        return found
+
+    def _zygote_died(self) -> list[Done]:
+        self._warm.close()
+        return super()._zygote_died()
+
+    def _end_zygote(self, patience_s: float = 0.0) -> None:
+        del patience_s
+        self._connection = self._zygote = None
+        self._buffer = b""
