@@ -99,6 +99,12 @@ class ChildContext:
             )
         return found  # type: ignore[no-any-return]
 
+    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
+        """The declared files: name, place."""
+        return tuple(
+            (path, self._project / real_path(path, self._places)) for path in entrypoint.files
+        )
+
     def _import(self, target: str) -> Any:
         if not target.endswith(".py"):
             try:

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Precision = Literal["fp32", "fp16", "int8"]
-Mode = Literal["none", "fp16", "dynamic", "static"]
+Precision = Literal["fp32", "fp16", "int8", "int4"]
+Mode = Literal["none", "fp16", "dynamic", "static", "weight_only", "auto"]
 
 PRECISION_OF_MODE: Mapping[str, Precision] = {
     "none": "fp32",
     "fp16": "fp16",
     "dynamic": "int8",
     "static": "int8",
+    "weight_only": "int4",
+    "auto": "int8",
 }
+
+_BYTE_BITS = 8
 
 DTYPES = (
     "float32", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool",
@@ -50,12 +54,17 @@ class Location:
         return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
 
+FILE_DATA, DUMMY_DATA = "files", "dummy"
+"""Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entrypoint:
     """A user's callable and what it may use.
 
     Attributes:
-        target: `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
+        target: FILE_DATA or DUMMY_DATA where the recipe takes data without a callable; else
+            `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
             of `outside`) or `package.module:CALLABLE`.
         args: Keyword arguments, JSON values.
         files: Declared data files, POSIX paths relative to the project's root (below a folder of
@@ -127,6 +136,8 @@ class Variant:
     @property
     def precision(self) -> Precision:
         """What tolerances it is judged by."""
+        if self.mode == "weight_only" and getattr(self.options, "bits", None) == _BYTE_BITS:
+            return "int8"
         return PRECISION_OF_MODE[self.mode]
 
 

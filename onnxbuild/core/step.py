@@ -80,6 +80,10 @@ class StepContext(Protocol):
         """
         ...
 
+    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
+        """(name as the recipe's project knows it, where it lies) of the files that it declares."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class StepKind:

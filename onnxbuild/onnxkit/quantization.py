@@ -17,10 +17,15 @@ _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantize
 
 
 def quant_type(name: str) -> Any:
-    """ONNX Runtime's QuantType of `int8` or `uint8`."""
+    """ONNX Runtime's QuantType of `int8`, `uint8`, `int16` or `uint16`."""
     from onnxruntime.quantization import QuantType
 
-    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+    return {
+        "int8": QuantType.QInt8,
+        "uint8": QuantType.QUInt8,
+        "int16": QuantType.QInt16,
+        "uint16": QuantType.QUInt16,
+    }[name]
 
 
 def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:

@@ -32,17 +32,24 @@ class Ranges:
 
     Attributes:
         bounds: Value name -> [least, greatest], finite, float32.
+        averages: Value name -> means of least and greatest value, the latest samples counting most.
         unbounded: Values that held a mask's huge or infinite number: not fit to be quantized.
         samples: How many feeds were run.
     """
 
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    averages: dict[str, tuple[float, float]] = field(default_factory=dict)
     unbounded: set[str] = field(default_factory=set)
     samples: int = 0
 
 
 def measure_ranges(
-    model: onnx.ModelProto, feeds: Iterable[Feeds], *, scratch: Path, where: str
+    model: onnx.ModelProto,
+    feeds: Iterable[Feeds],
+    *,
+    scratch: Path,
+    where: str,
+    averaging: float = 0.01,
 ) -> Ranges:
     """Run a model on each feed and keep the least and greatest value of each float32 tensor.
 
@@ -55,6 +62,7 @@ def measure_ranges(
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
+        averaging: What a new sample counts in the averages, 0 to 1.
 
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
@@ -75,10 +83,11 @@ def measure_ranges(
                 where=where,
                 fix="see that the sample's sizes are ones the model takes",
             ) from error
-        _merge(ranges, names, found, where)
+        _merge(ranges, names, found, averaging, where)
         ranges.samples += 1
     for name in ranges.unbounded:
         ranges.bounds.pop(name, None)
+        ranges.averages.pop(name, None)
     return ranges
 
 
@@ -94,7 +103,9 @@ def tensors_data(bounds: Mapping[str, tuple[float, float]]) -> object:
     return TensorsData(CalibrationMethod.MinMax, pairs)
 
 
-def _merge(ranges: Ranges, names: list[str], found: list[np.ndarray], where: str) -> None:
+def _merge(
+    ranges: Ranges, names: list[str], found: list[np.ndarray], averaging: float, where: str
+) -> None:
     for n, name in enumerate(names):
         probed = found[3 * n : 3 * n + 3]
         if not all(value.size for value in probed):
@@ -114,6 +125,11 @@ def _merge(ranges: Ranges, names: list[str], found: list[np.ndarray], where: str
             continue
         old = ranges.bounds.get(name, (low, high))
         ranges.bounds[name] = (min(low, old[0]), max(high, old[1]))
+        mean = ranges.averages.get(name, (low, high))
+        ranges.averages[name] = (
+            mean[0] + averaging * (low - mean[0]),
+            mean[1] + averaging * (high - mean[1]),
+        )
 
 
 def _float_values(graph: onnx.GraphProto) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from onnxbuild.core.recipe import Entrypoint, Location
+from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.recipe.definitions import top_level_names
 from onnxbuild.recipe.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
@@ -16,6 +16,8 @@ from onnxbuild.recipe.node import Path as KeyPath
 from onnxbuild.recipe.outside import OutsideNames
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
+_PLAIN_DATA = {("calibration", "data")}
+_DATA_SUFFIXES = (".npy", ".npz", "/", "*")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -46,6 +48,8 @@ class EntrypointReader:
             faults: Takes what is wrong.
         """
         is_short = not isinstance(node.value, dict)
+        if path in _PLAIN_DATA and is_short and self._is_plain_data(node):
+            return self._plain_data(node, path, faults) if sound(*path) else None
         target = node if is_short else node.child("entrypoint")
         target_path = path if is_short else (*path, "entrypoint")
         outside = OutsideNames(dotted(path), self._sources.project)
@@ -68,6 +72,19 @@ class EntrypointReader:
             roots=found[1],
             outside=outside.folders,
         )
+
+    def _is_plain_data(self, node: Node) -> bool:
+        """Whether it is data itself, and no callable that yields it."""
+        text = str(node.value)
+        folder = absolute(Path(text), self._sources.folder(node.at.path))
+        return text == DUMMY_DATA or text.endswith(_DATA_SUFFIXES) or folder.is_dir()
+
+    def _plain_data(self, node: Node, path: KeyPath, faults: Faults) -> Entrypoint | None:
+        if node.value == DUMMY_DATA:
+            return Entrypoint(DUMMY_DATA)
+        outside = OutsideNames(dotted(path), self._sources.project)
+        files = outside.files(self._files(Node(node.at, (node,)), path, faults))
+        return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
 
     def _target(
         self, text: str, at: Location, path: KeyPath, outside: OutsideNames, faults: Faults

@@ -23,11 +23,25 @@ CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "samples": ("samples", "callable that yields real feeds: input name -> array"),
     },
     "calibration": {
-        "data": ("calibration", "callable that yields feeds to calibrate static variants on"),
+        "data": (
+            "calibration",
+            "feeds to calibrate on: a callable that yields them, .npy or .npz files, or `dummy`",
+        ),
     },
     "evaluate": {
         "data": ("evaluation", "callable that yields (feeds, labels), a batch each"),
         "metric": ("metric", "callable: (outputs, labels) -> score, greater is better"),
+    },
+    "fidelity": {
+        "data": (
+            "fidelity",
+            "callable that yields real feeds: variants are compared with the fp32 model on them",
+        ),
+        "project": (
+            "projection",
+            "callable: (outputs, feeds) -> array of shape (samples, ...), what of the outputs is "
+            "compared, such as pooled embeddings; left out: all of them",
+        ),
     },
 }
 """Section -> key -> (name in Recipe.entrypoints, help)."""

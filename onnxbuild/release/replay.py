@@ -142,3 +142,6 @@ class _Context:
 
     def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
         raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
+
+    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
+        raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)

@@ -1,20 +1,18 @@
-"""Run a model on the user's data and keep the range of each activation."""
+"""Run a model on the user's data and draw the range of each activation."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.feeds import Feeds, check_feeds
-from onnxbuild.onnxkit.ranges import measure_ranges
-from onnxbuild.onnxkit.user_data import iterate_user
+from onnxbuild.onnxkit.calibration import Calibration, Method, Rule, calibrate
+from onnxbuild.onnxkit.calibration_data import FeedSource
+from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 
 RANGES_FILE = "ranges.json"
@@ -27,8 +25,20 @@ _FEW_SAMPLES = 100
 class CalibrationOptions:
     """How ranges are found."""
 
-    method: Literal["minmax"] = option("minmax", help="how a range is drawn from the values seen")
+    method: Method = option(
+        "minmax",
+        help="how a range is drawn from the values seen: all of them (minmax), the mean of the "
+        "samples' ranges (moving_average), without the tails (percentile), where the quantized "
+        "distribution diverges least (entropy), or with the least squared error (mse)",
+    )
     samples: int = option(100, help="how many samples of the data are used", minimum=1)
+    percentile: float = option(
+        99.99, help="of `percentile`: share of values inside the range", minimum=50, maximum=100
+    )
+    averaging: float = option(
+        0.01, help="of `moving_average`: what a new sample counts", minimum=0, maximum=1
+    )
+    seed: int = option(0, help="of the random inputs of `data: dummy`", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,75 +46,94 @@ class CalibrateParams:
     """All that steers a calibration.
 
     Attributes:
-        data: A callable that yields feeds: input name -> array.
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        grid: What ranges will be mapped to; `entropy` and `mse` go by it.
     """
 
     data: Entrypoint
     inputs: tuple[DummyInput, ...]
     options: CalibrationOptions
+    axes: tuple[Axis, ...] = ()
+    grid: Grid = field(default_factory=Grid)
 
 
 def run(context: StepContext) -> Outcome:
-    """Write ranges.json: tensor name -> [least, greatest], and what is not fit to be quantized.
+    """Write ranges.json: what each value's range is, how it was drawn, and how much it clips.
 
     Raises:
         StepError: The data yields nothing, or not what the recipe declares, or a value is NaN.
     """
     params: CalibrateParams = context.params
-    wanted = params.options.samples
-    ranges = measure_ranges(
-        load_typed(context.input("model")),
-        islice(_samples(context), wanted),
+    options = params.options
+    source = FeedSource(params.data, params.inputs, params.axes, options.seed)
+    found = calibrate(
+        lambda: load_typed(context.input("model")),
+        source.feeds(context, options.samples),
+        Rule(options.method, params.grid, options.percentile, options.averaging),
         scratch=context.scratch,
         where=context.where,
     )
-    target = params.data.target
-    if ranges.samples == 0:
+    if found.samples == 0:
         raise StepError(
-            f"{target} yields no sample; expected {wanted}",
+            f"{source.label} yields no sample; expected {options.samples}",
             where=context.where,
             fix="yield at least one mapping of input name -> array",
         )
-    report = {
-        "method": params.options.method,
-        "samples": ranges.samples,
-        "ranges": {
-            name: [_short(low), _short(high)]
-            for name, (low, high) in sorted(ranges.bounds.items())
-        },
-        "unbounded": sorted(ranges.unbounded),
-    }
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(_report(params, found), indent=1, ensure_ascii=False) + "\n"
     (context.output("calibration") / RANGES_FILE).write_text(text, encoding="utf-8")
-    notes = []
-    if ranges.samples < wanted:
-        notes.append(
-            f"{target} yields {ranges.samples} samples, fewer than the {wanted} asked for"
-        )
-    if ranges.samples < _FEW_SAMPLES:
-        notes.append(
-            f"{ranges.samples} samples are few to calibrate with; {_FEW_SAMPLES} are usual"
-        )
     return Outcome(
-        metrics={"samples": ranges.samples, "tensors": len(ranges.bounds)}, notes=tuple(notes)
+        metrics={
+            "method": options.method,
+            "samples": found.samples,
+            "tensors": len(found.ranges),
+            "clipped_tensors": len(found.clipped),
+        },
+        notes=tuple(_notes(source, found.samples, options.samples)),
     )
 
 
-def _samples(context: StepContext) -> Iterator[Feeds]:
-    params: CalibrateParams = context.params
-    for n, feeds in enumerate(iterate_user(context, params.data)):
-        place = f"{context.where} ({params.data.target}, sample {n})"
-        yield check_feeds(feeds, params.inputs, place)
+def _report(params: CalibrateParams, found: Calibration) -> dict[str, object]:
+    grid = params.grid
+    used = params.options.method in {"entropy", "mse", "percentile"}
+    return {
+        "method": params.options.method,
+        "samples": found.samples,
+        **({"bits": grid.bits, "symmetric": grid.symmetric} if used else {}),
+        "ranges": _shortened(found.ranges),
+        "seen": _shortened(
+            {name: seen for name, seen in found.seen.items() if seen != found.ranges[name]}
+        ),
+        "clipped": {name: _short(share, 3) for name, share in found.clipped.items()},
+        "unbounded": list(found.unbounded),
+    }
 
 
-def _short(value: float) -> float:
-    """A float32 in the fewest digits that read back as itself: nine (IEEE 754)."""
-    return float(f"{value:.9g}")
+def _notes(source: FeedSource, samples: int, wanted: int) -> list[str]:
+    notes = []
+    if source.is_random:
+        notes.append(
+            "the ranges come from random inputs, which is no calibration: name real data in "
+            "`calibration.data`"
+        )
+    if samples < wanted:
+        notes.append(f"{source.label} yields {samples} samples, fewer than the {wanted} asked for")
+    if samples < _FEW_SAMPLES:
+        notes.append(f"{samples} samples are few to calibrate with; {_FEW_SAMPLES} are usual")
+    return notes
+
+
+def _shortened(ranges: Mapping[str, tuple[float, float]]) -> dict[str, list[float]]:
+    return {name: [_short(low), _short(high)] for name, (low, high) in ranges.items()}
+
+
+def _short(value: float, digits: int = 9) -> float:
+    """In few digits: nine read back as the same float32 (IEEE 754)."""
+    return float(f"{value:.{digits}g}")
 
 
 KIND = StepKind(
     name="calibrate",
-    version=1,
+    version=2,
     params=CalibrateParams,
     inputs=("model",),
     outputs={"calibration": "calibration"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, save_model
@@ -42,6 +44,13 @@ class DynamicOptions:
     nodes_to_exclude: tuple[str, ...] = option(
         (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
     )
+    keep_most_sensitive: float = option(
+        0.0,
+        help="share of the quantizable nodes that stay in fp32, the most sensitive first; needs "
+        "`fidelity: {data: ...}` to tell which they are",
+        minimum=0,
+        maximum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ def run(context: StepContext) -> Outcome:
         _split(select_nodes(getattr(options, name), model, option=name, where=where), gemms)
         for name in ("nodes_to_include", "nodes_to_exclude")
     )
+    kept = _most_sensitive(context)
+    excluded += _split(kept, gemms)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     save_model(model, context.scratch / "typed")
     del model  # the quantizer reads it anew
@@ -98,7 +109,17 @@ def run(context: StepContext) -> Outcome:
             f"{counts['ConvInteger']} Conv nodes are quantized dynamically, which runs slower than "
             "fp32 on CPUs; `mode: static` suits convolutions"
         )
-    return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
+    metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
+    return Outcome(metrics, notes=tuple(notes))
+
+
+def _most_sensitive(context: StepContext) -> list[str]:
+    """The share of nodes that the options keep, by the measured sensitivity."""
+    if "sensitivity" not in context.input_names:
+        return []
+    report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
+    nodes = [str(each["name"]) for each in report["nodes"]]
+    return nodes[: math.ceil(context.params.options.keep_most_sensitive * len(nodes))]
 
 
 def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
@@ -147,7 +168,7 @@ KIND = StepKind(
     name="quantize-dynamic",
     version=1,
     params=DynamicParams,
-    inputs=("model",),
+    inputs=("model", "sensitivity?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

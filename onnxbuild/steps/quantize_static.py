@@ -1,4 +1,4 @@
-"""Quantize weights and activations to 8 bits with calibrated ranges, as QDQ pairs."""
+"""Quantize weights and activations with calibrated ranges, as QDQ pairs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from onnxbuild.onnxkit.quantization import (
     refuse_nothing,
 )
 from onnxbuild.onnxkit.ranges import tensors_data
-from onnxbuild.onnxkit.selection import check_nodes, check_op_types, check_supported
+from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 
 if TYPE_CHECKING:
@@ -36,8 +37,13 @@ class StaticOptions:
     """What is quantized, and how."""
 
     weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
-    activation_type: Literal["uint8", "int8", "auto"] = option(
-        "auto", help="type of the quantized activations; auto: uint8 on x86, int8 on ARM"
+    activation_type: Literal["uint8", "int8", "uint16", "int16", "auto"] = option(
+        "auto",
+        help="type of the quantized activations; auto: uint8 on x86, int8 on ARM; 16 bits keep "
+        "more and run slower",
+    )
+    symmetric: bool | Literal["auto"] = option(
+        "auto", help="activations with zero in the middle of their grid; auto: for signed types"
     )
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
     reduce_range: bool | Literal["auto"] = option(
@@ -45,7 +51,31 @@ class StaticOptions:
         help="7-bit weights; auto: only where the CPU has no VNNI or AMX, whose sums saturate",
     )
     op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
-    nodes_to_exclude: tuple[str, ...] = option((), help="nodes that stay in fp32, by name")
+    nodes_to_include: tuple[str, ...] = option(
+        (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
+    )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
+    )
+
+
+def grid_for(options: StaticOptions, method: str) -> Grid:
+    """What the calibration should aim at; the same for all where its method does not go by it.
+
+    Args:
+        options: Of a variant, `activation_type` decided.
+        method: The calibration's.
+    """
+    if method in {"minmax", "moving_average"}:
+        return Grid()
+    bits = 16 if options.activation_type in {"uint16", "int16"} else 8
+    return Grid(bits, symmetric=_is_symmetric(options))
+
+
+def _is_symmetric(options: StaticOptions) -> bool:
+    if options.symmetric == "auto":
+        return options.activation_type in {"int8", "int16"}
+    return options.symmetric
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +102,18 @@ def run(context: StepContext) -> Outcome:
     model = load_typed(source)
     check_supported(options.op_types, _supported(), option="op_types", where=where)
     check_op_types(options.op_types, model, option="op_types", where=where)
-    check_nodes(options.nodes_to_exclude, model, option="nodes_to_exclude", where=where)
+    included, left_out = (
+        select_nodes(getattr(options, name), model, option=name, where=where)
+        for name in ("nodes_to_include", "nodes_to_exclude")
+    )
     calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
     unbounded = set(calibration["unbounded"])
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
-    excluded = sorted({*options.nodes_to_exclude, *masked})
+    excluded = sorted({*left_out, *masked})
     try:
-        model = call_tool(lambda: _quantize(model, options, calibration["ranges"], excluded))
+        model = call_tool(
+            lambda: _quantize(model, options, calibration["ranges"], included, excluded)
+        )
     except ToolError as error:
         raise StepError(
             f"ONNX Runtime's quantizer fails: {error}",
@@ -109,6 +144,7 @@ def _quantize(
     model: onnx.ModelProto,
     options: StaticOptions,
     ranges: Mapping[str, tuple[float, float]],
+    included: Sequence[str],
     excluded: Sequence[str],
 ) -> onnx.ModelProto:
     """onnxruntime.quantization.quantize_static from behind its calibration on."""
@@ -116,7 +152,6 @@ def _quantize(
     from onnxruntime.quantization.quantize import update_opset_version
 
     weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
-    symmetric = options.activation_type == "int8"  # S8S8, as ARM's kernels want it
     quantizer: Any = QDQQuantizer(
         update_opset_version(model, weights),
         options.per_channel,
@@ -124,10 +159,10 @@ def _quantize(
         weights,
         activations,
         tensors_data(ranges),
-        [],
+        list(included),
         list(excluded),
         list(options.op_types) or _supported(),
-        {"ActivationSymmetric": symmetric},
+        {"ActivationSymmetric": _is_symmetric(options)},
     )
     quantizer.quantize_model()
     quantized: onnx.ModelProto = quantizer.model.model

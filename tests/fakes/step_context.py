@@ -51,6 +51,10 @@ class FolderContext:
         value: Callable[..., Any] = getattr(module, name)
         return value
 
+    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
+        """The declared files, absolute or relative to the working folder."""
+        return tuple((path, Path(path)) for path in entrypoint.files)
+
 
 def run_step(
     kind: StepKind, params: Any, folder: Path, inputs: Mapping[str, Path] | None = None

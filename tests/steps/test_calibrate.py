@@ -5,13 +5,16 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.steps.calibrate import KIND, CalibrateParams, CalibrationOptions
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
 from tests.steps.graphs import save
 
 X = DummyInput("x", "float32", ("batch", 4))
+
+GRID = Grid()
 
 DATA = """
 import numpy as np
@@ -33,19 +36,26 @@ def listed():
 def number():
     return 3
 
+def tails():
+    values = np.random.default_rng(0).standard_t(2, (4000, 4)).astype(np.float32)
+    for start in range(0, 4000, 40):
+        yield {"x": values[start : start + 40]}
+
 def sizes():
     yield {"x": np.ones((1, 4), np.float32)}
     yield {"x": -np.ones((5, 4), np.float32)}
 """
 
 
-def calibrated(made, folder, callable_, samples=3, **args):
+def calibrated(made, folder, callable_, samples=3, method="minmax", **args):
     (folder / "data.py").write_text(DATA)
-    params = CalibrateParams(
-        Entrypoint(f"{folder}/data.py:{callable_}", args),
-        (X,),
-        CalibrationOptions(samples=samples),
-    )
+    data = Entrypoint(f"{folder}/data.py:{callable_}", args)
+    options = CalibrationOptions(method=method, samples=samples, percentile=99.9)
+    return calibrated_on(data, made, folder, options)
+
+
+def calibrated_on(data, made, folder, options, grid=GRID):
+    params = CalibrateParams(data, (X,), options, (Axis("batch", 1, 8, 2),), grid)
     source = save(made, folder / "source")
     outcome, context = run_step(KIND, params, folder / "step", {"model": source})
     text = (context.output("calibration") / "ranges.json").read_text()
@@ -67,7 +77,9 @@ def test_ranges_are_those_of_the_values_over_all_samples(tmp_path):
     assert report["ranges"]["x"] == [0.0, pytest.approx(0.2)]
     assert report["ranges"]["inner"] == [pytest.approx(-0.2), 0.0]
     assert report["ranges"]["y"] == [0.0, 0.0]
-    assert outcome.metrics == {"samples": 3, "tensors": 3}
+    assert outcome.metrics == {
+        "method": "minmax", "samples": 3, "tensors": 3, "clipped_tensors": 0,
+    }  # fmt: skip
 
 
 def test_ranges_read_back_as_the_float32_they_were(tmp_path):
@@ -141,3 +153,93 @@ def test_the_file_is_the_same_each_time(tmp_path):
         calibrated(linear(), tmp_path / name, "ramps")
     made = [tmp_path / name / "step/out/calibration/ranges.json" for name in ("a", "b")]
     assert made[0].read_bytes() == made[1].read_bytes()
+
+
+@pytest.mark.parametrize("method", ["moving_average", "percentile", "entropy", "mse"])
+def test_each_method_gives_a_range_of_its_own_and_says_what_it_clips(tmp_path, method):
+    outcome, report = calibrated(linear(), tmp_path, "tails", samples=100, method=method)
+    assert report["method"] == outcome.metrics["method"] == method
+    low, high = report["ranges"]["x"]
+    least, greatest = report["seen"]["x"]
+    values = np.random.default_rng(0).standard_t(2, (4000, 4)).astype(np.float32)
+    assert [least, greatest] == pytest.approx([values.min(), values.max()])
+    assert least <= low < -4
+    assert 4 < high < greatest
+    assert 0 < report["clipped"]["x"] < 0.05
+    assert outcome.metrics["clipped_tensors"] == len(report["clipped"])
+
+
+def test_the_moving_average_is_that_of_the_samples_ranges(tmp_path):
+    _, report = calibrated(linear(), tmp_path, "ramps", samples=3, method="moving_average")
+    low, high = report["ranges"]["x"]
+    mean = 0.01 * 1.0  # from 0, one per cent towards 1, then one per cent towards 2
+    assert [low, high] == pytest.approx([mean + 0.01 * (2 - mean)] * 2)
+
+
+def test_ranges_of_a_histogram_do_not_depend_on_how_samples_are_batched(tmp_path):
+    values = np.random.default_rng(0).standard_t(3, (64, 4)).astype(np.float32)
+    made = []
+    for size in (1, 4, 64):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        for n, start in enumerate(range(0, 64, size)):
+            np.save(folder / f"{n:02}.npy", values[None, start : start + size])
+        data = Entrypoint("files", files=tuple(map(str, sorted(folder.glob("*.npy")))))
+        options = CalibrationOptions(method="mse", samples=64)
+        _, report = calibrated_on(data, two("Neg"), folder, options)
+        assert report.pop("samples") == 64 // size
+        made.append(report)
+    assert made[0] == made[1] == made[2]
+
+
+def test_data_may_be_an_archive(tmp_path):
+    np.savez(tmp_path / "calib.npz", x=np.float32([[1, 2, 3, 4], [5, 6, 7, 8]]))
+    data = Entrypoint("files", files=(str(tmp_path / "calib.npz"),))
+    outcome, report = calibrated_on(data, linear(), tmp_path, CalibrationOptions(samples=5))
+    assert report["samples"] == 2
+    assert report["ranges"]["x"] == [1.0, 8.0]
+    assert "calib.npz yields 2 samples, fewer than the 5 asked for" in outcome.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "what"),
+    [
+        ({"y": np.zeros((2, 4), np.float32)}, "found an input 'y'; expected x"),
+        ({"x": np.zeros((2, 4))}, "input 'x' has dtype float64; expected float32"),
+        ({"x": np.zeros((2, 5), np.float32)}, "input 'x' has shape [1, 5]; expected [batch, 4]"),
+        ({"x": np.float32([[1, 2, 3, np.nan]])}, "input 'x' holds 1 NaN"),
+        ({"x": np.zeros((0, 4), np.float32)}, "yields no sample; expected 5"),
+    ],
+)
+def test_an_archive_that_is_not_what_was_declared_is_an_error(tmp_path, arrays, what):
+    np.savez(tmp_path / "calib.npz", **arrays)
+    data = Entrypoint("files", files=(str(tmp_path / "calib.npz"),))
+    with pytest.raises(StepError) as caught:
+        calibrated_on(data, linear(), tmp_path, CalibrationOptions(samples=5))
+    assert what in caught.value.what
+
+
+def test_dummy_inputs_calibrate_with_a_warning_and_by_their_seed(tmp_path):
+    made = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        (tmp_path / name).mkdir()
+        options = CalibrationOptions(samples=100, seed=seed)
+        outcome, report = calibrated_on(Entrypoint("dummy"), linear(), tmp_path / name, options)
+        made.append(report["ranges"]["x"])
+    assert made[0] == made[1] != made[2]
+    (note,) = outcome.notes
+    assert note.startswith("the ranges come from random inputs, which is no calibration")
+
+
+def test_mse_and_entropy_know_the_grid(tmp_path):
+    found = {}
+    for bits in (8, 16):
+        folder = tmp_path / str(bits)
+        folder.mkdir()
+        (folder / "data.py").write_text(DATA)
+        data = Entrypoint(f"{folder}/data.py:tails")
+        options = CalibrationOptions(method="mse", samples=100)
+        _, report = calibrated_on(data, linear(), folder, options, Grid(bits, symmetric=True))
+        assert (report["bits"], report["symmetric"]) == (bits, True)
+        found[bits] = report["ranges"]["x"][1]
+    assert found[8] < 0.95 * found[16]
