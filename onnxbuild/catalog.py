@@ -19,6 +19,7 @@ from onnxbuild.steps import (
     quantize_static,
     reference,
     validate,
+    quantize_weights,
 )
 
 CATALOG: Mapping[str, StepKind] = {
@@ -36,6 +37,7 @@ CATALOG: Mapping[str, StepKind] = {
         validate.KIND,
         evaluate.KIND,
         benchmark.KIND,
+        quantize_weights.KIND,
         package.KIND,
     )
 }
@@ -45,3 +47,4 @@ KIND_OF_MODE: Mapping[str, StepKind] = {
     "dynamic": quantize_dynamic.KIND,
     "static": quantize_static.KIND,
 }
+    "weight_only": quantize_weights.KIND,

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.graphs import all_graphs, all_nodes, graphs_below, names_read
+from onnxbuild.onnxkit.graphs import all_graphs, all_nodes, graphs_below, initializers, names_read
 
 if TYPE_CHECKING:
     import onnx
@@ -48,6 +48,9 @@ def _strip_noise(model: onnx.ModelProto) -> None:
     model.graph.name = GRAPH_NAME
     for node in all_nodes(model):
         node.attribute.sort(key=lambda attribute: attribute.name)
+    for tensor in initializers(model):
+        if not tensor.data_location:  # said of what was read from beside the model
+            tensor.ClearField("data_location")
 
 
 def _messages(model: onnx.ModelProto) -> Iterator[Any]:

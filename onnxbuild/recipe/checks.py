@@ -10,6 +10,7 @@ from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
+from onnxbuild.recipe.weight_checks import check_weights
 
 _INTEGER_RANGES = {
     "int64": (-(2**63), 2**63 - 1),
@@ -34,7 +35,10 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
         yield from _points(section, parts)
     yield from _variant_names(parts)
     yield from _calibration(parts)
+    yield from check_weights(parts)
     yield from _evaluation(parts)
+    yield from _fidelity(parts)
+    yield from _goals(parts)
     yield from _providers(parts)
     yield from _tolerances(parts)
 
@@ -204,7 +208,9 @@ def _calibration(parts: Parts) -> Iterator[Fault]:
         mode = node if isinstance(node.value, str) else node.child("mode")
         if mode is not None and mode.value == "static":
             what = f"variant '{name}' has mode 'static', and no calibration.data is named"
-            yield Fault(what, at, "add `calibration: {data: FILE.py:CALLABLE}`")
+            yield Fault(
+                what, at, "add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`"
+            )
 
 
 def _evaluation(parts: Parts) -> Iterator[Fault]:
@@ -219,6 +225,40 @@ def _evaluation(parts: Parts) -> Iterator[Fault]:
         what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
         fix = f"add `{missing[0]}: FILE.py:CALLABLE`"
         yield Fault(what, _key_at(parts, "evaluate"), fix)
+
+
+def _fidelity(parts: Parts) -> Iterator[Fault]:
+    section = parts.node("fidelity")
+    if section is None or not isinstance(section.value, dict) or "data" in section.members:
+        return
+    if section.members and parts.sound("fidelity"):
+        what = "fidelity has no data; variants are compared with the fp32 model on it"
+        yield Fault(what, _key_at(parts, "fidelity"), "add `data: FILE.py:CALLABLE`")
+
+
+def _goals(parts: Parts) -> Iterator[Fault]:
+    """What a search, or a choice of sensitive nodes, needs to be told."""
+    for name, (at, node) in variant_nodes(parts.root).items():
+        mode = None if isinstance(node.value, str) else node.child("mode")
+        if node.child("keep_most_sensitive") and not parts.node("fidelity", "data"):
+            what = f"variant '{name}' keeps sensitive nodes, and no fidelity.data is named"
+            yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
+        if node.value == "auto":
+            what = f"variant '{name}' has mode 'auto', and no goal"
+            yield Fault(what, at, f"write `{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}`")
+        if mode is None or mode.value != "auto":
+            continue
+        goal = node.child("goal")
+        asked = set() if goal is None else set(goal.members)
+        if not asked:
+            what = f"variant '{name}' has mode 'auto', and no goal"
+            yield Fault(what, at, "add `goal: {cosine_mean: 0.995}`")
+        if asked - {"max_drop"} and not parts.node("fidelity", "data"):
+            what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
+            yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
+        if "max_drop" in asked and not parts.node("evaluate", "data"):
+            what = f"variant '{name}' has the goal 'max_drop', and the recipe has no `evaluate`"
+            yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
 
 
 def _providers(parts: Parts) -> Iterator[Fault]:

@@ -38,7 +38,7 @@ class Figures:
     """One variant.
 
     Attributes:
-        precision: `fp32`, `fp16` or `int8`.
+        precision: `fp32`, `fp16`, `int8` or `int4`.
         model_bytes: Size of the model's files.
         errors: Provider -> greatest absolute difference from PyTorch, in the output's unit.
         cosines: Provider -> least cosine similarity with PyTorch's outputs.

@@ -19,6 +19,7 @@ from onnxbuild.steps import (
     preprocess,
     quantize_dynamic,
     quantize_static,
+    quantize_weights,
 )
 
 
@@ -38,6 +39,7 @@ class VariantModels:
             "fp16": self._fp16,
             "dynamic": self._dynamic,
             "static": self._static,
+            "weight_only": self._weight_only,
         }
 
     def model(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
@@ -70,6 +72,11 @@ class VariantModels:
     def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         inputs = {"model": self.optimized(recipe, variant, exported)}
         params = quantize_dynamic.DynamicParams(self._without_auto(variant.options))
+        return self._step(recipe, variant, "quantize", params, inputs)
+
+    def _weight_only(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        inputs = {"model": self.optimized(recipe, variant, exported)}
+        params = quantize_weights.WeightParams(typed(variant.options))
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:

@@ -26,6 +26,8 @@ _FIXES: Mapping[str, str] = {
     "widen `validate: {fp16: {...}}`",
     "int8": "see that the variant keeps `per_channel: true`, leave its most sensitive nodes in fp32 "
     "(`nodes_to_exclude: [...]`), or lower `validate: {int8: {cosine_min: ...}}`",
+    "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave the most sensitive nodes "
+    "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
 
 
@@ -45,6 +47,7 @@ DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "fp32": Tolerance(atol=1e-5, rtol=1e-4),
     "fp16": Tolerance(atol=1e-2, rtol=1e-3),
     "int8": Tolerance(cosine_min=0.98),
+    "int4": Tolerance(cosine_min=0.95),
 }
 
 
@@ -64,6 +67,7 @@ class ValidateOptions:
     fp32: VariantTolerances | None = option(None, help="default: atol 1e-5, rtol 1e-4")
     fp16: VariantTolerances | None = option(None, help="default: atol 1e-2, rtol 1e-3")
     int8: VariantTolerances | None = option(None, help="default: cosine_min 0.98")
+    int4: VariantTolerances | None = option(None, help="default: cosine_min 0.95")
 
 
 @dataclass(frozen=True, slots=True)

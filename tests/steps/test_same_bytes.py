@@ -14,6 +14,7 @@ from pathlib import Path
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.steps import (
     calibrate, convert_fp16, optimize, preprocess, quantize_dynamic, quantize_static,
+    quantize_weights,
 )
 from tests.fakes.step_context import run_step
 
@@ -35,6 +36,8 @@ bert = made(
 made("fp16", convert_fp16.KIND, convert_fp16.Fp16Params(convert_fp16.Fp16Options()), model=bert)
 dynamic = quantize_dynamic.DynamicOptions(reduce_range=False)
 made("dynamic", quantize_dynamic.KIND, quantize_dynamic.DynamicParams(dynamic), model=bert)
+weights = quantize_weights.WeightOptions(method="hqq", op_types=("MatMul", "Gather"))
+made("weights", quantize_weights.KIND, quantize_weights.WeightParams(weights), model=bert)
 ready = made(
     "preprocess", preprocess.KIND, preprocess.PreprocessParams(), model=sources / "digits"
 )
@@ -70,5 +73,5 @@ def test_steps_make_the_same_bytes_in_another_process_folder_and_hash_seed(tmp_p
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         said.append(done.stdout)
-    assert len(said[0].splitlines()) == 6
+    assert len(said[0].splitlines()) == 7
     assert said[0] == said[1]

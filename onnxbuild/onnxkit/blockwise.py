@@ -1,0 +1,187 @@
+"""Weights in blocks of few bits: how they are rounded, packed and read back.
+
+A weight's rows are what one output reads; each is cut into blocks of `block_size` neighbours that
+share a scale and, unless symmetric, a zero point: value = (code - zero_point) * scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_CHUNK_ELEMENTS = 1 << 22
+"""Rows are rounded in chunks of about so many elements, which bounds what is held at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What values a block can take.
+
+    Attributes:
+        bits: 4 or 8 a value.
+        block_size: Neighbours that share a scale; the last block of a row is padded with zeros.
+        symmetric: No zero points are kept: the middle code stands for 0.
+    """
+
+    bits: int
+    block_size: int
+    symmetric: bool
+
+    @property
+    def levels(self) -> int:
+        """The greatest code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def middle(self) -> int:
+        """The code of 0 where no zero points are kept (MatMulNBits' default)."""
+        return 1 << (self.bits - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A weight of shape (rows, columns) in blocks.
+
+    Attributes:
+        codes: uint8, (rows, blocks, block_size), each below 2 ** bits.
+        scales: float32, (rows, blocks).
+        zero_points: (rows, blocks), uint8, or float32 (hqq); None: the grid's middle.
+    """
+
+    grid: Grid
+    codes: np.ndarray
+    scales: np.ndarray
+    zero_points: np.ndarray | None
+
+    def values(self, columns: int) -> np.ndarray:
+        """The weight as it is read back: float32, (rows, columns)."""
+        import numpy as np
+
+        middle = np.float32(self.grid.middle)
+        zero = middle if self.zero_points is None else self.zero_points[..., None]
+        found: np.ndarray = (self.codes.astype(np.float32) - zero) * self.scales[..., None]
+        return found.reshape(len(found), -1)[:, :columns]
+
+
+Rounding = Callable[["np.ndarray", Grid], Blocks]
+"""(float32 of shape (rows, blocks, block_size), grid) -> blocks; each block by itself."""
+
+
+def quantize_blocks(weight: np.ndarray, grid: Grid, rounding: Rounding) -> Blocks:
+    """Round a weight block by block.
+
+    Args:
+        weight: Finite float32, (rows, columns).
+        grid: Bits, block size, symmetry.
+        rounding: round_to_nearest, or half_quadratic.
+    """
+    import numpy as np
+
+    rows, columns = weight.shape
+    step = max(1, _CHUNK_ELEMENTS // columns)
+    parts = [
+        rounding(in_blocks(weight[n : n + step], grid.block_size), grid)
+        for n in range(0, rows, step)
+    ]
+    zeros = [part.zero_points for part in parts if part.zero_points is not None]
+    return Blocks(
+        grid,
+        np.concatenate([part.codes for part in parts]),
+        np.concatenate([part.scales for part in parts]),
+        np.concatenate(zeros) if zeros else None,
+    )
+
+
+def in_blocks(rows: np.ndarray, block_size: int) -> np.ndarray:
+    """Shape (rows, columns) as (rows, blocks, block_size), padded with zeros."""
+    import numpy as np
+
+    padding = -rows.shape[1] % block_size
+    padded = np.pad(rows, ((0, 0), (0, padding))) if padding else np.ascontiguousarray(rows)
+    blocks: np.ndarray = padded.reshape(len(rows), -1, block_size)
+    return blocks
+
+
+def fit_range(values: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray | None]:
+    """Scales and zero points that cover each block's range, 0 included (as onnxruntime does it).
+
+    Args:
+        values: float32, (..., block_size).
+        grid: Symmetric: the value of greatest magnitude becomes code 0, or its mirror image.
+
+    Returns: float32 scales and uint8 zero points of shape (...), None where symmetric.
+    """
+    import numpy as np
+
+    high, low = values.max(-1), values.min(-1)
+    if grid.symmetric:
+        return _nonzero(np.where(-low >= high, -low, -high) / np.float32(grid.middle)), None
+    high, low = np.maximum(high, 0), np.minimum(low, 0)
+    scales = _nonzero((high - low) / np.float32(grid.levels))
+    zeros = np.clip(np.rint(-low / scales), 0, grid.levels)
+    return scales, zeros.astype(np.uint8)
+
+
+def round_to_nearest(values: np.ndarray, grid: Grid) -> Blocks:
+    """Each value to the nearest of its block's grid."""
+    scales, zeros = fit_range(values, grid)
+    zero: Any = grid.middle if zeros is None else zeros[..., None]
+    return Blocks(grid, _codes(values / scales[..., None] + zero, grid), scales, zeros)
+
+
+def half_quadratic(values: np.ndarray, grid: Grid) -> Blocks:
+    """Round with fractional zero points that suit the bulk of a block rather than its outliers.
+
+    Half-quadratic quantization (Badri and Shaji, "HQQ", 2023), with its authors' constants; of all
+    rounds each block keeps the one with the least mean absolute error.
+    """
+    import numpy as np
+
+    norm, beta, kappa, rounds = 0.7, 10.0, 1.01, 20
+    low = values.min(-1, keepdims=True)
+    scales = _nonzero((values.max(-1, keepdims=True) - low) / np.float32(grid.levels))
+    zeros = -low / scales
+    best, best_zeros = np.full_like(scales, np.inf), zeros
+    for n in range(rounds):
+        codes = np.clip(np.rint(values / scales + zeros), 0, grid.levels)
+        error = values - (codes - zeros) * scales
+        size = np.abs(error)
+        mean = size.mean(-1, keepdims=True)
+        better = mean < best
+        best, best_zeros = np.where(better, mean, best), np.where(better, zeros, best_zeros)
+        shrink = np.maximum(size, np.float32(1e-10)) ** np.float32(norm - 1)
+        kept = np.sign(error) * np.maximum(size - shrink / np.float32(beta * kappa**n), 0)
+        zeros = (codes - (values - kept) / scales).mean(-1, keepdims=True)
+    codes = _codes(values / scales + best_zeros, grid)
+    return Blocks(grid, codes, scales[..., 0], best_zeros[..., 0])
+
+
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes along the last axis in bytes, the first in the low bits; padded with zeros."""
+    import numpy as np
+
+    if bits == 8:  # noqa: PLR2004 - bits a byte
+        return codes
+    padding = [(0, 0)] * (codes.ndim - 1) + [(0, codes.shape[-1] % 2)]
+    padded = np.pad(codes, padding)
+    packed: np.ndarray = padded[..., ::2] | padded[..., 1::2] << 4
+    return packed
+
+
+def _codes(levels: np.ndarray, grid: Grid) -> np.ndarray:
+    import numpy as np
+
+    codes: np.ndarray = np.clip(np.rint(levels), 0, grid.levels).astype(np.uint8)
+    return codes
+
+
+def _nonzero(scales: np.ndarray) -> np.ndarray:
+    """1 for blocks of one value alone, whose scale says nothing."""
+    import numpy as np
+
+    found: np.ndarray = np.where(scales == 0, np.float32(1), scales).astype(np.float32)
+    return found

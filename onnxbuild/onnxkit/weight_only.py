@@ -1,0 +1,185 @@
+"""Nodes with constant weights, and the com.microsoft operators that read them in few bits.
+
+MatMulNBits and GatherBlockQuantized (onnxruntime, docs/ContribOperators.md) hold their weights as
+uint8, so neither asks for a newer opset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.blockwise import Blocks, pack
+from onnxbuild.onnxkit.graphs import graphs_below, initializers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+DOMAIN = "com.microsoft"
+
+_MATRIX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A node whose weight can be kept in few bits.
+
+    Attributes:
+        weight: Name of the initializer, a float32 matrix.
+        transposed: The initializer is (rows, columns) as blockwise wants it: one row an output.
+    """
+
+    graph: onnx.GraphProto
+    node: onnx.NodeProto
+    weight: str
+    transposed: bool
+
+
+def weighted_nodes(model: onnx.ModelProto) -> Iterator[Weighted]:
+    """MatMul, Gemm and Gather nodes with a constant float32 matrix, nested graphs' included."""
+    import onnx
+
+    matrices = {
+        tensor.name
+        for tensor in initializers(model)
+        if tensor.data_type == onnx.TensorProto.FLOAT
+        and len(tensor.dims) == _MATRIX
+        and all(tensor.dims)
+    }
+    for graph in graphs_below(model.graph):
+        for node in graph.node:
+            attributes = {each.name: each for each in node.attribute}
+            place = 0 if node.op_type == "Gather" else 1
+            if node.domain not in ("", "ai.onnx") or len(node.input) <= place:
+                continue
+            weight = node.input[place]
+            if weight not in matrices:
+                continue
+            if node.op_type == "MatMul":
+                yield Weighted(graph, node, weight, transposed=False)
+            elif node.op_type == "Gemm" and _is_plain(attributes):
+                transposed = "transB" in attributes and bool(attributes["transB"].i)
+                yield Weighted(graph, node, weight, transposed=transposed)
+            elif node.op_type == "Gather" and _axis(attributes) in (0, -_MATRIX):
+                yield Weighted(graph, node, weight, transposed=True)
+
+
+def replace_weights(
+    model: onnx.ModelProto,
+    nodes: list[Weighted],
+    quantize: Callable[[Weighted, np.ndarray], Blocks],
+    accuracy_level: int,
+) -> None:
+    """Let each node read its weight in blocks, in place; a weight is quantized once a layout.
+
+    Args:
+        model: Its weights loaded; fp32 ones that nobody reads any more stay, for `canonicalize`.
+        nodes: Of `weighted_nodes`.
+        quantize: (node, its weight as float32 (rows, columns)) -> blocks.
+        accuracy_level: MatMulNBits' attribute; 0 leaves it out.
+    """
+    import onnx
+
+    homes = {
+        tensor.name: (graph, tensor)
+        for graph in graphs_below(model.graph)
+        for tensor in graph.initializer
+    }
+    done: dict[tuple[str, bool, bool], _Stored] = {}
+    for each in nodes:
+        home, tensor = homes[each.weight]
+        is_gather = each.node.op_type == "Gather"
+        key = (each.weight, each.transposed, is_gather)
+        if key not in done:
+            weight = onnx.numpy_helper.to_array(tensor)
+            rows = weight if each.transposed else weight.T
+            stem = each.weight + ("_rows" if is_gather else "")
+            stored = _Stored.of(stem, quantize(each, rows), rows.shape, as_rows=is_gather)
+            home.initializer.extend(stored.tensors)
+            done[key] = stored
+        (_gather if is_gather else _multiply)(each, done[key], accuracy_level)
+    if DOMAIN not in {imported.domain for imported in model.opset_import}:
+        model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A weight as initializers: codes, scales and, unless symmetric, zero points."""
+
+    tensors: tuple[onnx.TensorProto, ...]
+    shape: tuple[int, int]
+    attributes: Mapping[str, int]
+
+    @classmethod
+    def of(cls, stem: str, blocks: Blocks, shape: tuple[int, ...], *, as_rows: bool) -> _Stored:
+        """`as_rows`: codes as the matrix they were, which is what Gather picks rows from."""
+        import numpy as np
+        import onnx
+
+        bits, zeros = blocks.grid.bits, blocks.zero_points
+        rows, columns = shape
+        codes = blocks.codes.reshape(rows, -1)[:, :columns] if as_rows else blocks.codes
+        arrays = {f"{stem}_Q{bits}": pack(codes, bits), f"{stem}_scales": blocks.scales}
+        if zeros is not None:
+            packed = pack(zeros, bits) if zeros.dtype == np.uint8 else zeros
+            arrays[f"{stem}_zero_points"] = packed
+        tensors = tuple(onnx.numpy_helper.from_array(a, name) for name, a in arrays.items())
+        return cls(tensors, (rows, columns), {"bits": bits, "block_size": blocks.grid.block_size})
+
+    @property
+    def names(self) -> list[str]:
+        return [tensor.name for tensor in self.tensors]
+
+
+def _multiply(each: Weighted, stored: _Stored, accuracy_level: int) -> None:
+    """MatMul, or Gemm without its addend, which an Add behind it takes over."""
+    node, (rows, columns) = each.node, stored.shape
+    addend = node.input[2] if node.op_type == "Gemm" and len(node.input) > _MATRIX else ""
+    attributes = {**stored.attributes, "K": columns, "N": rows}
+    if accuracy_level:
+        attributes["accuracy_level"] = accuracy_level
+    output = node.output[0]
+    if addend:
+        product = f"{output}_product"
+        added = each.graph.node.add(op_type="Add", name=f"{node.name}_add")
+        added.input.extend([product, addend])
+        added.output.append(output)
+        output = product
+    _become(node, "MatMulNBits", [node.input[0], *stored.names], output, attributes)
+
+
+def _gather(each: Weighted, stored: _Stored, accuracy_level: int) -> None:
+    del accuracy_level  # a row is read, nothing is multiplied
+    codes, *rest = stored.names
+    inputs = [codes, each.node.input[1], *rest]
+    attributes = {**stored.attributes, "gather_axis": 0, "quantize_axis": 1}
+    _become(each.node, "GatherBlockQuantized", inputs, each.node.output[0], attributes)
+
+
+def _become(
+    node: onnx.NodeProto,
+    op_type: str,
+    inputs: list[str],
+    output: str,
+    attributes: Mapping[str, int],
+) -> None:
+    """Another operator under the node's name, so that tables and options still find it."""
+    import onnx
+
+    made = onnx.helper.make_node(
+        op_type, inputs, [output], name=node.name, domain=DOMAIN, **attributes
+    )
+    node.CopyFrom(made)
+
+
+def _is_plain(attributes: Mapping[str, Any]) -> bool:
+    """A Gemm that multiplies and adds, without factors and with its input as it is."""
+    factors = [attributes[name].f for name in ("alpha", "beta") if name in attributes]
+    flipped = "transA" in attributes and attributes["transA"].i
+    return not flipped and all(factor == 1 for factor in factors)
+
+
+def _axis(attributes: Mapping[str, Any]) -> int:
+    return int(attributes["axis"].i) if "axis" in attributes else 0

@@ -1,0 +1,164 @@
+"""Keep weights in 4 or 8 bits, block by block; activations stay in fp32."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import option
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.blockwise import (
+    Blocks,
+    Grid,
+    half_quadratic,
+    quantize_blocks,
+    round_to_nearest,
+)
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.quantization import quantized_metrics, refuse_nothing
+from onnxbuild.onnxkit.selection import select_nodes
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.weight_only import Weighted, replace_weights, weighted_nodes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+
+@dataclass(frozen=True, slots=True)
+class WeightOptions:
+    """Which weights are kept in few bits, and how they are rounded."""
+
+    bits: Literal[4, 8] = option(4, help="bits a weight")
+    block_size: Literal[16, 32, 64, 128, 256] = option(
+        32, help="weights that share a scale; fewer are nearer to fp32 and take more space"
+    )
+    symmetric: bool = option(False, help="scales alone, without zero points")
+    method: Literal["rtn", "hqq"] = option(
+        "rtn",
+        help="how weights are rounded; rtn: to the nearest; hqq: half-quadratic, with fractional "
+        "zero points",
+    )
+    accuracy_level: Literal[0, 1, 2, 3, 4] = option(
+        4,
+        help="what CPUs multiply in; 4: int8 activations, quantized block by block as the model "
+        "runs (the fastest kernels); 0 and 1: fp32, 2: fp16, 3: bf16",
+    )
+    op_types: tuple[Literal["MatMul", "Gemm", "Gather"], ...] = option(
+        ("MatMul", "Gemm"), help="operator types whose constant weights are quantized"
+    )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (), help="nodes that stay in fp32, by name or pattern (`*_mlp_*`)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WeightParams:
+    """All that steers a quantization of weights."""
+
+    options: WeightOptions
+
+
+def run(context: StepContext) -> Outcome:
+    """Quantize the weights of `model`.
+
+    Raises:
+        StepError: The options name nodes that are not there, nothing can be quantized, a weight is
+            not finite, or ONNX Runtime refuses the result.
+    """
+    options: WeightOptions = context.params.options
+    where = context.where
+    source, target = context.input("model"), context.output("model")
+    model = load_model(source)
+    excluded = select_nodes(
+        options.nodes_to_exclude, model, option="nodes_to_exclude", where=where
+    )
+    chosen = [
+        each
+        for each in weighted_nodes(model)
+        if each.node.op_type in options.op_types and each.node.name not in excluded
+    ]
+    counts = Counter(each.node.op_type for each in chosen)
+    refuse_nothing(counts, f"{_either(options.op_types)} with a constant fp32 matrix", where)
+    fidelity = _Fidelity()
+    replace_weights(
+        model,
+        chosen,
+        lambda each, rows: fidelity.seen(rows, _quantized(each, rows, options, where)),
+        options.accuracy_level,
+    )
+    canonicalize(model)
+    notes = _left_out(model)
+    save_model(model, target)
+    open_session(target, where=where)
+    metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
+    return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
+
+
+def _quantized(each: Weighted, rows: np.ndarray, options: WeightOptions, where: str) -> Blocks:
+    import numpy as np
+
+    if not np.isfinite(rows).all():
+        raise StepError(
+            f"weight '{each.weight}' of node '{each.node.name}' holds NaN or infinity",
+            where=where,
+            fix="see that the model loads its trained weights",
+        )
+    grid = Grid(options.bits, options.block_size, options.symmetric)
+    is_fractional = options.method == "hqq" and each.node.op_type != "Gather"
+    return quantize_blocks(rows, grid, half_quadratic if is_fractional else round_to_nearest)
+
+
+class _Fidelity:
+    """How near the weights are to what they were, all together."""
+
+    def __init__(self) -> None:
+        self._signal = self._noise = 0.0
+
+    def seen(self, rows: np.ndarray, blocks: Blocks) -> Blocks:
+        import numpy as np
+
+        difference = np.subtract(rows, blocks.values(rows.shape[1]))
+        self._signal += float(np.square(rows, dtype=np.float64).sum())
+        self._noise += float(np.square(difference, dtype=np.float64).sum())
+        return blocks
+
+    def sqnr_db(self) -> float | None:
+        """Signal to noise of the weights in decibels; None where nothing was lost."""
+        import math
+
+        if not self._noise or not self._signal:
+            return None
+        return round(10 * math.log10(self._signal / self._noise), 1)
+
+
+def _left_out(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Fused attention holds its weights in an operator that has no form in few bits."""
+    fused = sum(node.op_type in ("Attention", "MultiHeadAttention") for node in all_nodes(model))
+    if not fused:
+        return ()
+    note = (
+        f"{fused} fused attention nodes keep their fp32 weights; write "
+        "`optimize: {level: basic, transformer: false}` in the variant to have them as MatMul nodes"
+    )
+    return (note,)
+
+
+def _either(op_types: tuple[str, ...]) -> str:
+    return " or ".join(op_types) or "operator type in `op_types`"
+
+
+KIND = StepKind(
+    name="quantize-weights",
+    version=1,
+    params=WeightParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+    options=WeightOptions,
+)

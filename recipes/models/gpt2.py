@@ -1,0 +1,28 @@
+"""transformers' GPT-2, small; weights are seeded, not trained."""
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+VOCABULARY = 6000
+
+
+def load(seed=0, layers=4, width=192):
+    """The network, 4.1 million parameters, eager attention."""
+    torch.manual_seed(seed)
+    config = GPT2Config(
+        vocab_size=VOCABULARY, n_positions=256, n_embd=width, n_layer=layers, n_head=6,
+        use_cache=False, attn_implementation="eager", bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    return NextTokens(GPT2LMHeadModel(config).eval())
+
+
+class NextTokens(torch.nn.Module):
+    """GPT-2 whose forward gives the logits alone."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask):
+        """Logits of each next token, (batch, sequence, VOCABULARY)."""
+        return self.model(input_ids, attention_mask=attention_mask).logits

@@ -1,0 +1,34 @@
+import pytest
+
+from onnxbuild.core.errors import RecipeErrors
+from onnxbuild.steps.quantize_weights import WeightOptions
+
+
+def variant(base, options):
+    return f"{base}quantization:\n  small: {{mode: weight_only, {options}}}\n"
+
+
+@pytest.mark.parametrize(("bits", "precision"), [(4, "int4"), (8, "int8")])
+def test_a_variant_of_few_bits_is_judged_by_its_bits(project, base, bits, precision):
+    (found,) = project.recipe(variant(base, f"bits: {bits}")).variants
+    assert found.options == WeightOptions(bits=bits)
+    assert found.precision == precision
+
+
+def test_the_mode_alone_names_a_variant_of_four_bits(project, base):
+    (found,) = project.recipe(f"{base}quantization: weight_only\n").variants
+    assert (found.name, found.precision) == ("int4", "int4")
+
+
+@pytest.mark.parametrize(
+    "options", ["bits: 5", "block_size: 24", "op_types: [Conv]", "bits: true"]
+)
+def test_values_that_no_kernel_takes_are_faults(project, base, options):
+    with pytest.raises(RecipeErrors):
+        project.recipe(variant(base, options))
+
+
+def test_zero_points_are_either_found_or_not_kept(project, base):
+    with pytest.raises(RecipeErrors, match="'hqq', which finds zero points") as caught:
+        project.recipe(variant(base, "method: hqq, symmetric: true"))
+    assert "write `method: rtn`" in str(caught.value)

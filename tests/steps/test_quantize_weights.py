@@ -1,0 +1,173 @@
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.steps.quantize_weights import KIND, WeightOptions, WeightParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear, model, value, weight
+from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
+from tests.steps.test_optimize import BERT, optimized
+from tests.steps.test_quantize_dynamic import cosine, weights_of
+
+
+def quantized(source, folder, **options):
+    params = WeightParams(WeightOptions(**options))
+    outcome, context = run_step(KIND, params, folder, {"model": source})
+    return outcome, context.output("model")
+
+
+def gemm(folder, **attributes):
+    """y = x w + b, w transposed where the attributes say so."""
+    generator = np.random.default_rng(0)
+    shape = (8, 64) if attributes.get("transB") else (64, 8)
+    nodes = [onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="dense", **attributes)]
+    weights = [
+        weight("w", generator.standard_normal(shape, dtype=np.float32)),
+        weight("b", generator.standard_normal(8, dtype=np.float32)),
+    ]
+    return save(model(nodes, [value("x", ["n", 64])], [value("y", ["n", 8])], weights), folder)
+
+
+def batch(columns=64):
+    generator = np.random.default_rng(1)
+    return {"x": generator.standard_normal((4, columns), dtype=np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        ({"bits": 8}, 0.9999),
+        ({"bits": 8, "symmetric": True, "block_size": 16}, 0.9999),
+        ({}, 0.99),
+        ({"symmetric": True, "block_size": 64, "accuracy_level": 0}, 0.98),
+        ({"method": "hqq"}, 0.99),
+    ],
+)
+def test_a_bert_keeps_its_interface_and_comes_close(tmp_path, options, least):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = quantized(source, tmp_path / "step", **options)
+    assert outcome.metrics["quantized"] == {"MatMul": 12}
+    assert operators(target)["MatMulNBits"] == 12
+    assert interface(target) == interface(source)
+    expected = run_model(source, sentences())["hidden"]
+    assert cosine(run_model(target, sentences())["hidden"], expected) > least
+
+
+def test_four_bits_take_an_eighth_of_the_weights_place_and_their_scales(tmp_path):
+    source = save(linear(rows=512, columns=256), tmp_path / "source")
+    outcome, _ = quantized(source, tmp_path / "step", block_size=128, symmetric=True)
+    assert outcome.metrics["size_ratio"] == pytest.approx(1 / 8 + 1 / 128, abs=0.01)
+    assert outcome.metrics["weights_sqnr_db"] > 15
+
+
+def test_nodes_keep_their_names(tmp_path):
+    source = save(linear(rows=64, columns=8), tmp_path / "source")
+    _, target = quantized(source, tmp_path / "step")
+    found = {node.name: node.op_type for node in onnx.load(target / "model.onnx").graph.node}
+    assert found["multiply"] == "MatMulNBits"
+
+
+def test_rows_of_embeddings_are_quantized_where_the_recipe_says_so(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    for bits in (4, 8):
+        outcome, target = quantized(
+            source, tmp_path / f"{bits}", bits=bits, block_size=16, op_types=("MatMul", "Gather")
+        )
+        assert outcome.metrics["quantized"] == {"Gather": 3, "MatMul": 12}
+        assert operators(target)["GatherBlockQuantized"] == 3
+        expected = run_model(source, sentences())["hidden"]
+        assert cosine(run_model(target, sentences())["hidden"], expected) > 0.98
+
+
+@pytest.mark.parametrize("attributes", [{}, {"transB": 1}, {"alpha": 1.0, "beta": 1.0}])
+def test_a_gemm_becomes_a_product_and_a_sum(tmp_path, attributes):
+    source = gemm(tmp_path / "source", **attributes)
+    outcome, target = quantized(source, tmp_path / "step", bits=8)
+    assert outcome.metrics["quantized"] == {"Gemm": 1}
+    assert operators(target) == {"MatMulNBits": 1, "Add": 1}
+    expected = run_model(source, batch())["y"]
+    np.testing.assert_allclose(run_model(target, batch())["y"], expected, atol=0.2)
+
+
+@pytest.mark.parametrize("attributes", [{"alpha": 2.0}, {"beta": 0.5}, {"transA": 1}])
+def test_a_gemm_that_does_more_is_left_alone(tmp_path, attributes):
+    source = gemm(tmp_path / "source", **attributes)
+    with pytest.raises(StepError, match="nothing was quantized"):
+        quantized(source, tmp_path / "step")
+
+
+def test_a_weight_that_two_nodes_read_is_kept_once(tmp_path):
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="first"),
+        onnx.helper.make_node("MatMul", ["y", "w"], ["z"], name="second"),
+    ]
+    w = weight("w", np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32))
+    made = model(nodes, [value("x", ["n", 64])], [value("z", ["n", 64])], [w])
+    _, target = quantized(save(made, tmp_path / "source"), tmp_path / "step")
+    assert set(weights_of(target)) == {"w_Q4", "w_scales", "w_zero_points"}
+
+
+def test_a_row_that_is_no_multiple_of_the_block_is_padded(tmp_path):
+    source = save(linear(rows=40, columns=8), tmp_path / "source")
+    _, target = quantized(source, tmp_path / "step", bits=8)
+    expected = run_model(source, batch(40))["y"]
+    np.testing.assert_allclose(run_model(target, batch(40))["y"], expected, atol=0.2)
+
+
+def test_nodes_named_stay_in_fp32(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = quantized(source, tmp_path / "step", nodes_to_exclude=("*query*",))
+    assert outcome.metrics["quantized"] == {"MatMul": 10}
+    assert [name for name in weights_of(target) if "query" in name and "Q4" in name] == []
+
+
+def test_the_classifier_of_a_cnn_is_quantized_and_convolutions_stay(tmp_path):
+    outcome, target = quantized(digits(tmp_path / "source"), tmp_path / "step")
+    assert outcome.metrics["quantized"] == {"Gemm": 2}
+    assert operators(target)["Conv"] == 3
+
+
+def test_fused_attention_brings_a_note(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    _, fused = optimized(source, tmp_path / "optimize", BERT)
+    outcome, _ = quantized(fused, tmp_path / "step")
+    (note,) = outcome.notes
+    assert note.startswith("2 fused attention nodes keep their fp32 weights; write `optimize:")
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ({"nodes_to_exclude": ("multiplyy",)}, "node 'multiplyy'", "did you mean 'multiply'?"),
+        (
+            {"op_types": ("Gather",)},
+            "nothing was quantized; expected at least one Gather with a constant fp32 matrix",
+            "see `op_types`",
+        ),
+        ({"nodes_to_exclude": ("mult*",)}, "nothing was quantized", "see `op_types`"),
+    ],
+)
+def test_options_that_cannot_be_met_are_errors(tmp_path, options, what, fix):
+    source = save(linear(), tmp_path / "source")
+    with pytest.raises(StepError) as caught:
+        quantized(source, tmp_path / "step", **options)
+    assert what in caught.value.what
+    assert caught.value.fix.startswith(fix)
+    assert caught.value.where == "test:step"
+
+
+def test_a_weight_that_is_not_finite_is_an_error(tmp_path):
+    made = model(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="product")],
+        [value("x", ["n", 2])], [value("y", ["n", 1])], [weight("w", np.float32([[1], [np.inf]]))],
+    )  # fmt: skip
+    with pytest.raises(StepError, match="weight 'w' of node 'product' holds NaN or infinity"):
+        quantized(save(made, tmp_path / "source"), tmp_path / "step")
+
+
+def test_weights_beside_the_model_are_quantized_the_same(tmp_path):
+    inside, beside = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
+    _, one = quantized(inside, tmp_path / "one")
+    _, two = quantized(beside, tmp_path / "two")
+    assert (one / "model.onnx").read_bytes() == (two / "model.onnx").read_bytes()
