@@ -7,7 +7,6 @@ import json
 import os
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
 from onnxbuild.adapters.job_results import failed, read_result, tail
+from onnxbuild.adapters.process_group import kill_group, resident_bytes
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
@@ -47,7 +47,7 @@ class _Running:
 
 
 class ProcessExecutor:
-    """Runs jobs in children of one zygote, which is started when the first job comes.
+    """Runs jobs in children of one zygote, which is started when a job is expected.
 
     Args:
         project: The project's root.
@@ -95,6 +95,11 @@ class ProcessExecutor:
         self._count = 0
 
     # --- the port -----------------------------------------------------------------------------------
+
+    def expect(self) -> None:
+        """Let the zygote load the frameworks while it is still found out what there is to run."""
+        make_folder(self._temp)
+        self._connect()
 
     def start(self, job: Job) -> None:
         """Hand a job to the zygote."""
@@ -156,7 +161,7 @@ class ProcessExecutor:
     def close(self) -> None:
         """Stop whatever still runs, at once."""
         for running in self._running.values():
-            _kill_group(running.pid)
+            kill_group(running.pid)
         strays = any(running.pid for running in self._running.values())
         self._running = {}
         self._end_zygote(_STRAYS_S if strays else 0.0)
@@ -246,7 +251,7 @@ class ProcessExecutor:
         last = tail(self._zygote_log)[-1:]
         ended = []
         for running in self._running.values():
-            _kill_group(running.pid)
+            kill_group(running.pid)
             error = StepError(
                 ": ".join(("the process that starts steps died", *last)),
                 where=running.job.step.name,
@@ -262,7 +267,7 @@ class ProcessExecutor:
         for running in self._running.values():
             if not running.pid or running.killed_for:
                 continue
-            running.peak_bytes = max(running.peak_bytes, _resident_bytes(running.pid))
+            running.peak_bytes = max(running.peak_bytes, resident_bytes(running.pid))
             if now_s - running.started_s > self._timeout_s:
                 running.killed_for = f"it ran longer than {self._timeout_s:g} s (--timeout)"
             elif running.peak_bytes > self._memory_bytes:
@@ -271,7 +276,7 @@ class ProcessExecutor:
                     f"it took {used:.1f} GiB of memory; {limit:.1f} GiB allowed (--memory)"
                 )
             if running.killed_for:
-                _kill_group(running.pid)
+                kill_group(running.pid)
 
     def _places_of(self, job: Job) -> dict[str, str]:
         return {**self._places(), **job.action.outside}
@@ -287,17 +292,3 @@ class ProcessExecutor:
             except OSError as error:
                 raise store_error(error, target) from error
         return folder
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-def _kill_group(pid: int) -> None:
-    if pid:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)

@@ -125,6 +125,10 @@ class Done:
 class Executor(Protocol):
     """Runs jobs beside each other."""
 
+    def expect(self) -> None:
+        """Get ready: a job is likely to come soon."""
+        ...
+
     def start(self, job: Job) -> None:
         """Begin a job; returns at once."""
         ...

@@ -145,6 +145,7 @@ class Loop:
         if isinstance(decision, Hit):
             self._take_hit(name, action, decision)
         else:
+            self._ports.executor.expect()
             pending = _Pending(step, action, inputs, decision.reasons)
             priority = self._schedule.priority
             bisect.insort(self._waiting, pending, key=lambda each: priority(each.step.name))

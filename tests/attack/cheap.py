@@ -210,6 +210,9 @@ class _CheapExecutor:
         self._temp = temp
         self._queue: deque[Job] = deque()
 
+    def expect(self) -> None:
+        """Always ready."""
+
     def start(self, job: Job) -> None:
         self._queue.append(job)
 

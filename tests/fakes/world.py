@@ -236,6 +236,9 @@ class FakeExecutor:
         self._queue: deque[Job] = deque()
         self.on_wait: Callable[[], None] = lambda: None
 
+    def expect(self) -> None:
+        """Always ready."""
+
     def start(self, job: Job) -> None:
         self.started.append(job.step.name)
         self._queue.append(job)
