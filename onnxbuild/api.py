@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.adapters import landlock, locate, machine, memo
@@ -23,7 +23,6 @@ from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
-from onnxbuild.resolver import resolve
 from onnxbuild.summary import summarize
 from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
 
@@ -32,6 +31,8 @@ __all__ = [
     "Loaded",
     "Request",
     "build",
+    "build_chosen",
+    "choices_of",
     "graph_of",
     "last_log",
     "load",
@@ -83,8 +84,7 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
         if graph is None:
-            recipes = load(request, workspace.recipes()).recipes
-            graph = resolve(recipes, machine.host_facts(), request.only)
+            graph = graph_of(request, load(request, workspace.recipes()))
         return plan_graph(
             graph,
             CATALOG,
@@ -128,7 +128,7 @@ def build(
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
         loaded = load(request, workspace.recipes())
-        graph = resolve(loaded.recipes, machine.host_facts(), request.only)
+        graph = graph_of(request, loaded)
         for path in loaded.paths:
             workspace.stats.look(str(path))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
@@ -149,6 +149,41 @@ def build(
         if report.exit_code == 0:
             _remember(request, loaded, workspace, result, started_ns)
     return result
+
+
+def choices_of(result: BuildResult) -> dict[str, str]:
+    """`RECIPE:VARIANT` -> the trial that a build chose for it."""
+    graph, suffix = result.graph, "/choose"
+    return {
+        name.removesuffix(suffix): str(
+            result.report.results[graph.resolve(name)].metrics["chosen"]
+        )
+        for name in graph.names()
+        if name.endswith(suffix) and graph.resolve(name) in result.report.results
+    }
+
+
+def build_chosen(
+    request: Request,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+) -> tuple[Request, BuildResult]:
+    """Build, and where something was chosen by measuring, build again with just that.
+
+    What was measured differs each time; what is locked or reproduced must not hang on it.
+
+    Returns:
+        The request with the choices in it, and its build.
+
+    Raises:
+        As `build`.
+    """
+    result = build(request, options, events)
+    choices = choices_of(result)
+    if not choices or request.choices is not None or request.locked:
+        return request, result
+    chosen = replace(request, choices=choices)
+    return chosen, build(chosen, options, events)
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:

@@ -6,20 +6,24 @@ from collections.abc import Mapping
 
 from onnxbuild.core.step import StepKind
 from onnxbuild.steps import (
+    baseline,
     benchmark,
     calibrate,
     check,
+    choose,
     convert_fp16,
     evaluate,
     export,
+    fidelity,
     optimize,
     package,
     preprocess,
     quantize_dynamic,
     quantize_static,
-    reference,
-    validate,
     quantize_weights,
+    reference,
+    sensitivity,
+    validate,
 )
 
 CATALOG: Mapping[str, StepKind] = {
@@ -34,10 +38,14 @@ CATALOG: Mapping[str, StepKind] = {
         calibrate.KIND,
         quantize_dynamic.KIND,
         quantize_static.KIND,
+        quantize_weights.KIND,
         validate.KIND,
         evaluate.KIND,
+        baseline.KIND,
+        fidelity.KIND,
+        sensitivity.KIND,
+        choose.KIND,
         benchmark.KIND,
-        quantize_weights.KIND,
         package.KIND,
     )
 }
@@ -46,5 +54,6 @@ KIND_OF_MODE: Mapping[str, StepKind] = {
     "fp16": convert_fp16.KIND,
     "dynamic": quantize_dynamic.KIND,
     "static": quantize_static.KIND,
-}
     "weight_only": quantize_weights.KIND,
+    "auto": choose.KIND,
+}

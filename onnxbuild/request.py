@@ -12,6 +12,7 @@ from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.lock.text import read_lock
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
@@ -27,6 +28,8 @@ class Request:
         settings: `--set`: dotted key -> value as text.
         store: The store's folder; None for the project's own.
         locked: Refuse whatever is not as the recipes' locks say.
+        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take; None to search, or to
+            take those of the locks.
     """
 
     recipes: tuple[Path, ...]
@@ -34,6 +37,7 @@ class Request:
     settings: Mapping[str, str] | None = None
     store: str | None = None
     locked: bool = False
+    choices: Mapping[str, str] | None = None
 
     @property
     def project(self) -> Path:
@@ -127,9 +131,19 @@ def _load_file(path: Path, request: Request, cache: RecipeCache | None) -> Loade
     return loaded
 
 
-def graph_of(request: Request) -> Graph:
-    """The graph of a request; see `load` and `resolver.resolve` for the errors."""
-    return resolve(load(request).recipes, machine.host_facts(), request.only)
+def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
+    """The graph of a request; see `load` and `resolver.resolve` for the errors.
+
+    Args:
+        request: What is asked for.
+        loaded: Its recipes, if they are known already.
+    """
+    loaded = load(request) if loaded is None else loaded
+    choices = dict(request.choices or {})
+    if request.choices is None and request.locked:
+        for path in loaded.by_file:
+            choices |= read_lock(path).choices
+    return resolve(loaded.recipes, machine.host_facts(), request.only, choices)
 
 
 def request_of(request: Request) -> str:
@@ -139,8 +153,12 @@ def request_of(request: Request) -> str:
     return memo.request_key(
         paths,
         request.only,
-        request.settings or {},
+        {**(request.settings or {}), **_chosen(request)},
         projects,
         request.store_root,
         locked=request.locked,
     )
+
+
+def _chosen(request: Request) -> dict[str, str]:
+    return {f"choice of {name}": trial for name, trial in (request.choices or {}).items()}

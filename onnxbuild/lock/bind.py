@@ -53,17 +53,13 @@ def bind_locks(
     Raises:
         UsageError: A lock is missing, or is none.
     """
-    return tuple(
-        BoundLock(
-            lock=read_lock(path),
-            path=str(lock_path(path)),
-            recipe=str(path),
-            recipes=recipes,
-            names=names_in_lock(resolve(recipes, host), joint),
-            whole=whole,
-        )
-        for path, recipes in by_file.items()
-    )
+    bound = []
+    for path, recipes in by_file.items():
+        lock = read_lock(path)
+        own = resolve(recipes, host, choices=lock.choices)
+        names = names_in_lock(own, joint)
+        bound.append(BoundLock(lock, str(lock_path(path)), str(path), recipes, names, whole))
+    return tuple(bound)
 
 
 def names_in_lock(own: Graph, joint: Graph) -> tuple[tuple[str, str], ...]:

@@ -39,6 +39,7 @@ def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
     found = [
         *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
         *_facts("recipe", "recipe ", locked.resolved, now.resolved),
+        *_facts("choices", "choice for ", locked.choices, now.choices),
         *_facts("host", "host ", locked.host, now.host),
         *_facts("python", "python", {"": locked.python}, {"": now.python}),
     ]

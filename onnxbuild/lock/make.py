@@ -25,6 +25,7 @@ def make_lock(
     results: Mapping[str, ActionResult],
     host: Mapping[str, str],
     python: str,
+    choices: Mapping[str, str],
     report_of: Callable[[ActionResult], Any],
 ) -> Lock:
     """The lock of one recipe file.
@@ -37,6 +38,7 @@ def make_lock(
         results: Name of a step of `own` -> what it gave.
         host: What of the machine can change numbers.
         python: The Python build.
+        choices: Those of `mode: auto`.
         report_of: Reads the report of a step that measures.
     """
     packages: dict[str, str] = {}
@@ -79,5 +81,6 @@ def make_lock(
         sources=sources,
         folders={folder: tuple(sorted(found)) for folder, found in folders.items()},
         steps=steps,
+        choices=dict(choices),
         measurements=measurements,
     )

@@ -42,6 +42,7 @@ class Lock:
         sources: Python source that was imported -> sha256 of its syntax tree.
         folders: Import folder -> modules found in it that were looked for.
         steps: Step name -> what it was made from and what it gave.
+        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` chose.
         measurements: Name of a step that measures -> its report, as it was when the lock was
             made; never compared.
     """
@@ -56,6 +57,7 @@ class Lock:
     sources: Mapping[str, str]
     folders: Mapping[str, tuple[str, ...]]
     steps: Mapping[str, LockedStep]
+    choices: Mapping[str, str] = field(default_factory=dict)
     measurements: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +84,7 @@ class Lock:
                 }
                 for name, step in self.steps.items()
             },
+            "choices": dict(self.choices),
             "measurements": dict(self.measurements),
         }
 
@@ -119,5 +122,6 @@ class Lock:
                 )
                 for name, step in value["steps"].items()
             },
+            choices=strings("choices"),
             measurements=dict(value["measurements"]),
         )

@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.api import BuildResult, Request
+from onnxbuild.api import BuildResult, Request, graph_of
 from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
@@ -17,8 +16,6 @@ from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
 from onnxbuild.release.fresh_copy import FreshCopy
 from onnxbuild.release.recorded_inputs import Recorded, unlike_record
-from onnxbuild.request import load
-from onnxbuild.resolver import resolve
 from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 
@@ -92,9 +89,9 @@ def build_fresh(
         NotReproducibleError: The recipes can't be loaded there, or ask for other steps.
     """
     recipes = tuple(copy.place(absolute(path)) for path in request.recipes)
-    moved = Request(recipes, request.only, request.settings, str(copy.store))
+    moved = replace(request, recipes=recipes, store=str(copy.store), locked=False)
     try:
-        whole = resolve(load(moved).recipes, machine.host_facts(), moved.only)
+        whole = graph_of(moved)
     except RecipeErrors as error:
         raise NotReproducibleError(
             f"in a folder with all that was recorded, the recipe has faults:\n{error}"

@@ -54,7 +54,7 @@ def verify_rebuild(
     with tempfile.TemporaryDirectory(prefix="onnxbuild-rebuild-") as folder:
         request = Request((path,), store=str(Path(folder) / "store"))
         recipes = load(request).recipes
-        own = resolve(recipes, machine.host_facts())
+        own = resolve(recipes, machine.host_facts(), choices=release.lock.choices)
         graph = comparable(own, CATALOG)
         with ExitStack() as cleanup:
             workspace = open_workspace(request.project, request.store_root)

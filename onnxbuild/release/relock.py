@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.durable import write_atomically
-from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.api import BuildResult, Request, build_chosen, choices_of
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
@@ -72,7 +72,9 @@ def relock(
         UsageError: An item is neither in the lock nor new.
         NotReproducibleError: Something differs that is not among `update`; nothing is written.
     """
-    result = build(request, options, events)
+    if (update or not write) and "choices" not in update:
+        request = replace(request, choices=_choices_before(request))
+    request, result = build_chosen(request, options, events)
     if result.exit_code != 0:
         return result, ()
     relocked = []
@@ -84,9 +86,23 @@ def relock(
     return result, tuple(relocked)
 
 
+def _choices_before(request: Request) -> dict[str, str] | None:
+    """What the locks that are there chose: another measurement is no difference."""
+    choices: dict[str, str] = {}
+    for path in request.recipes:
+        choices |= read_lock(path).choices
+    return choices or None
+
+
 def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project: Path) -> Lock:
     """The lock of one recipe file of a build that passed."""
-    own = resolve(recipes, machine.host_facts())
+    names_here = {each.name for each in recipes}
+    choices = {
+        name: trial
+        for name, trial in choices_of(result).items()
+        if name.rpartition(":")[0] in names_here
+    }
+    own = resolve(recipes, machine.host_facts(), choices=choices)
     report = result.report
     names = names_in_lock(own, result.graph)
     return make_lock(
@@ -97,6 +113,7 @@ def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project:
         results={name: report.results[step] for step, name in names},
         host=machine.host_class(),
         python=machine.python_build(),
+        choices=choices,
         report_of=lambda each: _read_report(result.store, each),
     )
 
@@ -164,7 +181,7 @@ def _refuse_unasked(
 
 
 def _items(lock: Lock) -> set[str]:
-    fixed = {"recipe", "host", "python", "onnxbuild", MEASUREMENTS}
+    fixed = {"recipe", "choices", "host", "python", "onnxbuild", MEASUREMENTS}
     return fixed.union(lock.packages, lock.files, lock.sources, lock.folders, lock.steps)
 
 

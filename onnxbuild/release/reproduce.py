@@ -11,7 +11,7 @@ from pathlib import Path
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.durable import make_folder
 from onnxbuild.adapters.sinks import Several
-from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.api import BuildResult, Request, build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.release.parting import Parting
@@ -81,7 +81,7 @@ def reproduce(
     chosen = options or RunOptions()
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise UsageError(f"{keep} is not an empty folder", fix="name a new one: --keep FOLDER")
-    built = build(request, chosen, events)
+    request, built = build_chosen(request, chosen, events)
     if built.exit_code not in {0, EXIT_GATE}:
         return Reproduction(built)
     clock = SystemClock()

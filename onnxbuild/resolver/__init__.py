@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
@@ -13,8 +14,15 @@ from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.recipe_steps import RecipeSteps
 from onnxbuild.resolver.select import chosen_variants, targets_of
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def resolve(recipes: Sequence[Recipe], host: HostFacts, only: Sequence[str] = ()) -> Graph:
+
+def resolve(
+    recipes: Sequence[Recipe],
+    host: HostFacts,
+    only: Sequence[str] = (),
+    choices: Mapping[str, str] = _NONE,
+) -> Graph:
     """One graph for all recipes; steps that are equal are one step.
 
     Args:
@@ -22,6 +30,8 @@ def resolve(recipes: Sequence[Recipe], host: HostFacts, only: Sequence[str] = ()
         host: Decides options left at `auto`.
         only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
             to build; empty for all.
+        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names; nothing is searched
+            for these.
 
     Raises:
         UsageError: Two recipes share a name, or `only` names nothing.
@@ -35,7 +45,7 @@ def resolve(recipes: Sequence[Recipe], host: HostFacts, only: Sequence[str] = ()
                 fix="give each `name:` once, or run them one at a time",
             )
     assembly = Assembly()
-    steps = RecipeSteps(assembly, host)
+    steps = RecipeSteps(assembly, host, choices)
     for recipe in recipes:
         chosen = chosen_variants(recipe, only)
         steps.add(recipe, chosen or recipe.variants)

@@ -12,10 +12,12 @@ from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
-from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.auto_models import AutoModels
+from onnxbuild.resolver.fidelity_steps import FidelitySteps
+from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.resolver.variant_models import VariantModels
-from onnxbuild.steps import benchmark, check, evaluate, export, package, reference, validate
+from onnxbuild.steps import benchmark, check, evaluate, export, package, validate
 
 
 class RecipeSteps:
@@ -24,11 +26,14 @@ class RecipeSteps:
     Args:
         assembly: Where the steps go.
         host: Decides options left at `auto`.
+        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names.
     """
 
-    def __init__(self, assembly: Assembly, host: HostFacts) -> None:
+    def __init__(self, assembly: Assembly, host: HostFacts, choices: Mapping[str, str]) -> None:
         self._assembly = assembly
         self._models = VariantModels(assembly, host)
+        self._auto = AutoModels(assembly, self._models, choices)
+        self._fidelity = FidelitySteps(assembly)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
         """Add the steps of some of a recipe's variants."""
@@ -55,24 +60,12 @@ class RecipeSteps:
             lines.get("dynamic_axes", top),
             {"model": OutputRef(exported, "model")},
         )
-        referenced = self._assembly.step(
-            f"{recipe.name}:reference",
-            reference.KIND.name,
-            reference.ReferenceParams(
-                model=recipe.model,
-                inputs=recipe.inputs,
-                outputs=recipe.outputs,
-                axes=recipe.axes,
-                samples=recipe.entrypoints.get("samples"),
-                options=options["reference"],
-            ),
-            lines.get("reference", top),
-        )
+        referenced = add_reference(self._assembly, recipe)
         baseline = self._evaluation(recipe, None, None, recipe.providers[0])
         models: dict[str, OutputRef] = {}
         packages: dict[str, OutputRef] = {}
         for variant in variants:
-            model = self._models.model(recipe, variant, exported)
+            model = self._model(recipe, variant, exported, baseline)
             models[variant.name] = model
             packages[variant.name] = self._gates_and_package(
                 recipe, variant, model, checked=checked, referenced=referenced, baseline=baseline
@@ -85,6 +78,24 @@ class RecipeSteps:
             ]
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *reports)))
 
+    def _model(
+        self, recipe: Recipe, variant: Variant, exported: str, baseline: OutputRef | None
+    ) -> OutputRef:
+        if variant.mode != "auto":
+            return self._models.model(recipe, variant, exported)
+        provider = recipe.providers[0]
+        return self._auto.model(
+            recipe,
+            variant,
+            exported,
+            evaluate=lambda trial, model: self._evaluation(
+                recipe, trial, model, provider, baseline=baseline, gates=False
+            ),
+            benchmark=lambda name, models: self._benchmark(
+                recipe, name, models, provider, pytorch=False
+            ),
+        )
+
     def _gates_and_package(
         self,
         recipe: Recipe,
@@ -92,7 +103,7 @@ class RecipeSteps:
         model: OutputRef,
         *,
         checked: str,
-        referenced: str,
+        referenced: OutputRef,
         baseline: OutputRef | None,
     ) -> OutputRef:
         prefix = f"{recipe.name}:{variant.name}"
@@ -121,7 +132,7 @@ class RecipeSteps:
                     provider_options=dict(recipe.provider_options.get(provider, {})),
                 ),
                 variant.location,
-                {"model": model, "reference": OutputRef(referenced, "reference")},
+                {"model": model, "reference": referenced},
             )
             inputs[f"validation/{provider}"] = OutputRef(validated, "report")
             if baseline is not None:
@@ -162,6 +173,7 @@ class RecipeSteps:
         *,
         suffix: str = "",
         baseline: OutputRef | None = None,
+        gates: bool = True,
     ) -> OutputRef | None:
         """PyTorch's score when `variant` is None; None if the recipe evaluates nothing."""
         if "evaluation" not in recipe.entrypoints:
@@ -184,7 +196,7 @@ class RecipeSteps:
                     {} if variant is None else dict(recipe.provider_options.get(provider, {}))
                 ),
                 options=options
-                if variant
+                if variant and gates
                 else dataclasses.replace(options, min=None, max_drop=None),
             ),
             recipe.lines.get("evaluate", recipe.location),
@@ -193,22 +205,35 @@ class RecipeSteps:
         return OutputRef(step, "report")
 
     def _benchmarks(self, recipe: Recipe, models: Mapping[str, OutputRef]) -> list[OutputRef]:
-        found = []
-        for number, provider in enumerate(recipe.providers):
-            suffix = f"-{provider}" if number else ""
-            step = self._assembly.step(
-                f"{recipe.name}:benchmark{suffix}",
-                benchmark.KIND.name,
-                benchmark.BenchmarkParams(
-                    model=recipe.model,
-                    inputs=recipe.inputs,
-                    axes=recipe.axes,
-                    provider=provider,
-                    provider_options=dict(recipe.provider_options.get(provider, {})),
-                    options=typed(recipe.sections["benchmark"]),
-                ),
-                recipe.lines.get("benchmark", recipe.location),
-                {f"model/{name}": ref for name, ref in models.items()},
+        return [
+            self._benchmark(
+                recipe, f"benchmark-{provider}" if n else "benchmark", models, provider
             )
-            found.append(OutputRef(step, "report"))
-        return found
+            for n, provider in enumerate(recipe.providers)
+        ]
+
+    def _benchmark(
+        self,
+        recipe: Recipe,
+        name: str,
+        models: Mapping[str, OutputRef],
+        provider: str,
+        *,
+        pytorch: bool = True,
+    ) -> OutputRef:
+        options: Any = recipe.sections["benchmark"]
+        step = self._assembly.step(
+            f"{recipe.name}:{name}",
+            benchmark.KIND.name,
+            benchmark.BenchmarkParams(
+                model=recipe.model,
+                inputs=recipe.inputs,
+                axes=recipe.axes,
+                provider=provider,
+                provider_options=dict(recipe.provider_options.get(provider, {})),
+                options=options if pytorch else dataclasses.replace(options, baseline=False),
+            ),
+            recipe.lines.get("benchmark", recipe.location),
+            {f"model/{name}": ref for name, ref in models.items()},
+        )
+        return OutputRef(step, "report")

@@ -11,6 +11,8 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.fidelity_steps import FidelitySteps
+from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import (
     calibrate,
@@ -34,6 +36,7 @@ class VariantModels:
     def __init__(self, assembly: Assembly, host: HostFacts) -> None:
         self._assembly = assembly
         self._host = host
+        self._fidelity = FidelitySteps(assembly)
         self._by_mode: Mapping[str, Callable[[Recipe, Variant, str], OutputRef]] = {
             "none": self.optimized,
             "fp16": self._fp16,
@@ -52,14 +55,27 @@ class VariantModels:
         """
         return self._by_mode[variant.mode](recipe, variant, exported)
 
+    def fused(self, recipe: Recipe, exported: str) -> OutputRef:
+        """The recipe's fused fp32 model."""
+        step = self._assembly.step(
+            f"{recipe.name}:optimize",
+            optimize.KIND.name,
+            optimize.OptimizeParams(typed(recipe.sections["optimize"])),
+            recipe.lines.get("optimize", recipe.location),
+            {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
+        )
+        return OutputRef(step, "model")
+
     def optimized(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         """The fused fp32 model; all variants that don't ask for another share it."""
         override = variant.sections.get("optimize")
+        if override is None:
+            return self.fused(recipe, exported)
         step = self._assembly.step(
-            f"{recipe.name}:optimize" if override is None else _name(recipe, variant, "optimize"),
+            _name(recipe, variant, "optimize"),
             optimize.KIND.name,
-            optimize.OptimizeParams(typed(override or recipe.sections["optimize"])),
-            variant.location if override else recipe.lines.get("optimize", recipe.location),
+            optimize.OptimizeParams(typed(override)),
+            variant.location,
             {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
         )
         return OutputRef(step, "model")
@@ -67,11 +83,16 @@ class VariantModels:
     def _fp16(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         inputs = {"model": self.optimized(recipe, variant, exported)}
         params = convert_fp16.Fp16Params(typed(variant.options))
+        if params.options.keep_fp32 != "none":
+            inputs["reference"] = add_reference(self._assembly, recipe)
         return self._step(recipe, variant, "convert", params, inputs)
 
     def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        options = self._without_auto(variant.options)
         inputs = {"model": self.optimized(recipe, variant, exported)}
-        params = quantize_dynamic.DynamicParams(self._without_auto(variant.options))
+        if options.keep_most_sensitive:
+            inputs["sensitivity"] = self._fidelity.sensitivity(recipe, inputs["model"])
+        params = quantize_dynamic.DynamicParams(options)
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _weight_only(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
@@ -80,6 +101,8 @@ class VariantModels:
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        options = self._without_auto(variant.options)
+        calibration: Any = recipe.sections["calibration"]
         prepared = self._assembly.step(
             _name(recipe, variant, "preprocess"),
             preprocess.KIND.name,
@@ -93,7 +116,9 @@ class VariantModels:
             calibrate.CalibrateParams(
                 data=recipe.entrypoints["calibration"],
                 inputs=recipe.inputs,
-                options=typed(recipe.sections["calibration"]),
+                options=calibration,
+                axes=recipe.axes,
+                grid=quantize_static.grid_for(options, calibration.method),
             ),
             recipe.lines.get("calibration", variant.location),
             {"model": OutputRef(prepared, "model")},
@@ -102,7 +127,7 @@ class VariantModels:
             "model": OutputRef(prepared, "model"),
             "calibration": OutputRef(calibrated, "calibration"),
         }
-        params = quantize_static.StaticParams(self._without_auto(variant.options))
+        params = quantize_static.StaticParams(options)
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _step(

@@ -1,0 +1,197 @@
+"""A model's outputs over the user's data, as one vector a sample, and how far two sets are apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.user_code import an, call_user
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+VECTORS_FILE = "vectors.npz"
+
+Projection = Callable[..., Any]
+"""(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """How near a model's vectors are to the baseline's.
+
+    Attributes:
+        samples: How many were compared.
+        cosine_mean: Mean of the samples' cosine similarities, -1..1.
+        cosine_min: The least of them.
+        worst: Number of that sample, in the order of the data.
+        sqnr_db: 10 log10 of the baseline's energy over the difference's, over all samples; None
+            if they are equal.
+    """
+
+    samples: int
+    cosine_mean: float
+    cosine_min: float
+    worst: int
+    sqnr_db: float | None
+
+
+def sample_vectors(
+    session: onnxruntime.InferenceSession,
+    feeds: Iterable[Feeds],
+    *,
+    project: Projection | None,
+    target: str,
+    where: str,
+) -> Iterator[np.ndarray]:
+    """One flat float64 vector a sample.
+
+    Without a projection a sample is what all outputs have at one place of the batch axis, the
+    first; where outputs have no common first size, all of an item is one sample.
+
+    Args:
+        session: The model.
+        feeds: Checked feeds, an item at a time.
+        project: The user's.
+        target: Its name, for messages.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: ONNX Runtime fails, the projection raises or returns no array, or a value is not
+            finite.
+    """
+    import numpy as np
+
+    for number, item in enumerate(feeds):
+        outputs = run_session(session, item, where)
+        if project is None:
+            rows = _rows(list(outputs.values()))
+        else:
+            rows = _projected(project, outputs, item, target, where)
+        for row in rows:
+            vector = np.asarray(row, np.float64).ravel()
+            if not np.isfinite(vector).all():
+                raise StepError(
+                    f"item {number} of the data gives a value that is not finite",
+                    where=where,
+                    fix="look for an overflow in the variant, or a row that is masked wholly",
+                )
+            yield vector
+
+
+def compare_vectors(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> Fidelity:
+    """Compare sample by sample; neither side is held in memory as a whole.
+
+    Raises:
+        StepError: There is no sample, or the two sides have other numbers or sizes of them.
+    """
+    import numpy as np
+
+    cosines: list[float] = []
+    signal = noise = 0.0
+    pairs = _paired(expected, actual, where)
+    for one, other in pairs:
+        cosines.append(cosine(one, other))
+        signal += float(np.einsum("i,i", one, one))
+        difference = one - other
+        noise += float(np.einsum("i,i", difference, difference))
+    if not cosines:
+        raise StepError(
+            "the data yields nothing to compare on", where=where, fix="yield at least one item"
+        )
+    sqnr_db = None
+    if noise > 0:
+        sqnr_db = 10.0 * float(np.log10(signal / noise)) if signal > 0 else -999.0
+    worst = int(np.argmin(cosines))
+    return Fidelity(len(cosines), float(np.mean(cosines)), cosines[worst], worst, sqnr_db)
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    """Cosine similarity of two flat float64 vectors; 1 if both are zero, 0 if only one is.
+
+    Summed without BLAS, whose threads change the order of sums.
+    """
+    import numpy as np
+
+    lengths = [float(np.sqrt(np.einsum("i,i", each, each))) for each in (one, other)]
+    if not all(lengths):
+        return 1.0 if not any(lengths) else 0.0
+    return float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+
+
+def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
+    """Write VECTORS_FILE: all vectors in a row, and where each begins; returns how many."""
+    import numpy as np
+
+    found = [np.asarray(each, np.float32) for each in vectors]
+    starts = np.cumsum(np.asarray([0, *(len(each) for each in found)], np.int64))
+    flat = np.concatenate(found) if found else np.zeros(0, np.float32)
+    np.savez(folder / VECTORS_FILE, flat=flat, starts=starts)
+    return len(found)
+
+
+def read_vectors(folder: Path) -> Iterator[np.ndarray]:
+    """What `write_vectors` wrote, one flat float64 vector at a time."""
+    import numpy as np
+
+    with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
+        flat, starts = arrays["flat"], arrays["starts"]
+    for first, last in itertools.pairwise(starts):
+        yield flat[first:last].astype(np.float64)
+
+
+def _paired(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    end = object()
+    theirs, own = iter(expected), iter(actual)
+    number = 0
+    while True:
+        one: Any = next(theirs, end)
+        other: Any = next(own, end)
+        if one is end and other is end:
+            return
+        if one is end or other is end or one.shape != other.shape:
+            raise StepError(
+                f"sample {number} is not that of the baseline: the data must be the same each time",
+                where=where,
+                fix="draw it with a fixed seed, and in a fixed order",
+            )
+        yield one, other
+        number += 1
+
+
+def _rows(outputs: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    import numpy as np
+
+    sizes = {each.shape[0] if each.ndim else None for each in outputs}
+    if len(sizes) == 1 and None not in sizes:
+        for n in range(outputs[0].shape[0]):
+            yield np.concatenate([np.asarray(each[n], np.float64).ravel() for each in outputs])
+    else:
+        yield np.concatenate([np.asarray(each, np.float64).ravel() for each in outputs])
+
+
+def _projected(
+    project: Projection, outputs: Mapping[str, Any], feeds: Feeds, target: str, where: str
+) -> Any:
+    import numpy as np
+
+    found = call_user(lambda: project(outputs, feeds), target, where)
+    rows = np.asarray(found) if found is not None else np.zeros(())
+    if rows.ndim == 0 or not np.issubdtype(rows.dtype, np.number):
+        raise StepError(
+            f"{target} returned {an(found)}; expected an array of shape (samples, ...)",
+            where=where,
+            fix="return one row for each sample of the batch",
+        )
+    return rows

@@ -1,0 +1,60 @@
+"""What `mode: auto` tries, the most promising first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from onnxbuild.catalog import KIND_OF_MODE
+from onnxbuild.core.recipe import Mode, Recipe, Variant
+from onnxbuild.steps.choose import AutoOptions
+
+_KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+"""Of the quantizable nodes, kept in fp32, the most sensitive first."""
+
+
+def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[str, Variant]:
+    """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
+
+    Args:
+        recipe: The variant's.
+        variant: One with mode auto.
+        options: Its options.
+    """
+    include = options.include or (
+        ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
+    )
+    found: dict[str, Variant] = {}
+    for name, mode, changes in _ladder(keeps="fidelity" in recipe.entrypoints):
+        kind = KIND_OF_MODE[mode]
+        if mode in include and len(found) < options.trials and kind.options is not None:
+            made: Any = dataclasses.replace(kind.options(), **changes)
+            trial = f"{variant.name}/{name}"
+            found[name] = Variant(trial, mode, made, variant.sections, variant.location)
+    return found
+
+
+def _ladder(*, keeps: bool) -> Iterator[tuple[str, Mode, dict[str, Any]]]:
+    """(name, mode, options that are not the default)."""
+    yield "int8-dynamic", "dynamic", {}
+    yield "int8-static", "static", {}
+    yield "weights-8", "weight_only", {"bits": 8}
+    if keeps:
+        for share in _KEPT_SHARES:
+            yield f"int8-keep-{share:.0%}".rstrip("%"), "dynamic", {"keep_most_sensitive": share}
+    yield "weights-4", "weight_only", {"bits": 4}
+    yield "fp16", "fp16", {}
+
+
+def written(variant: Variant) -> str:
+    """A trial as YAML to paste: `{mode: dynamic, keep_most_sensitive: 0.1}`."""
+    kind = KIND_OF_MODE[variant.mode]
+    assert kind.options is not None
+    default: Any = kind.options()
+    parts = [f"mode: {variant.mode}"]
+    for field in dataclasses.fields(default):
+        value = getattr(variant.options, field.name)
+        if value != getattr(default, field.name):
+            parts.append(f"{field.name}: {value}")
+    return f"{{{', '.join(parts)}}}"

@@ -1,0 +1,62 @@
+"""Run the fp32 model over the user's data: the vectors that variants are compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.sample_vectors import sample_vectors, write_vectors
+from onnxbuild.onnxkit.sessions import open_session
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineParams:
+    """All that steers it.
+
+    Attributes:
+        data: A callable that yields feeds: input name -> array.
+        project: A callable: (outputs, feeds) -> (samples, ...); None takes all outputs.
+        inputs: What the recipe declares.
+        samples: Items of the data that are used; 0 for all.
+    """
+
+    data: Entrypoint
+    project: Entrypoint | None
+    inputs: tuple[DummyInput, ...]
+    samples: int
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the vectors.
+
+    Raises:
+        StepError: The data yields nothing, or not what the recipe declares; see `sample_vectors`.
+    """
+    params: BaselineParams = context.params
+    count = write_vectors(
+        context.output("vectors"),
+        sample_vectors(
+            open_session(context.input("model"), where=context.where),
+            data_of(context, params.data, params.inputs, params.samples),
+            project=projection_of(context, params.project),
+            target=params.project.target if params.project else "",
+            where=context.where,
+        ),
+    )
+    return Outcome(metrics={"samples": count})
+
+
+KIND = StepKind(
+    name="baseline",
+    version=1,
+    params=BaselineParams,
+    inputs=("model",),
+    outputs={"vectors": "vectors"},
+    toolchain=("onnxruntime", "numpy"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.data, *((params.project,) if params.project else ())),
+)

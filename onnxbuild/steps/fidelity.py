@@ -1,0 +1,87 @@
+"""How near a variant's outputs are to the fp32 model's, over the user's data."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from onnxbuild.core.params import option
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sample_vectors import compare_vectors, read_vectors, sample_vectors
+from onnxbuild.onnxkit.sessions import open_session
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityOptions:
+    """What variants are compared on."""
+
+    samples: int = option(0, help="items of the data that are used; 0: all", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityParams:
+    """All that steers it.
+
+    Attributes:
+        data: A callable that yields feeds: input name -> array.
+        project: A callable: (outputs, feeds) -> (samples, ...); None takes all outputs.
+        inputs: What the recipe declares.
+        samples: Items of the data that are used; 0 for all.
+        provider: Short name of the execution provider.
+        provider_options: Its options.
+    """
+
+    data: Entrypoint
+    project: Entrypoint | None
+    inputs: tuple[DummyInput, ...]
+    samples: int
+    provider: str
+    provider_options: dict[str, str]
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json: cosine_mean, cosine_min, the worst sample, sqnr_db.
+
+    Raises:
+        StepError: The data is not what it was for the baseline; see `sample_vectors`.
+    """
+    params: FidelityParams = context.params
+    session = open_session(
+        context.input("model"),
+        provider=params.provider,
+        options=params.provider_options,
+        where=context.where,
+    )
+    found = compare_vectors(
+        read_vectors(context.input("baseline")),
+        sample_vectors(
+            session,
+            data_of(context, params.data, params.inputs, params.samples),
+            project=projection_of(context, params.project),
+            target=params.project.target if params.project else "",
+            where=context.where,
+        ),
+        context.where,
+    )
+    report = dataclasses.asdict(found)
+    write_report(context.output("report"), report)
+    return Outcome(metrics=report)
+
+
+KIND = StepKind(
+    name="fidelity",
+    version=1,
+    params=FidelityParams,
+    inputs=("model", "baseline"),
+    outputs={"report": "report"},
+    toolchain=("onnxruntime", "numpy"),
+    run=run,
+    section="fidelity",
+    options=FidelityOptions,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.data, *((params.project,) if params.project else ())),
+)

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.sample_vectors import (
+    compare_vectors,
+    read_vectors,
+    sample_vectors,
+    write_vectors,
+)
+from onnxbuild.onnxkit.sessions import open_session
+from tests.steps.graphs import digits
+
+
+def images(*sizes):
+    generator = np.random.default_rng(0)
+    return [{"image": generator.random((n, 1, 8, 8), np.float32)} for n in sizes]
+
+
+def taken(folder, feeds, project=None):
+    session = open_session(digits(folder))
+    return list(sample_vectors(session, feeds, project=project, target="mine:project", where="x"))
+
+
+def test_a_sample_is_a_row_of_the_batch_whatever_the_batches(tmp_path):
+    together = taken(tmp_path, images(5))
+    (image,) = images(5)
+    alone = taken(tmp_path, [{"image": image["image"][n : n + 1]} for n in range(5)])
+    assert [each.shape for each in together] == [(10,)] * 5
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_a_projection_says_what_is_looked_at(tmp_path):
+    rows = taken(tmp_path, images(3), lambda outputs, feeds: outputs["logits"][:, :2])
+    assert [each.shape for each in rows] == [(2,)] * 3
+
+
+@pytest.mark.parametrize("wrong", [lambda o, f: None, lambda o, f: 1.0, lambda o, f: ["a"]])
+def test_a_projection_must_give_an_array_with_a_row_a_sample(tmp_path, wrong):
+    with pytest.raises(StepError, match="expected an array of shape"):
+        taken(tmp_path, images(2), wrong)
+
+
+def test_a_value_that_is_not_finite_is_an_error_with_its_item(tmp_path):
+    with pytest.raises(StepError, match="item 1 of the data gives a value that is not finite"):
+        taken(
+            tmp_path, images(1, 1), lambda o, f: o["logits"] / (f["image"][0, 0, 0, 0] != 0) * 0
+        ) if False else taken(
+            tmp_path,
+            [*images(1), {"image": np.full((1, 1, 8, 8), np.nan, np.float32)}],
+        )
+
+
+def test_vectors_of_any_length_read_back(tmp_path):
+    vectors = [np.arange(n, dtype=np.float64) for n in (3, 0, 5)]
+    assert write_vectors(tmp_path, vectors) == 3
+    for one, other in zip(vectors, read_vectors(tmp_path), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_measures_are_those_of_their_definitions():
+    one = [np.array([3.0, 4.0]), np.array([1.0, 0.0])]
+    other = [np.array([3.0, 4.0]), np.array([1.0, 1.0])]
+    found = compare_vectors(one, other, "x")
+    assert found.samples == 2
+    assert found.cosine_min == pytest.approx(2**-0.5)
+    assert found.cosine_mean == pytest.approx((1 + 2**-0.5) / 2)
+    assert found.worst == 1
+    assert found.sqnr_db == pytest.approx(10 * np.log10(26 / 1))
+    assert compare_vectors(one, one, "x").sqnr_db is None
+    zeros = [np.zeros(2)]
+    assert compare_vectors(zeros, zeros, "x").cosine_min == 1.0
+    assert compare_vectors(zeros, [np.ones(2)], "x").cosine_min == 0.0
+
+
+def test_other_data_than_the_baseline_s_is_an_error():
+    one = [np.ones(2), np.ones(2)]
+    for other in ([np.ones(2)], [np.ones(2)] * 3, [np.ones(2), np.ones(3)]):
+        with pytest.raises(StepError, match="the data must be the same each time"):
+            compare_vectors(one, other, "x")
+    with pytest.raises(StepError, match="yields nothing to compare on"):
+        compare_vectors([], [], "x")
