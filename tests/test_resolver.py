@@ -255,3 +255,21 @@ def test_steps_whose_files_lie_in_different_places_are_two(load, tmp_path_factor
     assert "two:fp32/validate" in graph.steps  # what follows is not one step, either
     packaged = [graph.steps[f"{name}:fp32/package"].params_json for name in ("one", "two")]
     assert packaged[0]["recipe_sha256"] == packaged[1]["recipe_sha256"]
+
+
+def test_fp16_runs_the_references_inputs_only_where_it_keeps_what_is_large(load):
+    graph = resolve(load(RECIPE + "quantization: {half: {mode: fp16, keep_fp32: auto}}\n"), VNNI)
+    convert = graph.steps["demo:half/convert"]
+    assert (
+        convert.inputs["reference"].step
+        == graph.steps["demo:half/validate"].inputs["reference"].step
+    )
+    graph = resolve(load(RECIPE + VARIANTS), VNNI)
+    assert set(graph.steps["demo:fp16/convert"].inputs) == {"model"}
+
+
+def test_weights_in_few_bits_are_judged_by_their_bits(load):
+    text = "quantization: {w8: {mode: weight_only, bits: 8}, w4: weight_only}\n"
+    graph = resolve(load(RECIPE + text), VNNI)
+    assert graph.steps["demo:w8/validate"].params.tolerances.cosine_min == 0.98
+    assert graph.steps["demo:w4/validate"].params.tolerances.cosine_min == 0.95

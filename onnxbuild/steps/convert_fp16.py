@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.beyond import nodes_beyond
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.float16 import (
     FLOAT,
@@ -18,9 +21,15 @@ from onnxbuild.onnxkit.float16 import (
 )
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.model_files import file_bytes, save_model
-from onnxbuild.onnxkit.selection import check_nodes, check_op_types
+from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.onnxkit.selection import check_op_types, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.value_types import load_typed
+
+_AUTO_LIMIT = 512.0
+"""As NVIDIA's Model Optimizer has it (AutoCast, data_max): a square of it fits, four do not."""
+
+_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,15 @@ class Fp16Options:
 
     keep_io_types: bool = option(True, help="keep float32 inputs and outputs")
     op_block_list: tuple[str, ...] = option((), help="operator types that stay in fp32")
-    node_block_list: tuple[str, ...] = option((), help="nodes that stay in fp32, by name")
+    node_block_list: tuple[str, ...] = option(
+        (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
+    )
+    keep_fp32: Literal["none", "auto"] | float = option(
+        "none",
+        help="also keep nodes in fp32 whose inputs or outputs exceed this magnitude on the "
+        "`reference` points; auto: 512",
+        minimum=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +59,19 @@ class Fp16Params:
 def run(context: StepContext) -> Outcome:
     """Convert `model`; where its constants exceed fp16's range, the nodes that read them stay.
 
+    With `keep_fp32` it is run on the reference's inputs, and what is too large there stays too.
+
     Raises:
-        StepError: The options name what is not there, the model has no fp32 weights, or ONNX
-            Runtime does not load the result.
+        StepError: The options name what is not there, the model has no fp32 weights, nothing is
+            left to convert, or ONNX Runtime does not load the result.
     """
     options: Fp16Options = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
+    large = _large(context)
     model = load_typed(source)
     check_op_types(options.op_block_list, model, option="op_block_list", where=where)
-    check_nodes(options.node_block_list, model, option="node_block_list", where=where)
+    blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     lift_constants(model)
     if not any(tensor.data_type == FLOAT for tensor in model.graph.initializer):
         raise StepError(
@@ -66,7 +86,7 @@ def run(context: StepContext) -> Outcome:
                 model,
                 keep_io_types=options.keep_io_types,
                 op_types=options.op_block_list,
-                nodes=(*options.node_block_list, *kept),
+                nodes=(*blocked, *kept, *large),
             )
         )
     except ToolError as error:
@@ -77,13 +97,25 @@ def run(context: StepContext) -> Outcome:
         ) from error
     canonicalize(model)
     counts = Counter(tensor.data_type for tensor in model.graph.initializer)
+    if large and not counts[FLOAT16]:
+        raise StepError(
+            f"no weight is left for fp16: {len(large)} nodes work on values beyond {_limit(options)}",
+            where=where,
+            fix="write a greater `keep_fp32`, up to 65504, or take this variant out of "
+            "`quantization`",
+        )
     save_model(model, target)
     open_session(target, where=where)
-    notes = [f"kept in fp32, their constants exceed 65504: {', '.join(kept)}"] if kept else []
+    notes = []
+    if kept:
+        notes.append(f"kept in fp32, their constants exceed 65504: {', '.join(kept)}")
+    if large:
+        notes.append(f"kept in fp32, their values exceed {_limit(options):g}: {_listed(large)}")
     return Outcome(
         metrics={
             "fp16_weights": counts[FLOAT16],
             "fp32_weights": counts[FLOAT],
+            "fp32_nodes_kept": len(large),
             "size_bytes": file_bytes(target),
             "size_ratio": round(file_bytes(target) / file_bytes(source), 4),
         },
@@ -91,11 +123,34 @@ def run(context: StepContext) -> Outcome:
     )
 
 
+def _large(context: StepContext) -> tuple[str, ...]:
+    """The nodes whose values exceed `keep_fp32` on the reference's inputs."""
+    options: Fp16Options = context.params.options
+    if options.keep_fp32 == "none":
+        return ()
+    return nodes_beyond(
+        context.input("model"),
+        (point.feeds for point in read_reference(context.input("reference"))),
+        _limit(options),
+        scratch=context.scratch,
+        where=context.where,
+    )
+
+
+def _limit(options: Fp16Options) -> float:
+    return _AUTO_LIMIT if isinstance(options.keep_fp32, str) else options.keep_fp32
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
 KIND = StepKind(
     name="convert-fp16",
     version=1,
     params=Fp16Params,
-    inputs=("model",),
+    inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

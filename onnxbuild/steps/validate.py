@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _FIXES: Mapping[str, str] = {
     "fp32": "write `optimize: {level: basic}`, or widen `validate: {fp32: {atol: ..., rtol: ...}}`",
-    "fp16": "keep the operators that need fp32's range: `op_block_list: [...]` in the variant, or "
-    "widen `validate: {fp16: {...}}`",
+    "fp16": "keep in fp32 what needs its range: `keep_fp32: auto` in the variant (or the nodes that "
+    "you know of: `node_block_list: [...]`), or widen `validate: {fp16: {...}}`",
     "int8": "see that the variant keeps `per_channel: true`, leave its most sensitive nodes in fp32 "
     "(`nodes_to_exclude: [...]`), or lower `validate: {int8: {cosine_min: ...}}`",
-    "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave the most sensitive nodes "
+    "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave sensitive nodes "
     "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
 

@@ -3,6 +3,7 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.convert_fp16 import KIND, Fp16Options, Fp16Params
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
@@ -119,3 +120,85 @@ def test_a_model_without_fp32_weights_is_an_error(tmp_path):
     )
     with pytest.raises(StepError, match="no fp32 weights"):
         converted(save(made, tmp_path / "source"), tmp_path / "step")
+
+
+def overflowing():
+    """y = relu(x 300 w) relu(x 300 w) / 1e7 + 1: up to 1e7 in between, about 1 at both ends."""
+    w = np.random.default_rng(0).standard_normal((16, 16), dtype=np.float32)
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["wide"], name="widen"),
+        onnx.helper.make_node("Relu", ["wide"], ["kept"], name="clip"),
+        onnx.helper.make_node("Mul", ["kept", "kept"], ["square"], name="square"),
+        # CPUs run Mul in fp32, which hides the overflow; two operators with fp16 kernels do not
+        onnx.helper.make_node("Transpose", ["square"], ["turned"], name="turn"),
+        onnx.helper.make_node("Flatten", ["turned"], ["flat"], name="flatten"),
+        onnx.helper.make_node("Mul", ["flat", "small"], ["narrow"], name="shrink"),
+        onnx.helper.make_node("MatMul", ["narrow", "v"], ["mixed"], name="mix"),
+        onnx.helper.make_node("Add", ["mixed", "one"], ["y"], name="shift"),
+    ]
+    weights = [
+        weight("w", w * np.float32(300)), weight("small", np.float32([1e-7])),
+        weight("v", w / 16), weight("one", np.float32([1])),
+    ]  # fmt: skip
+    return model(nodes, [value("x", [16, 16])], [value("y", [16, 16])], weights)
+
+
+def reference(source, folder, feeds):
+    """What the reference step writes, with the ONNX model in PyTorch's place."""
+    folder.mkdir()
+    writer = ReferenceWriter(folder)
+    writer.add(ReferencePoint("example", {}, feeds, run_model(source, feeds)))
+    writer.finish()
+    return folder
+
+
+def mixed(source, folder, feeds, **options):
+    inputs = {"model": source, "reference": reference(source, folder.with_suffix(".npz"), feeds)}
+    outcome, context = run_step(KIND, Fp16Params(Fp16Options(**options)), folder, inputs)
+    return outcome, context.output("model")
+
+
+def test_what_overflows_is_kept_in_fp32_and_the_rest_is_not(tmp_path):
+    source = save(overflowing(), tmp_path / "source")
+    feeds = {"x": np.random.default_rng(1).standard_normal((16, 16), dtype=np.float32)}
+    expected = run_model(source, feeds)["y"]
+    _, plain = converted(source, tmp_path / "plain")
+    assert not np.isfinite(run_model(plain, feeds)["y"]).all()
+    outcome, target = mixed(source, tmp_path / "mixed", feeds, keep_fp32="auto")
+    np.testing.assert_allclose(run_model(target, feeds)["y"], expected, rtol=1e-2, atol=1e-2)
+    assert outcome.notes == (
+        "kept in fp32, their values exceed 512: widen, clip, square, turn, flatten, shrink",
+    )
+    assert outcome.metrics["fp16_weights"] == 2  # of `mix` and `shift`
+    assert outcome.metrics["fp32_nodes_kept"] == 6
+
+
+def test_a_bound_of_ones_own_says_what_is_too_large(tmp_path):
+    source = save(overflowing(), tmp_path / "source")
+    feeds = {"x": np.random.default_rng(1).standard_normal((16, 16), dtype=np.float32)}
+    outcome, target = mixed(source, tmp_path / "step", feeds, keep_fp32=65504.0)
+    assert outcome.notes == (
+        "kept in fp32, their values exceed 65504: square, turn, flatten, shrink",
+    )
+    assert np.isfinite(run_model(target, feeds)["y"]).all()
+
+
+def test_a_model_whose_values_are_small_is_fp16_throughout(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    _, plain = converted(source, tmp_path / "plain")
+    outcome, target = mixed(source, tmp_path / "step", sentences(), keep_fp32="auto")
+    assert outcome.notes == ()
+    assert (target / "model.onnx").read_bytes() == (plain / "model.onnx").read_bytes()
+
+
+def test_nothing_left_for_fp16_is_an_error(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    feeds = {"x": np.ones((2, 4), np.float32)}
+    with pytest.raises(StepError, match="no weight is left for fp16: 3 nodes"):
+        mixed(source, tmp_path / "step", feeds, keep_fp32=1e-9)
+
+
+def test_nodes_are_named_by_pattern_too(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    outcome, _ = converted(source, tmp_path / "step", node_block_list=("mult*", "sh?ft"))
+    assert outcome.metrics["fp32_weights"] == 2
