@@ -62,13 +62,21 @@ class RecipeSteps:
         )
         referenced = add_reference(self._assembly, recipe)
         baseline = self._evaluation(recipe, None, None, recipe.providers[0])
+        fp32 = self._models.fused(recipe, exported) if "fidelity" in recipe.entrypoints else None
         models: dict[str, OutputRef] = {}
         packages: dict[str, OutputRef] = {}
         for variant in variants:
             model = self._model(recipe, variant, exported, baseline)
             models[variant.name] = model
+            reports = {} if fp32 is None else self._fidelity_reports(recipe, variant, model, fp32)
             packages[variant.name] = self._gates_and_package(
-                recipe, variant, model, checked=checked, referenced=referenced, baseline=baseline
+                recipe,
+                variant,
+                model,
+                checked=checked,
+                referenced=referenced,
+                baseline=baseline,
+                reports=reports,
             )
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
@@ -96,6 +104,21 @@ class RecipeSteps:
             ),
         )
 
+    def _fidelity_reports(
+        self, recipe: Recipe, variant: Variant, model: OutputRef, fp32: OutputRef
+    ) -> dict[str, OutputRef]:
+        """How near the variant is to the fp32 model on the user's data, on each provider."""
+        return {
+            f"fidelity/{provider}": self._fidelity.report(
+                recipe,
+                f"{variant.name}/fidelity" + (f"-{provider}" if number else ""),
+                model,
+                fp32,
+                provider,
+            )
+            for number, provider in enumerate(recipe.providers)
+        }
+
     def _gates_and_package(
         self,
         recipe: Recipe,
@@ -105,6 +128,7 @@ class RecipeSteps:
         checked: str,
         referenced: OutputRef,
         baseline: OutputRef | None,
+        reports: Mapping[str, OutputRef],
     ) -> OutputRef:
         prefix = f"{recipe.name}:{variant.name}"
         own_check = self._assembly.step(
@@ -118,6 +142,7 @@ class RecipeSteps:
             "model": model,
             "check": OutputRef(own_check, "report"),
             "export-check": OutputRef(checked, "report"),
+            **reports,
         }
         for number, provider in enumerate(recipe.providers):
             suffix = f"-{provider}" if number else ""

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from onnxbuild.core.params import option
@@ -38,7 +38,9 @@ class Goal:
 class AutoOptions:
     """A search for the fastest variant that meets a goal."""
 
-    goal: Goal = option(help="what may be lost; all that is named must hold")
+    goal: Goal = field(
+        default_factory=Goal, metadata={"help": "what may be lost; all that is named must hold"}
+    )
     trials: int = option(8, help="how many ways are tried at most", minimum=1, maximum=64)
     include: tuple[Literal["dynamic", "static", "weight_only", "fp16"], ...] = option(
         (), help="modes to try; empty: dynamic, and static where calibration.data is named"

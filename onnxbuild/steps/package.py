@@ -62,13 +62,23 @@ def run(context: StepContext) -> Outcome:
         shutil.copyfile(source / name, target)  # a hard link would let an edit reach the store
     validations = _reports(context, "validation")
     evaluations = _reports(context, "evaluation")
+    fidelities = _reports(context, "fidelity")
     write_report(bundle, validations, "validation.json")
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
     shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
     digests = {name: _sha256(bundle / name) for name in _names(bundle)}
     write_report(
-        bundle, _manifest(params, bundle, digests, validations, evaluations), "manifest.json"
+        bundle,
+        _manifest(
+            params,
+            bundle,
+            digests=digests,
+            validations=validations,
+            evaluations=evaluations,
+            fidelities=fidelities,
+        ),
+        "manifest.json",
     )
     names = _names(bundle)
     sums = "".join(f"{_sha256(bundle / name)}  {name}\n" for name in names)
@@ -80,9 +90,11 @@ def run(context: StepContext) -> Outcome:
 def _manifest(
     params: PackageParams,
     bundle: Path,
+    *,
     digests: dict[str, str],
     validations: dict[str, Any],
     evaluations: dict[str, Any],
+    fidelities: dict[str, Any],
 ) -> dict[str, Any]:
     summary = summarize(load_model(bundle, weights=False))
     return {
@@ -117,6 +129,7 @@ def _manifest(
             provider: {key: report.get(key) for key in _SCORES}
             for provider, report in evaluations.items()
         },
+        "fidelity": fidelities,
         "versions": {
             "onnxbuild": params.onnxbuild,
             "onnx": _onnx_version(),
@@ -161,9 +174,9 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=2,
+    version=3,
     params=PackageParams,
-    inputs=("model", "check", "export-check", "validation/*", "evaluation/*"),
+    inputs=("model", "check", "export-check", "validation/*", "evaluation/*", "fidelity/*"),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,

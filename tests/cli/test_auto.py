@@ -1,0 +1,101 @@
+"""`mode: auto` and the fidelity section, through the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.slow
+
+DATA = """
+import numpy as np
+
+
+def feeds():
+    generator = np.random.default_rng(7)
+    for _ in range(12):
+        yield {"input": generator.standard_normal((4, 4)).astype(np.float32)}
+
+
+def project(outputs, feeds):
+    return outputs["logits"]
+"""
+SEARCH = """quantization:
+  small: {mode: auto, trials: 3, goal: {GOAL}, validate: {cosine_min: 0.5}}
+fidelity: {data: models/data.py:feeds, project: models/data.py:project}
+"""
+
+
+@pytest.fixture
+def searching(project):
+    project.write("models/data.py", DATA)
+    project.edit(
+        "tiny.yaml", "quantization: {fp32: none}\n", SEARCH.replace("GOAL", "cosine_mean: 0.9")
+    )
+    return project
+
+
+def test_a_search_finds_a_variant_that_meets_its_goal_and_its_choice_is_locked(
+    searching, tmp_path
+):
+    first = searching.run()
+    assert first.code == 0, first.out + first.err
+    assert "is the fastest of 3 trials that meets the goal" in first.out
+    assert {"small/choose", "small/trials", "sensitivity", "baseline"} <= set(first.ran)
+    assert sum(step.endswith("/quantize") for step in first.ran) == 3
+    bundle = searching.folder / "artifacts/out/tiny/small"
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["fidelity"]["cpu"]["cosine_mean"] >= 0.9
+    again = searching.run()
+    assert again.ran == []
+
+    assert searching("lock", "tiny.yaml").code == 0
+    lock = yaml.safe_load((searching.folder / "tiny.lock").read_text())
+    (choice,) = lock["choices"].values()
+    assert choice.startswith("int8-")
+    assert not any(step.endswith("small/trials") for step in lock["steps"])
+    there = tmp_path / "elsewhere"
+    shutil.copytree(searching.folder, there, ignore=shutil.ignore_patterns("artifacts"))
+    searching.folder = there
+    built = searching.run("--locked")
+    assert built.code == 0, built.out + built.err
+    assert "small/trials" not in built.ran
+    assert searching("lock", "--check", "tiny.yaml").code == 0
+
+
+def test_more_trials_redo_none_of_those_that_were_tried(searching):
+    assert searching.run().code == 0
+    searching.edit("tiny.yaml", "trials: 3", "trials: 4")
+    more = searching.run()
+    assert more.code == 0
+    assert sum(step.endswith("/quantize") for step in more.ran) == 1
+    assert "sensitivity" not in more.ran
+
+
+def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searching):
+    searching.edit("tiny.yaml", "cosine_mean: 0.9", "cosine_mean: 0.9999999")
+    done = searching.run()
+    assert done.code == 3
+    assert "none of 3 trials meets the goal (cosine_mean 1); the nearest" in done.out
+    assert not (searching.folder / "artifacts/out/tiny/small").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("goal: {cosine_mean: 0.9}, ", "", "goal"),
+        ("cosine_mean: 0.9", "max_drop: 0.1", "the recipe has no `evaluate`"),
+        ("fidelity: {data: models/data.py:feeds, project", "fidelity: {project", "no data"),
+        ("cosine_mean", "cosine_mena", "did you mean 'cosine_mean'?"),
+        ("models/data.py:feeds", "models/data.py:fees", "models/data.py defines no 'fees'; did you mean 'feeds'?"),
+        ("models/data.py:project", "models/data.py:projekt", "models/data.py defines no 'projekt'; did you mean 'project'?"),
+    ],
+)
+def test_what_a_search_lacks_is_named(searching, old, new, named):
+    searching.edit("tiny.yaml", old, new)
+    done = searching.run()
+    assert done.code in (1, 2)
+    assert named in done.out + done.err
