@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import onnx
 
 _CONVERSIONS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+
+
+_MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
 def quant_type(name: str) -> Any:
@@ -33,7 +36,8 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
 
     Args:
         model: What a quantizer made.
-        qdq: Count the nodes that read a DequantizeLinear; else those that read 8-bit weights.
+        qdq: Count the nodes that read a DequantizeLinear (as their second input, where that is
+            multiplied with the first); else those that read 8-bit weights.
     """
     import onnx
 
@@ -46,9 +50,14 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
     counts = Counter(
         node.op_type
         for node in model.graph.node
-        if node.op_type not in _CONVERSIONS and low & set(node.input)
+        if node.op_type not in _CONVERSIONS and low & set(_deciding(node, qdq=qdq))
     )
     return dict(sorted(counts.items()))
+
+
+def _deciding(node: onnx.NodeProto, *, qdq: bool) -> Sequence[str]:
+    """The inputs that tell whether the node is quantized: not what another one left in 8 bits."""
+    return node.input[1:2] if qdq and node.op_type in _MULTIPLYING else node.input
 
 
 def quantized_metrics(counts: Mapping[str, int], source: Path, target: Path) -> dict[str, object]:

@@ -171,7 +171,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=1,
+    version=2,
     params=StaticParams,
     inputs=("model", "calibration"),
     outputs={"model": "onnx-model"},

@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -33,6 +35,18 @@ def calibrated_digits(folder, samples=100):
     params = calibrate.CalibrateParams(Entrypoint(f"{DIGITS}:calibration"), (IMAGE,), options)
     _, context = run_step(calibrate.KIND, params, folder / "calibrate", {"model": source})
     return source, context.output("calibration")
+
+
+@pytest.fixture(scope="module")
+def calibrated_once(tmp_path_factory):
+    """The digits network, prepared, and its ranges."""
+    folder = tmp_path_factory.mktemp("digits")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return calibrated_digits(folder)
+    finally:
+        os.chdir(before)
 
 
 def quantized(source, calibration, folder, **options):
@@ -83,6 +97,42 @@ def test_activations_are_uint8_or_symmetric_int8_as_asked(tmp_path):
     assert accuracy(target) > 0.95
 
 
+@pytest.mark.parametrize("activations", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("weights", ["int8", "uint8"])
+@pytest.mark.parametrize("symmetric", ["auto", True, False])
+def test_each_pair_of_types_runs_and_keeps_the_accuracy(
+    calibrated_once, tmp_path, activations, weights, symmetric
+):
+    source, calibration = calibrated_once
+    _, target = quantized(
+        source, calibration, tmp_path / "step",
+        activation_type=activations, weight_type=weights, symmetric=symmetric,
+    )  # fmt: skip
+    made = {each.name: each for each in onnx.load(target / "model.onnx").graph.initializer}
+    assert made["image_zero_point"].data_type == getattr(onnx.TensorProto, activations.upper())
+    zero = int(onnx.numpy_helper.to_array(made["image_zero_point"]))
+    centered = symmetric is True or (symmetric == "auto" and activations in {"int8", "int16"})
+    assert (zero == {"uint8": 128, "uint16": 32768}.get(activations, 0)) == centered
+    kinds = {each.data_type for name, each in made.items() if name.endswith("_quantized")}
+    assert getattr(onnx.TensorProto, weights.upper()) in kinds
+    assert accuracy(target) >= accuracy(source) - 0.005
+
+
+def test_nodes_are_left_out_or_chosen_by_pattern(calibrated_once, tmp_path):
+    source, calibration = calibrated_once
+    kinds = {}
+    for name, options in (
+        ("without", {"nodes_to_exclude": ("*Gemm*",)}),
+        ("alone", {"nodes_to_include": ("*Gemm*",)}),
+    ):
+        outcome, _ = quantized(source, calibration, tmp_path / name, **options)
+        kinds[name] = outcome.metrics["quantized"]
+    assert "Gemm" not in kinds["without"]
+    assert kinds["without"]["Conv"] == 3
+    assert kinds["alone"]["Gemm"] == 2
+    assert "Conv" not in kinds["alone"]
+
+
 def test_values_that_are_masks_keep_their_nodes_in_fp32(tmp_path):
     nodes = [
         onnx.helper.make_node("MatMul", ["x", "w"], ["scores"], name="multiply"),
@@ -116,6 +166,7 @@ def test_values_that_are_masks_keep_their_nodes_in_fp32(tmp_path):
     ("options", "what", "fix"),
     [
         ({"nodes_to_exclude": ("clipp",)}, "node 'clipp'", "did you mean 'clip'?"),
+        ({"nodes_to_include": ("*/ffn/*",)}, "'*/ffn/*' in `nodes_to_include` matches", "write a"),
         ({"op_types": ("Convv",)}, "'Convv' in `op_types`", "did you mean 'Conv'?"),
         ({"op_types": ("Conv",)}, "the operator type 'Conv', which the graph", "leave 'Conv' out"),
         ({"activation_type": "auto"}, "`activation_type` is still 'auto'", "this is a bug"),

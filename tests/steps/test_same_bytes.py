@@ -53,6 +53,20 @@ made(
     "static", quantize_static.KIND, quantize_static.StaticParams(static),
     model=ready, calibration=ranges,
 )
+wide = quantize_static.StaticOptions(
+    activation_type="int16", reduce_range=False, symmetric=False, nodes_to_exclude=("*Flatten*",)
+)
+for method in ("moving_average", "percentile", "entropy", "mse"):
+    options = calibrate.CalibrationOptions(method=method, samples=20)
+    grid = quantize_static.grid_for(wide, method)
+    drawn = made(
+        f"calibrate-{method}", calibrate.KIND,
+        calibrate.CalibrateParams(data, (image,), options, (), grid), "calibration", model=ready,
+    )
+    made(
+        f"static-{method}", quantize_static.KIND, quantize_static.StaticParams(wide),
+        model=ready, calibration=drawn,
+    )
 """
 
 
@@ -73,5 +87,5 @@ def test_steps_make_the_same_bytes_in_another_process_folder_and_hash_seed(tmp_p
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         said.append(done.stdout)
-    assert len(said[0].splitlines()) == 7
+    assert len(said[0].splitlines()) == 15
     assert said[0] == said[1]
