@@ -76,12 +76,12 @@ def _peak_bytes(method: str, samples: int, folder: Path) -> int:
 
 
 def images(count: int) -> Iterator[dict[str, object]]:
-    """Random images; a 64th of them in batches of two, so that shapes vary."""
+    """Random images; an eighth of them in batches of two, so that shapes vary."""
     import numpy as np
 
     generator = np.random.default_rng(0)
     for number in range(count):
-        shape = (1 + (number % 64 == 0), CHANNELS, SIDE, SIDE)
+        shape = (1 + (number % 8 == 0), CHANNELS, SIDE, SIDE)
         yield {"image": generator.standard_normal(shape, np.float32)}
 
 

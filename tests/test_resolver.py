@@ -273,3 +273,42 @@ def test_weights_in_few_bits_are_judged_by_their_bits(load):
     graph = resolve(load(RECIPE + text), VNNI)
     assert graph.steps["demo:w8/validate"].params.tolerances.cosine_min == 0.98
     assert graph.steps["demo:w4/validate"].params.tolerances.cosine_min == 0.95
+
+
+@pytest.mark.parametrize(
+    ("cpu", "reduced", "activations"),
+    [
+        ("avx2", True, "uint8"),
+        ("avx512", True, "uint8"),
+        ("avx_vnni", False, "uint8"),
+        ("avx512_vnni", False, "uint8"),
+        ("amx", False, "uint8"),
+        ("arm64", False, "int8"),
+    ],
+)
+@pytest.mark.parametrize("here", [VNNI, OLD, ARM], ids=["VNNI", "no VNNI", "ARM"])
+def test_the_target_decides_auto_options_and_not_this_machine(
+    load, here, cpu, reduced, activations
+):
+    text = RECIPE + STATIC + f"target: {{cpu: {cpu}}}\n"
+    params = resolve(load(text), here).steps["demo:int8/quantize"].params
+    assert params.options.reduce_range is reduced
+    assert params.options.activation_type == activations
+    assert params.sums_saturate is reduced
+
+
+def test_weights_whose_sums_cannot_saturate_keep_all_their_bits(load):
+    text = RECIPE + STATIC.replace("static", "{mode: static, weight_type: uint8}")
+    assert (
+        resolve(load(text), OLD).steps["demo:int8/quantize"].params.options.reduce_range is False
+    )
+
+
+def test_variants_share_a_calibration_unless_its_method_goes_by_their_types(load):
+    variants = (
+        "quantization: {a: static, b: {mode: static, activation_type: int16}}\n"
+        "calibration: {data: model.py:samples, method: METHOD}\n"
+    )
+    for method, steps in (("minmax", 1), ("moving_average", 1), ("mse", 2), ("entropy", 2)):
+        graph = resolve(load(RECIPE + variants.replace("METHOD", method)), VNNI)
+        assert sum(name.endswith("/calibrate") for name in graph.steps) == steps

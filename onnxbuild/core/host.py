@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+PASSED_ON = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +34,21 @@ class HostFacts:
         """
         vnni = {"avx512_vnni", "avx_vnni", "amx_int8", "avx512vnni", "avxvnni"}
         return not self.is_arm and not (self.cpu_flags & vnni)
+
+
+def variables_of(host: Mapping[str, str]) -> dict[str, str]:
+    """Those of a host's facts that are environment variables which every step sees."""
+    return {name: host[name] for name in PASSED_ON if name in host}
+
+
+TargetCpu = Literal["this", "avx2", "avx512", "avx_vnni", "avx512_vnni", "amx", "arm64"]
+
+TARGETS: Mapping[str, HostFacts] = {
+    "avx2": HostFacts("x86_64", frozenset({"avx2"})),
+    "avx512": HostFacts("x86_64", frozenset({"avx2", "avx512f"})),
+    "avx_vnni": HostFacts("x86_64", frozenset({"avx2", "avx_vnni"})),
+    "avx512_vnni": HostFacts("x86_64", frozenset({"avx2", "avx512f", "avx512_vnni"})),
+    "amx": HostFacts("x86_64", frozenset({"avx2", "avx512f", "avx512_vnni", "amx_int8"})),
+    "arm64": HostFacts("aarch64", frozenset({"asimddp"})),
+}
+"""A target CPU's name in recipes -> what it has, flags as the kernel names them."""

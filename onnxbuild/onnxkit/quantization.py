@@ -57,7 +57,7 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
 
 def _deciding(node: onnx.NodeProto, *, qdq: bool) -> Sequence[str]:
     """The inputs that tell whether the node is quantized: not what another one left in 8 bits."""
-    return node.input[1:2] if qdq and node.op_type in _MULTIPLYING else node.input
+    return tuple(node.input)[1:2] if qdq and node.op_type in _MULTIPLYING else tuple(node.input)
 
 
 def quantized_metrics(counts: Mapping[str, int], source: Path, target: Path) -> dict[str, object]:

@@ -20,6 +20,7 @@ from onnxbuild.core.recipe import (
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.recipe.release_options import ReleaseOptions
+from onnxbuild.recipe.target_options import TargetOptions
 from onnxbuild.steps.validate import VariantTolerances
 
 SECTIONS: Mapping[str, type] = {
@@ -28,6 +29,7 @@ SECTIONS: Mapping[str, type] = {
         for kind in CATALOG.values()
         if kind.section and kind.options is not None
     },
+    "target": TargetOptions,
     "release": ReleaseOptions,
 }
 

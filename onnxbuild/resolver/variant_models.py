@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import HostFacts
+from onnxbuild.core.host import TARGETS, HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
@@ -88,7 +88,7 @@ class VariantModels:
         return self._step(recipe, variant, "convert", params, inputs)
 
     def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
-        options = self._without_auto(variant.options)
+        options = self._without_auto(recipe, variant.options)
         inputs = {"model": self.optimized(recipe, variant, exported)}
         if options.keep_most_sensitive:
             inputs["sensitivity"] = self._fidelity.sensitivity(recipe, inputs["model"])
@@ -101,7 +101,7 @@ class VariantModels:
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
-        options = self._without_auto(variant.options)
+        options = self._without_auto(recipe, variant.options)
         calibration: Any = recipe.sections["calibration"]
         prepared = self._assembly.step(
             _name(recipe, variant, "preprocess"),
@@ -127,7 +127,9 @@ class VariantModels:
             "model": OutputRef(prepared, "model"),
             "calibration": OutputRef(calibrated, "calibration"),
         }
-        params = quantize_static.StaticParams(options)
+        params = quantize_static.StaticParams(
+            options, sums_saturate=self._target(recipe).sums_saturate
+        )
         return self._step(recipe, variant, "quantize", params, inputs)
 
     def _step(
@@ -145,14 +147,22 @@ class VariantModels:
             self._assembly.step(name, kind, params, variant.location, inputs), "model"
         )
 
-    def _without_auto(self, options: Any) -> Any:
-        """Options with `auto` replaced by what this host asks for."""
+    def _without_auto(self, recipe: Recipe, options: Any) -> Any:
+        """Options with `auto` replaced by what the target asks for."""
+        target = self._target(recipe)
         changes: dict[str, object] = {}
+        activations = getattr(options, "activation_type", "uint8")
+        if activations == "auto":
+            activations = "int8" if target.is_arm else "uint8"
+            changes["activation_type"] = activations
         if getattr(options, "reduce_range", None) == "auto":
-            changes["reduce_range"] = self._host.sums_saturate
-        if getattr(options, "activation_type", None) == "auto":
-            changes["activation_type"] = "int8" if self._host.is_arm else "uint8"
+            products = options.weight_type == "int8" and activations in {"uint8", "int8"}
+            changes["reduce_range"] = products and target.sums_saturate
         return dataclasses.replace(options, **changes) if changes else options
+
+    def _target(self, recipe: Recipe) -> HostFacts:
+        """What the recipe's models will run on."""
+        return TARGETS.get(typed(recipe.sections["target"]).cpu, self._host)
 
 
 def _name(recipe: Recipe, variant: Variant, step: str) -> str:

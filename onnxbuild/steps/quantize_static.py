@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.quantization import (
     refuse_nothing,
 )
 from onnxbuild.onnxkit.ranges import tensors_data
+from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.thresholds import Grid
@@ -80,9 +81,14 @@ def _is_symmetric(options: StaticOptions) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StaticParams:
-    """All that steers a quantization; `auto` is resolved before it gets here."""
+    """All that steers a quantization; `auto` is resolved before it gets here.
+
+    Attributes:
+        sums_saturate: The target's CPU adds 8-bit products in 16 bits.
+    """
 
     options: StaticOptions
+    sums_saturate: bool = False
 
 
 def run(context: StepContext) -> Outcome:
@@ -122,6 +128,7 @@ def run(context: StepContext) -> Outcome:
         ) from error
     counts = quantized_nodes(model, qdq=True)
     refuse_nothing(counts, "Conv, Gemm, MatMul or another operator with calibrated inputs", where)
+    saturating = saturating_nodes(model) if context.params.sums_saturate else ()
     canonicalize(model)
     save_model(model, target)
     open_session(target, where=where)
@@ -130,6 +137,8 @@ def run(context: StepContext) -> Outcome:
         notes.append(
             f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"
         )
+    if saturating:
+        notes.append(saturation_note(saturating))
     return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
 
 

@@ -217,3 +217,19 @@ def test_preprocessing_says_when_symbols_can_t_be_followed(tmp_path):
     )
     outcome, _ = prepared(save(made, tmp_path / "source"), tmp_path)
     assert all(note.startswith("shapes are inferred without symbols:") for note in outcome.notes)
+
+
+def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bits(
+    calibrated_once, tmp_path
+):
+    source, calibration = calibrated_once
+    inputs = {"model": source, "calibration": calibration}
+    notes = {}
+    for reduced in (False, True):
+        options = StaticOptions(activation_type="uint8", reduce_range=reduced)
+        params = StaticParams(options, sums_saturate=True)
+        outcome, _ = run_step(KIND, params, tmp_path / str(reduced), inputs)
+        notes[reduced] = outcome.notes
+    assert notes[True] == ()
+    (note,) = notes[False]
+    assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")

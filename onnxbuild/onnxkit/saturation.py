@@ -1,0 +1,85 @@
+"""Where 8-bit products overflow 16 bits on x86 CPUs without VNNI or AMX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_GREATEST_ACTIVATION = 255
+_LEAST_SUM, _GREATEST_SUM = -32768, 32767
+_INT8 = 3
+
+
+def saturating_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The nodes whose weights allow two products to add up beyond 16 bits, in the graph's order.
+
+    `vpmaddubsw` multiplies unsigned activations with signed weights and adds neighbours in 16 bits
+    that saturate: 255 x 127 twice is 64770. A node is named where two weights that are neighbours
+    along the summed axis could do that with the greatest activation; whether data does is another
+    matter. Weights of 7 bits can't (255 x 64 twice is 32640), unsigned ones take another way.
+
+    Source: onnxruntime's quantization page, "When and why do I need to try U8U8?".
+
+    Args:
+        model: With QDQ pairs around its weights.
+    """
+    import onnx
+
+    weights = {each.name: each for each in model.graph.initializer if each.data_type == _INT8}
+    behind = {
+        node.output[0]: node.input[0]
+        for node in model.graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in weights
+    }
+    found = []
+    for node in model.graph.node:
+        if node.op_type not in {"Conv", "Gemm", "MatMul"} or node.input[1] not in behind:
+            continue
+        array = onnx.numpy_helper.to_array(weights[behind[node.input[1]]])
+        transposed = any(a.name == "transB" and a.i for a in node.attribute)
+        if _overflows(_columns(array, node.op_type, transposed=transposed)):
+            found.append(node.name)
+    return tuple(found)
+
+
+def _columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.ndarray:
+    """Weights as (what is summed over, the rest), neighbours as the kernels have them."""
+    import numpy as np
+
+    found: np.ndarray
+    if kind == "Conv":  # run channels last: the innermost of what is summed over
+        found = np.moveaxis(weights, 1, -1).reshape(len(weights), -1).T
+    elif transposed:
+        found = weights.T
+    else:
+        stack = weights.reshape(-1, *weights.shape[-2:])
+        found = stack.swapaxes(0, 1).reshape(weights.shape[-2], -1)
+    return found
+
+
+def _overflows(columns: np.ndarray) -> bool:
+    import numpy as np
+
+    wide: np.ndarray = columns.astype(np.int64)
+    if len(wide) % 2:
+        wide = np.concatenate([wide, np.zeros_like(wide[:1])])
+    first, second = wide[0::2], wide[1::2]
+    highest = np.maximum(first, 0) + np.maximum(second, 0)
+    lowest = np.minimum(first, 0) + np.minimum(second, 0)
+    return bool(
+        highest.max(initial=0) * _GREATEST_ACTIVATION > _GREATEST_SUM
+        or lowest.min(initial=0) * _GREATEST_ACTIVATION < _LEAST_SUM
+    )
+
+
+def saturation_note(names: Sequence[str]) -> str:
+    """What a user should know of them."""
+    return (
+        f"the sums of {len(names)} nodes can exceed 16 bits on the target, whose CPU has no VNNI "
+        f"or AMX ({names[0]}{', ...' if names[1:] else ''}): write `reduce_range: true` or "
+        "`weight_type: uint8`, or run it with the session option `session.x64quantprecision` 1"
+    )
