@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 from onnxbuild.core.decision import shorten
 from onnxbuild.lock.model import Lock
 
 MEASUREMENTS = "measurements"
+
+
+class Absence(Enum):
+    """Stands where one of two JSON values has nothing, which is not the same as null."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Absence.MISSING
+_SCALARS = (bool, int, float, str)  # a bool is an int, too: it is looked for first
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,12 @@ def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
     )
     for label, before, after in inputs:
         for name in sorted({*before, *after}):
-            found += _facts(name, label, {name: before.get(name)}, {name: after.get(name)})
+            found += [
+                Difference(name, f"{label}{name}{path}", _short(was), _short(now_is))
+                for path, was, now_is in leaves(
+                    before.get(name, MISSING), after.get(name, MISSING)
+                )
+            ]
     return (*found, *_steps(locked, now))
 
 
@@ -93,24 +109,35 @@ def _facts(
 
 
 def leaves(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(dotted path, old value, new value) of all that differs between two JSON values."""
+    """(dotted path, old value, new value) of all that differs between two JSON values.
+
+    MISSING stands for a value that is not there; 1, 1.0 and true differ.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys((*old, *new)):
             inner = f"{path}.{key}" if path else str(key)
-            yield from leaves(old.get(key), new.get(key), inner)
+            yield from leaves(old.get(key, MISSING), new.get(key, MISSING), inner)
     elif (
         isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and len(old) == len(new)
     ):
         for number, (left, right) in enumerate(zip(old, new, strict=True)):
             yield from leaves(left, right, f"{path}[{number}]")
-    elif old != new:
+    elif old != new or _kind(old) is not _kind(new):
         yield path, old, new
+
+
+def _kind(value: object) -> type:
+    """What JSON calls it; a list and a tuple are the same there."""
+    known = (kind for kind in (*_SCALARS, Mapping) if isinstance(value, kind))
+    return next(known, list if isinstance(value, (list, tuple)) else type(value))
 
 
 def _short(value: object) -> str:
     """For a message: each digest in a text cut for the eye."""
-    if value is None:
+    if value is MISSING:
         return ""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "nothing"
-    return " ".join(shorten(word) for word in str(value).split(" "))
+    return " ".join(shorten(word) for word in str(value).split(" ")) or "''"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.digest import Digest
-from onnxbuild.lock.compare import differences
+from onnxbuild.lock.compare import MISSING, differences, leaves
 from onnxbuild.lock.model import Lock, LockedStep
 from onnxbuild.lock.text import lock_text, parse_lock
 
@@ -82,3 +82,17 @@ def test_a_list_that_grew_is_told_as_a_whole():
     now = replace(LOCK, resolved={"net": {"opset": 18, "axes": []}})
     (found,) = differences(LOCK, now)
     assert str(found) == "recipe net.axes: {'max': 8} -> nothing"
+
+
+def test_what_is_missing_is_not_null_and_one_is_not_true():
+    assert list(leaves({"a": None}, {})) == [("a", None, MISSING)]
+    assert list(leaves({"a": [1, 2]}, {"a": [1.0, True]})) == [
+        ("a[0]", 1, 1.0),
+        ("a[1]", 2, True),
+    ]
+    assert list(leaves({"a": (1, "x")}, {"a": [1, "x"]})) == []
+    assert [left for _, left, _ in leaves([True], [1])] == [True]
+    more = replace(LOCK, resolved={"net": {"opset": 18, "axes": [{"max": 8}], "evil": None}})
+    assert [str(each) for each in differences(LOCK, more)] == [
+        "recipe net.evil: (not in the lock) -> null"
+    ]
