@@ -23,3 +23,7 @@ def check_weights(parts: Parts) -> Iterator[Fault]:
             )
             at = locate(parts.root, ("quantization", variant.name, "symmetric"))
             yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
+        if options.method == "gptq" and not parts.node("calibration", "data"):
+            what = f"variant '{variant.name}' has method 'gptq', and no calibration.data is named"
+            at = locate(parts.root, ("quantization", variant.name, "method"))
+            yield Fault(what, at, "add `calibration: {data: FILE.py:CALLABLE}`")

@@ -18,6 +18,7 @@ from onnxbuild.steps import (
     calibrate,
     convert_fp16,
     optimize,
+    hessians,
     preprocess,
     quantize_dynamic,
     quantize_static,
@@ -107,8 +108,27 @@ class VariantModels:
             _name(recipe, variant, "preprocess"),
             preprocess.KIND.name,
             preprocess.PreprocessParams(),
+        if params.options.method == "gptq":
+            inputs["hessians"] = self._hessians(recipe, variant, inputs["model"])
             variant.location,
             {"model": OutputRef(exported, "model")},
+    def _hessians(self, recipe: Recipe, variant: Variant, model: OutputRef) -> OutputRef:
+        calibration: Any = recipe.sections["calibration"]
+        step = self._assembly.step(
+            _name(recipe, variant, "hessians"),
+            hessians.KIND.name,
+            hessians.HessianParams(
+                data=recipe.entrypoints["calibration"],
+                inputs=recipe.inputs,
+                axes=recipe.axes,
+                samples=calibration.samples,
+                seed=calibration.seed,
+            ),
+            recipe.lines.get("calibration", variant.location),
+            {"model": model},
+        )
+        return OutputRef(step, "hessians")
+
         )
         calibrated = self._assembly.step(
             _name(recipe, variant, "calibrate"),

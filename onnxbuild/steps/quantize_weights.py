@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError
@@ -17,7 +19,9 @@ from onnxbuild.onnxkit.blockwise import (
     round_to_nearest,
 )
 from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.gptq import quantize_by_errors
 from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.hessians import read_factors
 from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.onnxkit.quantization import quantized_metrics, refuse_nothing
 from onnxbuild.onnxkit.selection import select_nodes
@@ -38,10 +42,11 @@ class WeightOptions:
         32, help="weights that share a scale; fewer are nearer to fp32 and take more space"
     )
     symmetric: bool = option(False, help="scales alone, without zero points")
-    method: Literal["rtn", "hqq"] = option(
+    method: Literal["rtn", "hqq", "gptq"] = option(
         "rtn",
-        help="how weights are rounded; rtn: to the nearest; hqq: half-quadratic, with fractional "
-        "zero points",
+        help="how weights are rounded; rtn: to the nearest; gptq: so that errors on the data of "
+        "`calibration` make up for each other; hqq: half-quadratic, with fractional zero points, "
+        "which run slower",
     )
     accuracy_level: Literal[0, 1, 2, 3, 4] = option(
         4,
@@ -64,7 +69,7 @@ class WeightParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Quantize the weights of `model`.
+    """Quantize the weights of `model`; `hessians` are those of its inputs, for GPTQ.
 
     Raises:
         StepError: The options name nodes that are not there, nothing can be quantized, a weight is
@@ -84,11 +89,12 @@ def run(context: StepContext) -> Outcome:
     ]
     counts = Counter(each.node.op_type for each in chosen)
     refuse_nothing(counts, f"{_either(options.op_types)} with a constant fp32 matrix", where)
+    factors = read_factors(context.input("hessians")) if options.method == "gptq" else {}
     fidelity = _Fidelity()
     replace_weights(
         model,
         chosen,
-        lambda each, rows: fidelity.seen(rows, _quantized(each, rows, options, where)),
+        lambda each, rows: fidelity.seen(rows, _quantized(each, rows, options, factors, where)),
         options.accuracy_level,
     )
     canonicalize(model)
@@ -99,7 +105,13 @@ def run(context: StepContext) -> Outcome:
     return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
 
 
-def _quantized(each: Weighted, rows: np.ndarray, options: WeightOptions, where: str) -> Blocks:
+def _quantized(
+    each: Weighted,
+    rows: np.ndarray,
+    options: WeightOptions,
+    factors: Mapping[str, Path],
+    where: str,
+) -> Blocks:
     import numpy as np
 
     if not np.isfinite(rows).all():
@@ -109,8 +121,13 @@ def _quantized(each: Weighted, rows: np.ndarray, options: WeightOptions, where: 
             fix="see that the model loads its trained weights",
         )
     grid = Grid(options.bits, options.block_size, options.symmetric)
-    is_fractional = options.method == "hqq" and each.node.op_type != "Gather"
-    return quantize_blocks(rows, grid, half_quadratic if is_fractional else round_to_nearest)
+    if each.node.op_type == "Gather":
+        return quantize_blocks(rows, grid, round_to_nearest)
+    if each.node.input[0] in factors:
+        return quantize_by_errors(rows, grid, np.load(factors[each.node.input[0]]))
+    return quantize_blocks(
+        rows, grid, half_quadratic if options.method == "hqq" else round_to_nearest
+    )
 
 
 class _Fidelity:
@@ -156,7 +173,7 @@ KIND = StepKind(
     name="quantize-weights",
     version=1,
     params=WeightParams,
-    inputs=("model",),
+    inputs=("model", "hessians?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

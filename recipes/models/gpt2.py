@@ -1,5 +1,6 @@
 """transformers' GPT-2, small; weights are seeded, not trained."""
 
+import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -26,3 +27,11 @@ class NextTokens(torch.nn.Module):
     def forward(self, input_ids, attention_mask):
         """Logits of each next token, (batch, sequence, VOCABULARY)."""
         return self.model(input_ids, attention_mask=attention_mask).logits
+
+
+def calibration(count=64):
+    """Feeds to calibrate with: random words, the first few much more frequent, as in texts."""
+    for n in range(count):
+        ranks = np.random.default_rng(1000 + n).zipf(1.3, (2, 48))
+        ids = (ranks - 1) % VOCABULARY
+        yield {"input_ids": ids, "attention_mask": np.ones_like(ids)}

@@ -32,3 +32,11 @@ def test_zero_points_are_either_found_or_not_kept(project, base):
     with pytest.raises(RecipeErrors, match="'hqq', which finds zero points") as caught:
         project.recipe(variant(base, "method: hqq, symmetric: true"))
     assert "write `method: rtn`" in str(caught.value)
+
+
+def test_gptq_asks_for_data(project, base):
+    with pytest.raises(RecipeErrors, match="'gptq', and no calibration\\.data is named"):
+        project.recipe(variant(base, "method: gptq"))
+    data = "calibration: {data: models/model.py:samples}\n"
+    (found,) = project.recipe(variant(base, "method: gptq") + data).variants
+    assert found.options.method == "gptq"

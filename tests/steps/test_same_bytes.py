@@ -1,4 +1,4 @@
-"""Each step that makes a model: the same bytes in another process, folder and hash seed."""
+"""Each step that makes a model: the same bytes in another process, folder, hash seed, with more threads."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.steps import (
-    calibrate, convert_fp16, optimize, preprocess, quantize_dynamic, quantize_static,
+    calibrate, convert_fp16, hessians, optimize, preprocess, quantize_dynamic, quantize_static,
     quantize_weights,
 )
 from tests.fakes.step_context import run_step
@@ -43,6 +43,15 @@ ready = made(
 )
 image = DummyInput("image", "float32", ("batch", 1, 8, 8))
 data = Entrypoint(f"{sys.argv[2]}:calibration")
+errors = made(
+    "hessians", hessians.KIND, hessians.HessianParams(data, (image,), (), 20, 0), "hessians",
+    model=sources / "digits",
+)
+gptq = quantize_weights.WeightOptions(method="gptq")
+made(
+    "gptq", quantize_weights.KIND, quantize_weights.WeightParams(gptq),
+    model=sources / "digits", hessians=errors,
+)
 ranges = made(
     "calibrate", calibrate.KIND,
     calibrate.CalibrateParams(data, (image,), calibrate.CalibrationOptions(samples=20)),
@@ -54,14 +63,16 @@ made(
     model=ready, calibration=ranges,
 )
 wide = quantize_static.StaticOptions(
-    activation_type="int16", reduce_range=False, symmetric=False, nodes_to_exclude=("*Flatten*",)
+    activation_type="int16", reduce_range=False, symmetric=False, bias_correction=True,
+    nodes_to_exclude=("*Flatten*",),
 )
 for method in ("moving_average", "percentile", "entropy", "mse"):
     options = calibrate.CalibrationOptions(method=method, samples=20)
     grid = quantize_static.grid_for(wide, method)
     drawn = made(
         f"calibrate-{method}", calibrate.KIND,
-        calibrate.CalibrateParams(data, (image,), options, (), grid), "calibration", model=ready,
+        calibrate.CalibrateParams(data, (image,), options, (), grid, means=True), "calibration",
+        model=ready,
     )
     made(
         f"static-{method}", quantize_static.KIND, quantize_static.StaticParams(wide),
@@ -70,7 +81,7 @@ for method in ("moving_average", "percentile", "entropy", "mse"):
 """
 
 
-def test_steps_make_the_same_bytes_in_another_process_folder_and_hash_seed(tmp_path):
+def test_steps_make_the_same_bytes_in_another_process_folder_hash_seed_and_threads(tmp_path):
     from tests.steps.graphs import DIGITS, config, digits, tiny_bert
 
     tiny_bert(tmp_path / "bert")
@@ -83,9 +94,9 @@ def test_steps_make_the_same_bytes_in_another_process_folder_and_hash_seed(tmp_p
         done = subprocess.run(
             [sys.executable, "-B", "-c", SCRIPT, str(tmp_path), str(DIGITS)],
             cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         said.append(done.stdout)
-    assert len(said[0].splitlines()) == 15
+    assert len(said[0].splitlines()) == 23
     assert said[0] == said[1]

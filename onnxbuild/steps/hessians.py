@@ -1,0 +1,81 @@
+"""Run a model on the user's data and keep what GPTQ asks of each weight's inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.calibration_data import FeedSource
+from onnxbuild.onnxkit.hessians import HessianSums
+from onnxbuild.onnxkit.model_files import load_model
+
+_FEW_SAMPLES = 32
+"""GPTQ's authors take 128 texts of 2,048 tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class HessianParams:
+    """All that steers the sums.
+
+    Attributes:
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        samples: How many feeds are used.
+        seed: Of random feeds.
+    """
+
+    data: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    samples: int
+    seed: int
+
+
+def run(context: StepContext) -> Outcome:
+    """Write a factor for each value that `model` multiplies by a constant weight.
+
+    Raises:
+        StepError: No weight can be quantized, the data yields nothing, or not what the recipe
+            declares, or a value is not finite.
+    """
+    params: HessianParams = context.params
+    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    sums = HessianSums(
+        load_model(context.input("model")), scratch=context.scratch, where=context.where
+    )
+    if not sums.widths:
+        raise StepError(
+            "the model has no MatMul or Gemm with a constant fp32 matrix, which GPTQ rounds",
+            where=context.where,
+            fix="take this variant out of `quantization`",
+        )
+    sums.add(source.feeds(context, params.samples))
+    if not sums.samples:
+        raise StepError(
+            f"{source.label} yields no sample; expected {params.samples}",
+            where=context.where,
+            fix="yield at least one mapping of input name -> array",
+        )
+    notes = []
+    if source.is_random:
+        notes.append("`data: dummy` is no data: GPTQ makes up for errors on what models never see")
+    elif sums.samples < min(_FEW_SAMPLES, params.samples):
+        notes.append(f"{sums.samples} samples are few for GPTQ; {_FEW_SAMPLES} and more are usual")
+    outcome = Outcome({"samples": sums.samples, "values": len(sums.widths)}, notes=tuple(notes))
+    sums.write(context.output("hessians"))
+    return outcome
+
+
+KIND = StepKind(
+    name="hessians",
+    version=1,
+    params=HessianParams,
+    inputs=("model",),
+    outputs={"hessians": "hessians"},
+    toolchain=("onnx", "onnxruntime", "numpy", "torch"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.data,),
+)
