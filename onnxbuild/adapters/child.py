@@ -18,12 +18,13 @@ from typing import Any
 from onnxbuild.adapters import landlock
 from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.adapters.fence import Fence, fence_of
+from onnxbuild.adapters.homes import OWN_HOME, lay_home
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, did_you_mean
 from onnxbuild.core.params import from_json
-from onnxbuild.core.places import for_people, real_path
+from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Outcome, StepKind
 
@@ -151,8 +152,12 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         project=os.path.realpath(job["project"]),
         recipe=job["recipe"],
         store=os.path.realpath(job["store"]),
+        home=job["places"][HOME],
+        own_home=str(folder / OWN_HOME),
     )
-    _settle_in(context.scratch, folder / "temp")
+    lay_home(folder / OWN_HOME, job["places"][HOME], _outside_files(job, kind, context.params))
+    _settle_in(folder)
+    os.umask(job["umask"])
     try:
         if fence is not None:
             _shut(fence, observer, landlock_abi=job["landlock_abi"])
@@ -194,8 +199,14 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
         ],
         outside=[places[name] for name in sorted(used & places.keys())],
         code=[places[name] for name in sorted(roots & places.keys())],
-        hidden=(job["store"], os.path.expanduser("~"), *job["hidden"]),
+        hidden=(job["store"], places[HOME], *job["hidden"]),
     )
+
+
+def _outside_files(job: Mapping[str, Any], kind: StepKind, params: Any) -> list[str]:
+    """The declared files that lie outside the project."""
+    files = [path for each in kind.entrypoints(params) for path in each.files]
+    return [real_path(path, job["places"]) for path in files if path.startswith("<")]
 
 
 def _shut(fence: Fence, observer: Observer, *, landlock_abi: int) -> None:
@@ -229,12 +240,13 @@ def _refuse_what_was_passed_over(observer: Observer, reader: Reader) -> None:
             raise undeclared_file(path, who, reader)
 
 
-def _settle_in(scratch: Path, temporary: Path) -> None:
-    """Work, and make temporary files, where they are removed with the job."""
-    scratch.mkdir()
-    temporary.mkdir()
-    os.chdir(scratch)
-    os.environ["TMPDIR"] = str(temporary)
+def _settle_in(folder: Path) -> None:
+    """Work, be at home, and make temporary files, where they are removed with the job."""
+    for name in ("scratch", "temp"):
+        (folder / name).mkdir()
+    os.chdir(folder / "scratch")
+    os.environ["HOME"] = str(folder / OWN_HOME)
+    os.environ["TMPDIR"] = str(folder / "temp")
     tempfile.tempdir = None  # look again
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_PASSED_ON = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-)
+from onnxbuild.core.host import PASSED_ON
+
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NO_HOME = "/nonexistent"  # until a step has one of its own; Debian's name for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +23,7 @@ class Surroundings:
             for all there are.
         time_zone: TZ, as POSIX writes it.
         locale: LANG.
+        umask: What new files may not be to others.
         original: Where the project really lies, if what is built is a copy of it: that folder
             can't be read, and what the import path has of it (editable installations) is looked
             for in the copy. Empty if it is no copy.
@@ -35,6 +33,7 @@ class Surroundings:
     threads: int | None = None
     time_zone: str = "UTC"
     locale: str = "C.UTF-8"
+    umask: int = 0o022
     original: str = ""
 
 
@@ -44,15 +43,17 @@ ORDINARY = Surroundings()
 def clean_environment(
     environment: Mapping[str, str], surroundings: Surroundings = ORDINARY
 ) -> dict[str, str]:
-    """The environment of a child: a few variables passed on, the rest fixed."""
-    kept = {name: environment[name] for name in _PASSED_ON if name in environment}
+    """The environment of a child: a few variables passed on, which enter keys; the rest fixed."""
+    kept = {name: environment[name] for name in PASSED_ON if name in environment}
     threads = surroundings.threads
     return {
         **kept,
+        "PATH": f"{os.path.dirname(sys.executable)}:{_SYSTEM_PATH}",
+        "HOME": _NO_HOME,
         "LANG": surroundings.locale,
         "TZ": surroundings.time_zone,
         "PYTHONHASHSEED": str(surroundings.hash_seed),
-        **({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
+        **({} if threads is None else _counts(threads)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
@@ -62,17 +63,24 @@ def clean_environment(
     }
 
 
+def _counts(threads: int) -> dict[str, str]:
+    """What libraries, and Python from 3.13 on, take for the number of cores."""
+    return {"OMP_NUM_THREADS": str(threads), "PYTHON_CPU_COUNT": str(threads)}
+
+
 class Cores:
     """This process's cores, of which each step gets a share.
 
     Args:
-        count: How many a step gets; None for all.
+        count: How many a step gets, and os.cpu_count() tells from now on; None for all.
     """
 
     def __init__(self, count: int | None) -> None:
         able = hasattr(os, "sched_setaffinity")  # Linux
         self._all = sorted(os.sched_getaffinity(0)) if able else []
         self._count = len(self._all) if count is None else min(count, len(self._all))
+        if count is not None:
+            os.cpu_count = lambda: count  # multiprocessing.cpu_count() asks it, too
 
     def take(self, number: int) -> None:
         """Keep this process to the cores of job `number`; jobs beside each other get others."""

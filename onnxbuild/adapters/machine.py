@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 
-from onnxbuild.core.host import HostFacts
+from onnxbuild.core.host import PASSED_ON, HostFacts
 from onnxbuild.onnxkit.host import cpu, usable_cores
 
 __all__ = ["host_class", "host_facts", "memory_bytes", "python_build", "usable_cores"]
@@ -18,7 +18,11 @@ def host_facts() -> HostFacts:
 
 
 def host_class() -> dict[str, str]:
-    """What of this machine can change numbers: it enters the keys of host-bound steps."""
+    """What of this machine can change numbers: it enters the keys of host-bound steps.
+
+    Variables that steps see are named where they are set; those enter the keys of all steps that
+    run the user's code.
+    """
     model, flags = cpu()
     return {
         "machine": os.uname().machine,
@@ -26,6 +30,7 @@ def host_class() -> dict[str, str]:
         "flags": hashlib.sha256(" ".join(sorted(flags)).encode()).hexdigest(),
         "cores": str(usable_cores()),
         "driver": _driver(),
+        **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
     }
 
 

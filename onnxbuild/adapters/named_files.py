@@ -26,7 +26,7 @@ def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bo
         project: The project's root.
         is_wanted: Says of an absolute path whether it may be the one.
     """
-    for path in map(os.path.normpath, _named(error)):
+    for path in map(os.path.normpath, texts_of(error)):
         if os.path.isabs(path) and os.path.isfile(path) and is_wanted(path):
             return path
     files = [path for path in _files_below(project) if is_wanted(path)]
@@ -37,7 +37,8 @@ def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bo
     return None
 
 
-def _named(error: BaseException) -> Iterator[str]:
+def texts_of(error: BaseException) -> Iterator[str]:
+    """Paths in the error's words; texts that the code held that it passed through."""
     for found in _IN_TEXT.findall(str(error)):
         yield from (found, found.rstrip(".:)]}>"))
     for frame, _ in _innermost_first(error.__traceback__):

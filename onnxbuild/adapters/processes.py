@@ -121,6 +121,7 @@ class ProcessExecutor:
             "recipe": os.path.abspath(job.step.location.path),
             "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
+            "umask": self._surroundings.umask,
             "hidden": [self._surroundings.original] if self._surroundings.original else [],
         }
         try:

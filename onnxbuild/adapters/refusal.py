@@ -12,6 +12,7 @@ from types import TracebackType
 
 from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
+from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import named_file
 from onnxbuild.core.errors import UndeclaredInputError
 
@@ -29,12 +30,16 @@ class Reader:
         project: The project's root.
         recipe: The recipe's file, absolute.
         store: The store's folder; what lies in it is nobody's input.
+        home: The user's home folder.
+        own_home: The step's, which stands for it.
     """
 
     step: str
     project: str
     recipe: str
     store: str
+    home: str
+    own_home: str
 
 
 def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError:
@@ -64,11 +69,17 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
     def is_refused(path: str) -> bool:
         return not path.startswith(f"{reader.store}/") and not fence.allows(os.path.realpath(path))
 
+    def line_of(error: BaseException) -> str:
+        lines = (_user_line(each.__traceback__, fence.project) for each in _chain(error))
+        return next(filter(None, lines), "")
+
+    for each in filter(_speaks_of_refusal, _chain(error)):
+        meant = meant_below_home(each, reader.own_home, reader.home)
+        if meant is not None and not fence.allows(os.path.realpath(meant)):
+            return undeclared_file(meant, line_of(each), reader)
     nameless = None
     for each in _chain(error):
-        who = next(
-            filter(None, (_user_line(e.__traceback__, fence.project) for e in _chain(each))), ""
-        )
+        who = line_of(each)
         if isinstance(each, OSError) and each.errno in _REFUSED:
             if isinstance(each.filename, (str, bytes)):
                 path = os.path.abspath(os.fsdecode(each.filename))
@@ -147,7 +158,6 @@ def _typed(path: str, reader: Reader) -> str:
     """The path as one would write it in the recipe; a whole model of a Hugging Face cache."""
     model = _HUB_MODEL.match(path)
     path = f"{model[0]}/**" if model else path
-    home = os.path.expanduser("~")
     if path.startswith(f"{reader.project}/"):
         return os.path.relpath(path, os.path.dirname(reader.recipe))
-    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
+    return f"~{path[len(reader.home) :]}" if path.startswith(f"{reader.home}/") else path

@@ -64,7 +64,7 @@ def changed_action(old: Mapping[str, Any], new: Action) -> tuple[Reason, ...]:
             ("toolchain", "package "),
             ("host", "host "),
         )
-        for path, before, after in _differences(old.get(field), now[field], "")
+        for path, before, after in _differences(old.get(field) or {}, now[field] or {}, "")
     ]
     return tuple(reasons) or (Reason("the recorded result is not in the store"),)
 

@@ -17,6 +17,7 @@ from onnxbuild.core.decision import (
 )
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
+from onnxbuild.core.host import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
@@ -62,9 +63,16 @@ def make_action(
         inputs={name: artifact.sha256 for name, artifact in inputs.items()},
         files=files,
         toolchain=toolchain,
-        host=dict(fingerprints.host()) if kind.host_bound else None,
+        host=_host(kind, fingerprints.host()),
         outside=outside,
     )
+
+
+def _host(kind: StepKind, host: Mapping[str, str]) -> dict[str, str] | None:
+    """What of the machine the step's output can depend on."""
+    if kind.host_bound:
+        return dict(host)
+    return (variables_of(host) or None) if kind.user_code else None
 
 
 def current_state(

@@ -17,7 +17,7 @@ from onnxbuild.wiring import RunOptions, make_executor, open_workspace
 
 _POLL_S = 0.2
 _LONGEST_S = 3600.0  # for all trials together; more is for the user to ask for
-_TRIALS_MAX = 7
+_TRIALS_MAX = 8
 
 Made = Mapping[str, str] | str  # output -> sha256 of the artifact; or why the step failed
 
@@ -169,8 +169,8 @@ _ALWAYS = Cause(
     "seed every generator (`np.random.default_rng(0)`), use no clock, sort sets of objects",
 )
 _TEMPORARY = Cause(
-    "it depends on where temporary files lie (TMPDIR): a path gets into it",
-    "keep the names of temporary files out of the model",
+    "it depends on where a step's own folders lie (TMPDIR, HOME): a path gets into it",
+    "keep the names of temporary files, and os.path.expanduser(), out of the model",
 )
 _SINCE = Cause(
     "two builds agree with each other now, and not with the stored one: it was made on another "
@@ -178,8 +178,9 @@ _SINCE = Cause(
     "see that nothing reads the date or the machine's files; to start anew: `--store FOLDER`",
 )
 _PATH = Cause(
-    "it depends on where the project lies: an absolute path gets into it",
-    "keep paths (`__file__`, os.getcwd()) out of what the model computes",
+    "it depends on where the project lies: an absolute path gets into it, or what `stat` tells of "
+    "a file there (its times, its inode)",
+    "keep paths (`__file__`, os.getcwd()) and os.stat() out of what the model computes",
 )
 _UNRECORDED = Cause(
     "it uses something of the project that the build did not record, such as whether a file is "
@@ -206,5 +207,9 @@ _DEPENDS_ON = {
     "locale": (
         "it depends on the locale: an encoding, an order or a number's format gets into it",
         "name the encoding (`open(..., encoding='utf-8')`), and sort without the locale",
+    ),
+    "umask": (
+        "it depends on the umask: the mode of a file gets into it",
+        "keep what os.stat() tells of files out of what the model computes",
     ),
 }

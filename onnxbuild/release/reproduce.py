@@ -63,7 +63,7 @@ def reproduce(
 
     Each fresh build has an empty store, and a copy of the project in another folder that holds only
     what the build was recorded to use; its steps have another hash seed, number of cores, temporary
-    folder, time zone and locale. It ends with the first build that differs.
+    folder, home folder, time zone, locale and umask. It ends with the first build that differs.
 
     Args:
         request: What to build.

@@ -11,6 +11,9 @@ from onnxbuild.adapters.locales import other_locales
 _TIME_ZONES = ("<+1345>-13:45", "<-11>11")  # at any moment, one of them has another date than UTC
 
 
+_UMASKS = (0o077, 0o002)
+
+
 def surroundings_of_round(number: int, original: str) -> Surroundings:
     """The surroundings of the `number`-th fresh build, which lies in another folder.
 
@@ -27,6 +30,7 @@ def surroundings_of_round(number: int, original: str) -> Surroundings:
         threads=counts[turn % len(counts)],
         time_zone=_TIME_ZONES[turn % len(_TIME_ZONES)],
         locale=locales[turn % len(locales)],
+        umask=_UMASKS[turn % len(_UMASKS)],
         original=original,
     )
 
@@ -39,6 +43,7 @@ def one_by_one(around: Surroundings) -> dict[str, Surroundings]:
         "folder": replace(ORDINARY, original=around.original),
         "time zone": replace(ORDINARY, time_zone=around.time_zone),
         "locale": replace(ORDINARY, locale=around.locale),
+        "umask": replace(ORDINARY, umask=around.umask),
     }
 
 
@@ -53,7 +58,7 @@ def described(around: Surroundings) -> dict[str, str]:
             around.threads is not None,
             f"cores {machine.usable_cores()} -> {around.threads}",
         ),
-        "folder": (bool(around.original), "another folder and TMPDIR"),
+        "folder": (bool(around.original), "another folder, HOME and TMPDIR"),
         "time zone": (
             around.time_zone != ORDINARY.time_zone,
             f"TZ {ORDINARY.time_zone} -> {around.time_zone}",
@@ -61,6 +66,10 @@ def described(around: Surroundings) -> dict[str, str]:
         "locale": (
             around.locale != ORDINARY.locale,
             f"LANG {ORDINARY.locale} -> {around.locale}",
+        ),
+        "umask": (
+            around.umask != ORDINARY.umask,
+            f"umask {ORDINARY.umask:03o} -> {around.umask:03o}",
         ),
     }
     return {name: text for name, (differs, text) in said.items() if differs}

@@ -230,9 +230,10 @@ def test_a_project_that_leans_on_much_is_rebuilt_from_what_was_recorded(project,
     for words in (
         "PYTHONHASHSEED 0 -> 1",
         "cores ",
-        "another folder and TMPDIR",
+        "another folder, HOME and TMPDIR",
         "TZ UTC -> ",
         "LANG ",
+        "umask 022 -> ",
     ):
         assert words in varied[0]
     copy = kept / "round-2/tree" / project.folder.relative_to("/")

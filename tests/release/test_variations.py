@@ -6,7 +6,7 @@ from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
 from onnxbuild.adapters.locales import other_locales
 from onnxbuild.release.variations import described, one_by_one, surroundings_of_round
 
-KNOBS = ("hash_seed", "threads", "time_zone", "locale", "original")
+KNOBS = ("hash_seed", "threads", "time_zone", "locale", "umask", "original")
 
 
 def test_every_round_varies_everything():
@@ -38,7 +38,15 @@ def test_the_steps_see_them():
     assert "SECRET" not in seen
     assert "OMP_NUM_THREADS" not in plain
     changed = {name for name in seen if seen[name] != plain.get(name)}
-    assert changed == {"PYTHONHASHSEED", "TZ", "LANG", "OMP_NUM_THREADS"}
+    assert changed == {"PYTHONHASHSEED", "TZ", "LANG", "OMP_NUM_THREADS", "PYTHON_CPU_COUNT"}
+
+
+def test_what_the_shell_is_set_to_does_not_matter():
+    one = clean_environment({"PATH": "/bin", "HOME": "/home/one", "USER": "one"})
+    other = clean_environment({"PATH": "/opt/bin:/bin", "HOME": "/root", "LOGNAME": "other"})
+    assert one == other
+    assert "USER" not in one
+    assert clean_environment({"LD_LIBRARY_PATH": "/opt/lib"})["LD_LIBRARY_PATH"] == "/opt/lib"
 
 
 def test_there_is_always_another_locale():
