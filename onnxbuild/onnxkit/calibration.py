@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from onnxbuild.onnxkit.channel_means import measure_channel_means
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.histograms import measure_histograms
 from onnxbuild.onnxkit.ranges import measure_ranges
@@ -20,6 +21,7 @@ from onnxbuild.onnxkit.thresholds import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
 Method = Literal["minmax", "moving_average", "percentile", "entropy", "mse"]
@@ -34,12 +36,14 @@ class Rule:
         grid: What they will be mapped to.
         percentile: Share of values that `percentile` keeps inside, in percent.
         averaging: What a new sample counts for `moving_average`, 0 to 1.
+        means: Measure the means of input channels, too.
     """
 
     method: Method
     grid: Grid
     percentile: float = 99.99
     averaging: float = 0.01
+    means: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Calibration:
         ranges: Name -> the range to quantize, within what was seen.
         clipped: Name -> share of its values outside of the range; only where that is above 0.
         unbounded: Values that held a mask's huge or infinite number, sorted.
+        means: Name -> mean of each channel, of the values that are multiplied with weights; empty
+            unless asked for.
     """
 
     samples: int
@@ -59,6 +65,7 @@ class Calibration:
     ranges: dict[str, Range]
     clipped: dict[str, float]
     unbounded: tuple[str, ...]
+    means: dict[str, np.ndarray]
 
 
 def calibrate(
@@ -87,15 +94,18 @@ def calibrate(
     spool = Spool(scratch / "feeds")
     found = measure_ranges(
         load(),
-        feeds if rule.method == "minmax" else spool.keep(feeds),
+        spool.keep(feeds) if rule.means or rule.method != "minmax" else feeds,
         scratch=scratch,
         where=where,
         averaging=rule.averaging,
     )
     unbounded = tuple(sorted(found.unbounded))
     seen = dict(sorted(found.bounds.items()))
+    means: dict[str, np.ndarray] = {}
+    if rule.means:
+        means = measure_channel_means(load(), spool, scratch=scratch, where=where)
     if rule.method == "minmax":
-        return Calibration(found.samples, seen, dict(seen), {}, unbounded)
+        return Calibration(found.samples, seen, dict(seen), {}, unbounded, means)
     histograms = measure_histograms(
         load(),
         spool,
@@ -114,4 +124,4 @@ def calibrate(
         share = clipped_share(histogram, ranges[name])
         if share > 0:
             clipped[name] = share
-    return Calibration(found.samples, seen, ranges, clipped, unbounded)
+    return Calibration(found.samples, seen, ranges, clipped, unbounded, means)

@@ -139,6 +139,7 @@ class VariantModels:
                 options=calibration,
                 axes=recipe.axes,
                 grid=quantize_static.grid_for(options, calibration.method),
+                means=options.bias_correction,
             ),
             recipe.lines.get("calibration", variant.location),
             {"model": OutputRef(prepared, "model")},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
@@ -15,7 +16,7 @@ from onnxbuild.onnxkit.calibration_data import FeedSource
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 
-RANGES_FILE = "ranges.json"
+RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 
 _FEW_SAMPLES = 100
 """ONNX Runtime's and PyTorch's guides calibrate with 100 samples or more."""
@@ -48,6 +49,7 @@ class CalibrateParams:
     Attributes:
         data: A callable that yields feeds, files that hold them, or the dummy inputs.
         grid: What ranges will be mapped to; `entropy` and `mse` go by it.
+        means: Measure the means of input channels as well, for `bias_correction`.
     """
 
     data: Entrypoint
@@ -55,10 +57,13 @@ class CalibrateParams:
     options: CalibrationOptions
     axes: tuple[Axis, ...] = ()
     grid: Grid = field(default_factory=Grid)
+    means: bool = False
 
 
 def run(context: StepContext) -> Outcome:
     """Write ranges.json: what each value's range is, how it was drawn, and how much it clips.
+
+    And, if asked, means.json: value -> the mean of each of its channels.
 
     Raises:
         StepError: The data yields nothing, or not what the recipe declares, or a value is NaN.
@@ -69,7 +74,7 @@ def run(context: StepContext) -> Outcome:
     found = calibrate(
         lambda: load_typed(context.input("model")),
         source.feeds(context, options.samples),
-        Rule(options.method, params.grid, options.percentile, options.averaging),
+        Rule(options.method, params.grid, options.percentile, options.averaging, params.means),
         scratch=context.scratch,
         where=context.where,
     )
@@ -79,8 +84,12 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one mapping of input name -> array",
         )
-    text = json.dumps(_report(params, found), indent=1, ensure_ascii=False) + "\n"
-    (context.output("calibration") / RANGES_FILE).write_text(text, encoding="utf-8")
+    _write(context.output("calibration") / RANGES_FILE, _report(params, found))
+    if params.means:
+        means = {
+            name: [_short(each) for each in found.means[name]] for name in sorted(found.means)
+        }
+        _write(context.output("calibration") / MEANS_FILE, means)
     return Outcome(
         metrics={
             "method": options.method,
@@ -90,6 +99,10 @@ def run(context: StepContext) -> Outcome:
         },
         notes=tuple(_notes(source, found.samples, options.samples)),
     )
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _report(params: CalibrateParams, found: Calibration) -> dict[str, object]:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.gemm_beta import fold_beta
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.quantization import (
     quant_type,
@@ -28,9 +30,10 @@ from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
-RANGES_FILE = "ranges.json"
+RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class StaticOptions:
     reduce_range: bool | Literal["auto"] = option(
         "auto",
         help="7-bit weights; auto: only where the CPU has no VNNI or AMX, whose sums saturate",
+    )
+    bias_correction: bool = option(
+        False,
+        help="take back what rounded weights add to a node's mean output over the calibration "
+        "data",
     )
     op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
     nodes_to_include: tuple[str, ...] = option(
@@ -106,6 +114,7 @@ def run(context: StepContext) -> Outcome:
     refuse_auto("reduce_range", options.reduce_range, where)
     refuse_auto("activation_type", options.activation_type, where)
     model = load_typed(source)
+    misread = fold_beta(model)
     check_supported(options.op_types, _supported(), option="op_types", where=where)
     check_op_types(options.op_types, model, option="op_types", where=where)
     included, left_out = (
@@ -115,11 +124,20 @@ def run(context: StepContext) -> Outcome:
     calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
     unbounded = set(calibration["unbounded"])
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
-    excluded = sorted({*left_out, *masked})
+    excluded = sorted({*left_out, *masked, *misread})
+    notes = []
     try:
         model = call_tool(
             lambda: _quantize(model, options, calibration["ranges"], included, excluded)
         )
+        if options.bias_correction:
+            again = load_typed(source)
+            fold_beta(again)
+            corrected = correct_biases(again, model, _means(context))
+            notes.append(f"the biases of {len(corrected)} nodes are corrected")
+            model = call_tool(
+                lambda: _quantize(again, options, calibration["ranges"], included, excluded)
+            )
     except ToolError as error:
         raise StepError(
             f"ONNX Runtime's quantizer fails: {error}",
@@ -132,7 +150,6 @@ def run(context: StepContext) -> Outcome:
     canonicalize(model)
     save_model(model, target)
     open_session(target, where=where)
-    notes = []
     if masked:
         notes.append(
             f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"
@@ -140,6 +157,14 @@ def run(context: StepContext) -> Outcome:
     if saturating:
         notes.append(saturation_note(saturating))
     return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
+
+
+def _means(context: StepContext) -> dict[str, np.ndarray]:
+    """What calibration measured: value name -> the mean of each channel."""
+    import numpy as np
+
+    found = json.loads((context.input("calibration") / MEANS_FILE).read_text("utf-8"))
+    return {name: np.array(means, np.float64) for name, means in found.items()}
 
 
 def _supported() -> list[str]:

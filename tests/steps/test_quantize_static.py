@@ -233,3 +233,23 @@ def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bit
     assert notes[True] == ()
     (note,) = notes[False]
     assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_gemms_factor_of_its_bias_is_kept(tmp_path, constant):
+    """ONNX Runtime's quantizer sets beta to 1 and keeps the bias as it was."""
+    node = onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="gemm", beta=3.0)
+    follow = onnx.helper.make_node("MatMul", ["y", "v"], ["z"], name="multiply")
+    w = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    tensors = [weight("w", w), weight("v", np.eye(3, dtype=np.float32))]
+    tensors += [weight("b", np.float32([1, 2, 3]))] if constant else []
+    inputs = [value("x", ["batch", 4])] + ([] if constant else [value("b", [3])])
+    made = model([node, follow], inputs, [value("z", ["batch", 3])], tensors)
+    source = save(made, tmp_path / "source")
+    bounds = {"x": [-1, 1], "b": [1, 3], "y": [-12, 12], "z": [-12, 12]}
+    outcome, target = quantized(source, ranges(tmp_path / "ranges", bounds), tmp_path / "step")
+    assert outcome.metrics["quantized"].get("Gemm", 0) == constant
+    feeds = {"x": np.float32([[1, -1, 0.5, 0]]), "b": np.float32([1, 2, 3])}
+    feeds = {each.name: feeds[each.name] for each in inputs}
+    found, expected = (run_model(folder, feeds)["z"] for folder in (target, source))
+    np.testing.assert_allclose(found, expected, atol=0.25)
