@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from onnxbuild.core.step import StepKind
 from onnxbuild.steps import (
+    balance,
     baseline,
     benchmark,
     calibrate,
@@ -23,6 +24,7 @@ from onnxbuild.steps import (
     quantize_static,
     quantize_weights,
     reference,
+    round_weights,
     sensitivity,
     validate,
 )
@@ -37,6 +39,8 @@ CATALOG: Mapping[str, StepKind] = {
         convert_fp16.KIND,
         preprocess.KIND,
         calibrate.KIND,
+        balance.KIND,
+        round_weights.KIND,
         quantize_dynamic.KIND,
         quantize_static.KIND,
         quantize_weights.KIND,

@@ -312,3 +312,67 @@ def test_variants_share_a_calibration_unless_its_method_goes_by_their_types(load
     for method, steps in (("minmax", 1), ("moving_average", 1), ("mse", 2), ("entropy", 2)):
         graph = resolve(load(RECIPE + variants.replace("METHOD", method)), VNNI)
         assert sum(name.endswith("/calibrate") for name in graph.steps) == steps
+
+
+REAL = "calibration: {data: model.py:samples}\nfidelity: {data: model.py:samples}\n"
+BALANCED = """\
+quantization:
+  plain: {mode: dynamic, keep_most_sensitive: 0.1}
+  even: {mode: dynamic, balance: true}
+  kept: {mode: dynamic, balance: true, rounding: gptq, keep_most_sensitive: 0.1}
+  more: {mode: dynamic, balance: true, rounding: gptq, keep_most_sensitive: 0.2}
+"""
+
+
+def test_variants_share_a_balanced_model_its_sensitivity_and_its_rounding(load):
+    graph = resolve(load(RECIPE + REAL + BALANCED), VNNI)
+
+    def origins(variant):
+        inputs = graph.steps[f"demo:{variant}/quantize"].inputs
+        return {name: ref.step for name, ref in inputs.items()}
+
+    assert graph.steps["demo:balance"].inputs["model"].step == "demo:optimize"
+    assert graph.steps["demo:kept/round"].inputs["model"].step == "demo:balance"
+    assert origins("plain") == {"model": "demo:optimize", "sensitivity": "demo:sensitivity"}
+    assert origins("even") == {"model": "demo:balance"}
+    assert origins("kept") == origins("more") == {
+        "model": "demo:balance",
+        "sensitivity": "demo:balance/sensitivity",
+        "rounded": "demo:kept/round",
+    }  # fmt: skip
+
+
+def test_weights_are_rounded_to_the_integers_that_the_cpu_takes(load):
+    text = RECIPE + REAL + "quantization: {int8: {mode: dynamic, rounding: gptq}}\n"
+    levels = [
+        resolve(load(text), host).steps["demo:int8/round"].params.levels for host in (VNNI, OLD)
+    ]
+    assert levels == [127, 64]
+
+
+def test_variants_with_fused_models_of_their_own_are_balanced_apart(load):
+    text = "quantization:\n  a: {mode: dynamic, balance: true}\n"
+    text += "  b: {mode: dynamic, balance: true, optimize: {level: none}}\n"
+    graph = resolve(load(RECIPE + REAL + text), VNNI)
+    assert graph.steps["demo:a/quantize"].inputs["model"].step == "demo:balance"
+    assert graph.steps["demo:b/quantize"].inputs["model"].step == "demo:b/balance"
+    assert graph.steps["demo:b/balance"].inputs["model"].step == "demo:b/optimize"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (REAL, ["int8-dynamic", "int8-balanced", "int8-balanced-keep-5", "int8-balanced-keep-10"]),
+        (
+            REAL.replace("{data: model.py:samples}", "{data: dummy}", 1),
+            ["int8-dynamic", "int8-keep-5", "int8-keep-10", "int8-keep-20"],
+        ),
+    ],
+)
+def test_auto_tries_balanced_models_where_there_is_data_to_balance_by(load, data, expected):
+    goal = "{mode: auto, include: [dynamic], trials: 4, goal: {cosine_min: 0.99}}"
+    graph = resolve(load(f"{RECIPE}{data}quantization: {{small: {goal}}}\n"), VNNI)
+    trials = graph.steps["demo:small/choose"].params.trials
+    assert [each.name for each in trials] == expected
+    if data is REAL:
+        assert trials[1].written == "{mode: dynamic, balance: true, rounding: gptq}"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.linear_nodes import is_branch
+
 if TYPE_CHECKING:
     import numpy as np
     import onnx
@@ -38,12 +40,14 @@ class Quantizable:
 
 
 def quantizable_nodes(model: onnx.ModelProto) -> list[Quantizable]:
-    """Nodes of the main graph that 8-bit quantizers take, in the graph's order."""
+    """Nodes of the main graph that 8-bit quantizers take, in the graph's order; no branches."""
     weights = {each.name: len(each.dims) for each in model.graph.initializer if _is_float(each)}
     found = []
     for node in model.graph.node:
         axis = _CHANNEL_AXES.get(node.op_type)
         if axis is None or node.domain not in ("", "ai.onnx") or len(node.input) < 2:  # noqa: PLR2004
+            continue
+        if is_branch(node.name):
             continue
         weight = node.input[1]
         if weights.get(weight, 0) < 2 or node.input[0] in weights:  # noqa: PLR2004 - a matrix

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from onnxbuild.core.recipe import Axis, Location
+from onnxbuild.recipe.dynamic_checks import check_dynamic
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
@@ -36,6 +37,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from _variant_names(parts)
     yield from _calibration(parts)
     yield from check_weights(parts)
+    yield from check_dynamic(parts)
     yield from _evaluation(parts)
     yield from _fidelity(parts)
     yield from _goals(parts)

@@ -50,10 +50,10 @@ class FidelitySteps:
         )
         return OutputRef(step, "report")
 
-    def sensitivity(self, recipe: Recipe, fp32: OutputRef) -> OutputRef:
+    def sensitivity(self, recipe: Recipe, fp32: OutputRef, name: str = "sensitivity") -> OutputRef:
         """What 8 bits in each node do."""
         step = self._assembly.step(
-            f"{recipe.name}:sensitivity",
+            f"{recipe.name}:{name}",
             sensitivity.KIND.name,
             sensitivity.SensitivityParams(**self._data(recipe), samples=_SENSITIVITY_SAMPLES),
             recipe.lines.get("fidelity", recipe.location),

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
-from onnxbuild.core.recipe import Mode, Recipe, Variant
+from onnxbuild.core.recipe import DUMMY_DATA, Mode, Recipe, Variant
 from onnxbuild.steps.choose import AutoOptions
 
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 """Of the quantizable nodes, kept in fp32, the most sensitive first."""
+
+_BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
+
+_BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
+"""On MiniLM as fast as plain 8 bits within 3 %, with a seventh of the error."""
 
 
 def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[str, Variant]:
@@ -26,7 +31,12 @@ def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[st
         ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
     )
     found: dict[str, Variant] = {}
-    for name, mode, changes in _ladder(keeps="fidelity" in recipe.entrypoints):
+    calibration = recipe.entrypoints.get("calibration")
+    ladder = _ladder(
+        keeps="fidelity" in recipe.entrypoints,
+        balances=calibration is not None and calibration.target != DUMMY_DATA,
+    )
+    for name, mode, changes in ladder:
         kind = KIND_OF_MODE[mode]
         if mode in include and len(found) < options.trials and kind.options is not None:
             made: Any = dataclasses.replace(kind.options(), **changes)
@@ -35,11 +45,17 @@ def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[st
     return found
 
 
-def _ladder(*, keeps: bool) -> Iterator[tuple[str, Mode, dict[str, Any]]]:
+def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[str, Any]]]:
     """(name, mode, options that are not the default)."""
     yield "int8-dynamic", "dynamic", {}
+    if balances:
+        yield "int8-balanced", "dynamic", _BALANCED
     yield "int8-static", "static", {}
     yield "weights-8", "weight_only", {"bits": 8}
+    if keeps and balances:
+        for share in _BALANCED_KEPT_SHARES:
+            changes = {**_BALANCED, "keep_most_sensitive": share}
+            yield f"int8-balanced-keep-{share:.0%}".rstrip("%"), "dynamic", changes
     if keeps:
         for share in _KEPT_SHARES:
             yield f"int8-keep-{share:.0%}".rstrip("%"), "dynamic", {"keep_most_sensitive": share}
@@ -56,5 +72,5 @@ def written(variant: Variant) -> str:
     for field in dataclasses.fields(default):
         value = getattr(variant.options, field.name)
         if value != getattr(default, field.name):
-            parts.append(f"{field.name}: {value}")
+            parts.append(f"{field.name}: {str(value).lower() if value is True else value}")
     return f"{{{', '.join(parts)}}}"

@@ -11,6 +11,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import TARGETS, HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.balancing_steps import BalancingSteps, own_name
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.sections import typed
@@ -38,6 +39,7 @@ class VariantModels:
         self._assembly = assembly
         self._host = host
         self._fidelity = FidelitySteps(assembly)
+        self._balancing = BalancingSteps(assembly)
         self._by_mode: Mapping[str, Callable[[Recipe, Variant, str], OutputRef]] = {
             "none": self.optimized,
             "fp16": self._fp16,
@@ -91,8 +93,15 @@ class VariantModels:
     def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         options = self._without_auto(recipe, variant.options)
         inputs = {"model": self.optimized(recipe, variant, exported)}
+        if options.balance:
+            inputs["model"] = self._balancing.balanced(recipe, variant, inputs["model"])
         if options.keep_most_sensitive:
-            inputs["sensitivity"] = self._fidelity.sensitivity(recipe, inputs["model"])
+            name = "balance/sensitivity" if options.balance else "sensitivity"
+            inputs["sensitivity"] = self._fidelity.sensitivity(
+                recipe, inputs["model"], own_name(variant, name)
+            )
+        if options.rounding == "gptq":
+            inputs["rounded"] = self._balancing.rounded(recipe, variant, options, inputs["model"])
         params = quantize_dynamic.DynamicParams(options)
         return self._step(recipe, variant, "quantize", params, inputs)
 

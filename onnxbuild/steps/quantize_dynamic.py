@@ -7,13 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, save_model
 from onnxbuild.onnxkit.quantization import (
     quant_type,
@@ -25,6 +26,9 @@ from onnxbuild.onnxkit.quantization import (
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.value_types import load_typed
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,16 @@ class DynamicOptions:
         "`fidelity: {data: ...}` to tell which they are",
         minimum=0,
         maximum=1,
+    )
+    balance: bool = option(
+        False,
+        help="first even out the channels of normalized values and take outlier channels of MLPs "
+        "out, by `calibration: {data: ...}`: the model computes the same, and 8 bits lose less",
+    )
+    rounding: Literal["nearest", "gptq"] = option(
+        "nearest",
+        help="of the weights; gptq: each rounding makes up for those before it, by "
+        "`calibration: {data: ...}`, at no cost as the model runs",
     )
 
 
@@ -84,7 +98,9 @@ def run(context: StepContext) -> Outcome:
     )
     kept = _most_sensitive(context)
     excluded += _split(kept, gemms)
+    excluded += [node.name for node in model.graph.node if is_branch(node.name)]
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
+    _take_rounded(context, model, set(excluded), set(included))
     save_model(model, context.scratch / "typed")
     del model  # the quantizer reads it anew
     quantized = _quantize(
@@ -120,6 +136,21 @@ def _most_sensitive(context: StepContext) -> list[str]:
     report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
     nodes = [str(each["name"]) for each in report["nodes"]]
     return nodes[: math.ceil(context.params.options.keep_most_sensitive * len(nodes))]
+
+
+def _take_rounded(
+    context: StepContext, model: onnx.ModelProto, excluded: set[str], included: set[str]
+) -> None:
+    """Give the nodes that will be quantized the weights that were rounded for that."""
+    if "rounded" not in context.input_names:
+        return
+    rounded = load_model(context.input("rounded"))
+    constants, source = Constants(model), Constants(rounded)
+    found = {each.node.name: each for each in linear_nodes(rounded)}
+    for linear in linear_nodes(model):
+        name = linear.node.name
+        if name not in excluded and (not included or name in included):
+            constants.replace_matrix(linear, source.matrix(found[name]))
 
 
 def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
@@ -168,7 +199,7 @@ KIND = StepKind(
     name="quantize-dynamic",
     version=1,
     params=DynamicParams,
-    inputs=("model", "sensitivity?"),
+    inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

@@ -1,0 +1,137 @@
+"""Weights rounded to 8 bits one input channel at a time, later ones making up for the error.
+
+GPTQ (Frantar et al., arXiv:2210.17323, algorithm 1), for matrices (inputs, outputs) and a scale that
+is known beforehand; inputs in the order of falling second moments (its `act_order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BLOCK = 128
+_DAMPING = 0.01
+"""Of the mean second moment, added to all: the paper's, as are the blocks."""
+
+_MOST_BYTES = 1 << 28
+
+
+def passes(channels: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Values in groups whose moments (float64) fit in 256 MiB together; at least one a group."""
+    group: dict[str, int] = {}
+    for name, size in channels.items():
+        if group and 8 * sum(n * n for n in (*group.values(), size)) > _MOST_BYTES:
+            yield group
+            group = {}
+        group[name] = size
+    if group:
+        yield group
+
+
+def compensating_factor(moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of input channels, and how the error of each is spread over those that follow.
+
+    Args:
+        moment: X^T X of the activation, (inputs, inputs), float64.
+
+    Returns: Indices (inputs,), and the upper Cholesky factor of the inverse in that order, float64.
+    """
+    import numpy as np
+    import torch
+
+    size = len(moment)
+    order = np.argsort(-np.diag(moment), kind="stable")
+    ordered = moment[np.ix_(order, order)]
+    silent = np.diag(ordered) <= 0
+    ordered[silent, silent] = 1.0
+    eye = torch.eye(size, dtype=torch.float64)
+    damping = _DAMPING * float(np.diag(ordered).mean())
+    with _one_thread():
+        while True:
+            lower, failed = torch.linalg.cholesky_ex(torch.from_numpy(ordered) + damping * eye)
+            if not int(failed):
+                break
+            damping *= 10
+        inverse = torch.cholesky_inverse(lower)
+        return order, torch.linalg.cholesky(inverse, upper=True).numpy()
+
+
+def round_compensated(
+    weight: np.ndarray,
+    order: np.ndarray,
+    factor: np.ndarray,
+    *,
+    levels: int = 127,
+    per_channel: bool = True,
+) -> np.ndarray:
+    """A matrix whose entries are whole multiples of its scale: rounding it anew changes nothing.
+
+    The greatest magnitude of each scale stays where it is, so that a quantizer finds that scale.
+
+    Args:
+        weight: (inputs, outputs), float32.
+        order: From `compensating_factor`.
+        factor: From `compensating_factor`.
+        levels: The greatest integer, -levels being the least.
+        per_channel: A scale an output, or one in all.
+
+    Returns: float32, of the same shape.
+    """
+    import numpy as np
+
+    greatest = np.abs(weight).max(axis=0 if per_channel else None, keepdims=True)
+    scale = (2.0 * greatest.astype(np.float64) / (2 * levels)).astype(np.float32)
+    scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(1), scale).astype(np.float64)
+    pinned = np.abs(weight) == greatest
+    integers = np.empty(weight.shape, np.float64)
+    integers[order] = _integers(
+        weight[order].astype(np.float64),
+        np.broadcast_to(scale, (1, weight.shape[1]))[0],
+        np.where(pinned, np.sign(weight) * levels, 0)[order],
+        factor,
+        levels,
+    )
+    result: np.ndarray = np.where(pinned, weight, (integers * scale).astype(np.float32))
+    return result
+
+
+def _integers(
+    weight: np.ndarray, scale: np.ndarray, pinned: np.ndarray, factor: np.ndarray, levels: int
+) -> np.ndarray:
+    """The multiples of `scale`; those in `pinned` that are not 0 are given."""
+    import numpy as np
+    import torch
+
+    left = torch.from_numpy(weight)
+    found: np.ndarray = np.empty(weight.shape, np.float64)
+    spread = torch.from_numpy(factor)
+    with _one_thread():
+        for start in range(0, len(left), _BLOCK):
+            end = min(start + _BLOCK, len(left))
+            errors = torch.empty((end - start, left.shape[1]), dtype=torch.float64)
+            for row in range(start, end):
+                current = left[row].numpy()
+                number = np.clip(np.rint(current / scale), -levels, levels)
+                number = found[row] = np.where(pinned[row], pinned[row], number)
+                error = torch.from_numpy((current - number * scale) / factor[row, row])
+                left[row + 1 : end] -= spread[row, row + 1 : end, None] * error
+                errors[row - start] = error
+            left[end:] -= spread[start:end, end:].T @ errors
+    return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """With more, sums come in an order that depends on how many there are."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,35 @@
+"""Options of dynamically quantized variants that lack something, told before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.recipe.faults import Fault
+from onnxbuild.recipe.node import locate
+from onnxbuild.recipe.parts import Parts
+from onnxbuild.steps.quantize_dynamic import DynamicOptions
+
+
+def check_dynamic(parts: Parts) -> Iterator[Fault]:
+    """Every breach among variants of mode `dynamic`."""
+    for variant in parts.variants.values():
+        options = variant.options
+        if not isinstance(options, DynamicOptions):
+            continue
+        asked = {"balance: true": options.balance, "rounding: gptq": options.rounding == "gptq"}
+        for written, wanted in asked.items():
+            if wanted and not parts.node("calibration", "data"):
+                key = written.partition(":")[0]
+                what = (
+                    f"variant '{variant.name}' has `{written}`, and no calibration.data is named"
+                )
+                at = locate(parts.root, ("quantization", variant.name, key))
+                fix = "add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`"
+                yield Fault(what, at, fix)
+        if options.rounding == "gptq" and options.weight_type != "int8":
+            what = (
+                f"variant '{variant.name}' has `rounding: gptq`, which rounds to int8, "
+                f"and weight_type '{options.weight_type}'"
+            )
+            at = locate(parts.root, ("quantization", variant.name, "weight_type"))
+            yield Fault(what, at, "write `weight_type: int8`, or remove `rounding`")

@@ -1,0 +1,168 @@
+"""Rewrite a model, equal in value, so that 8 bits lose less of it: outliers apart, channels even."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.balancing import balance_values, normalized_values
+from onnxbuild.onnxkit.calibration_data import FeedSource
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.channel_probes import measure_peaks
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.linear_nodes import linear_nodes
+from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.outlier_branch import branch_outliers, hidden_values
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.sessions import open_session
+
+_COMPARED = 4
+"""Feeds on which the model is run before and after."""
+
+_MOST_ERROR = 1e-4
+"""Of an output's greatest magnitude. What float32 rounds differently is a hundredth of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceParams:
+    """All that steers it.
+
+    Attributes:
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        inputs: What the recipe declares.
+        axes: The dynamic axes.
+        samples: How many items of the data are used, at most.
+        seed: Of the random inputs of `data: dummy`.
+    """
+
+    data: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...] = ()
+    samples: int = 100
+    seed: int = 0
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the model and report.json: which channels were taken out, which values scaled.
+
+    Where there is nothing to balance, the model stays as it is, and a note says so.
+
+    Raises:
+        StepError: The data yields nothing, or not what the recipe declares, a value is NaN, or
+            the model that was made computes something else.
+    """
+    params: BalanceParams = context.params
+    model = load_model(context.input("model"))
+    channels = {each.activation: each.channels for each in linear_nodes(model)}
+    values = [*hidden_values(model), *normalized_values(model)]
+    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    kept: list[Feeds] = []
+    found = measure_peaks(
+        model,
+        {name: channels[name] for name in values},
+        _keeping(kept, source.feeds(context, params.samples)),
+        scratch=context.scratch / "probed",
+        where=context.where,
+    )
+    if found.samples == 0:
+        raise StepError(
+            f"{source.label} yields no sample; expected {params.samples}",
+            where=context.where,
+            fix="yield at least one mapping of input name -> array",
+        )
+    model = load_model(context.input("model"))
+    branches = branch_outliers(model, found.peaks)
+    balanced = balance_values(model, found.peaks)
+    canonicalize(model)
+    save_model(model, context.output("model"))
+    del model
+    error = _compare(context, kept) if branches or balanced else 0.0
+    write_report(
+        context.output("report"),
+        {
+            "samples": found.samples,
+            "branches": [asdict(each) for each in branches],
+            "balanced": [asdict(each) for each in balanced],
+        },
+    )
+    metrics = {
+        "samples": found.samples,
+        "branches": len(branches),
+        "outlier_channels": sum(len(each.channels) for each in branches),
+        "balanced_values": len(balanced),
+        "balanced_nodes": sum(len(each.nodes) for each in balanced),
+        "max_relative_error": error,
+    }
+    notes = []
+    if not branches and not balanced:
+        notes.append(
+            "nothing to balance: the model has no multiplication that reads a LayerNormalization, "
+            "and no MLP with outlier channels; it stays as it is"
+        )
+    if source.is_random:
+        notes.append(
+            "channels are balanced by random inputs, which is no calibration: name real data in "
+            "`calibration.data`"
+        )
+    return Outcome(metrics, notes=tuple(notes))
+
+
+def _keeping(kept: list[Feeds], feeds: Iterable[Feeds]) -> Iterator[Feeds]:
+    """Pass feeds on; the first few are kept."""
+    for sample in feeds:
+        if len(kept) < _COMPARED:
+            kept.append(sample)
+        yield sample
+
+
+def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
+    """The greatest difference of an output, relative to its greatest magnitude.
+
+    Raises:
+        StepError: It is more than rounding.
+    """
+    import numpy as np
+
+    before, after = (
+        open_session(folder, optimize=False, where=context.where)
+        for folder in (context.input("model"), context.output("model"))
+    )
+    most = 0.0
+    for sample in feeds:
+        made = run_session(after, sample, context.where)
+        for name, expected in run_session(before, sample, context.where).items():
+            if expected.dtype.kind != "f" or not expected.size:
+                continue
+            wide: np.ndarray = expected.astype(np.float64)
+            other: np.ndarray = made[name].astype(np.float64)
+            same = (wide == other) | (np.isnan(wide) & np.isnan(other))
+            error = float(np.abs(np.where(same, 0, other) - np.where(same, 0, wide)).max())
+            finite = np.abs(wide[np.isfinite(wide)])
+            error /= max(float(finite.max()) if finite.size else 0.0, 1e-30)
+            most = max(most, error) if np.isfinite(error) else np.inf
+    if not most <= _MOST_ERROR:
+        raise StepError(
+            f"the balanced model differs from the one it was made of by {most:.2g} of an output's "
+            f"greatest magnitude; expected {_MOST_ERROR:g} at most",
+            where=context.where,
+            fix="write `balance: false`; and please report the model to onnxbuild",
+        )
+    return float(f"{most:.3g}")
+
+
+KIND = StepKind(
+    name="balance",
+    version=1,
+    params=BalanceParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model", "report": "report"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.data,),
+)

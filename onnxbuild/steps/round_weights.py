@@ -1,0 +1,99 @@
+"""Round weights to 8 bits so that each rounding makes up for those before it (GPTQ)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.calibration_data import FeedSource
+from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.channel_probes import measure_moments
+from onnxbuild.onnxkit.linear_nodes import Constants, by_activation, linear_nodes
+from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.rounding import compensating_factor, passes, round_compensated
+from onnxbuild.onnxkit.spool import Spool
+
+
+@dataclass(frozen=True, slots=True)
+class RoundParams:
+    """All that steers it.
+
+    Attributes:
+        data: A callable that yields feeds, files that hold them, or the dummy inputs.
+        inputs: What the recipe declares.
+        axes: The dynamic axes.
+        samples: How many items of the data are used, at most.
+        seed: Of the random inputs of `data: dummy`.
+        levels: The greatest integer that the quantizer will use: 127, or 64 with a reduced range.
+        per_channel: Whether it will use a scale an output.
+    """
+
+    data: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...] = ()
+    samples: int = 100
+    seed: int = 0
+    levels: int = 127
+    per_channel: bool = True
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the model, still in fp32, every matrix in whole multiples of the quantizer's scale.
+
+    Raises:
+        StepError: The data yields nothing, or not what the recipe declares, or a value is NaN.
+    """
+    params: RoundParams = context.params
+    source = FeedSource(params.data, params.inputs, params.axes, params.seed)
+    model = load_model(context.input("model"))
+    constants = Constants(model)
+    groups = by_activation(linear_nodes(model))
+    channels = {name: linears[0].channels for name, linears in groups.items()}
+    spool = Spool(context.scratch / "feeds")
+    samples = sum(1 for _ in spool.keep(source.feeds(context, params.samples)))
+    if samples == 0:
+        raise StepError(
+            f"{source.label} yields no sample; expected {params.samples}",
+            where=context.where,
+            fix="yield at least one mapping of input name -> array",
+        )
+    rounded = 0
+    for number, group in enumerate(passes(channels)):
+        moments = measure_moments(
+            load_model(context.input("model")),
+            group,
+            spool,
+            scratch=context.scratch / f"probed-{number}",
+            where=context.where,
+        )
+        for name, moment in moments.items():
+            order, factor = compensating_factor(moment)
+            for linear in groups[name]:
+                matrix = round_compensated(
+                    constants.matrix(linear),
+                    order,
+                    factor,
+                    levels=params.levels,
+                    per_channel=params.per_channel,
+                )
+                constants.replace_matrix(linear, matrix)
+                rounded += 1
+    canonicalize(model)
+    save_model(model, context.output("model"))
+    return Outcome(metrics={"samples": samples, "rounded": rounded})
+
+
+KIND = StepKind(
+    name="round-weights",
+    version=1,
+    params=RoundParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model"},
+    toolchain=("onnx", "onnxruntime", "numpy", "torch"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.data,),
+)

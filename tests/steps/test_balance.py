@@ -1,0 +1,175 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.gates import quantizable_nodes
+from onnxbuild.onnxkit.outlier_branch import outliers
+from onnxbuild.steps import quantize_dynamic, round_weights
+from onnxbuild.steps.balance import KIND, BalanceParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear
+from tests.steps import transformers
+from tests.steps.graphs import operators, run_model, save, tiny_bert
+from tests.steps.transformers import OUTLIERS, WIDTH, tokens, transformer
+
+TOKENS = (DummyInput("x", "float32", ("batch", "tokens", WIDTH)),)
+AXES = (Axis("batch", 1, 8, 2), Axis("sequence", 1, 16, 5))
+ROWS = (DummyInput("x", "float32", ("tokens", WIDTH)),)
+
+
+@pytest.fixture(autouse=True)
+def _in_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as a child runs a step
+
+
+def data(name):
+    return Entrypoint(f"{Path(transformers.__file__)}:{name}")
+
+
+def balanced(source, folder, *, name="calibration", inputs=TOKENS):
+    outcome, context = run_step(KIND, BalanceParams(data(name), inputs), folder, {"model": source})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    return outcome, context.output("model"), report
+
+
+def quantized(source, folder, **inputs):
+    options = quantize_dynamic.DynamicOptions(reduce_range=False)
+    params = quantize_dynamic.DynamicParams(options)
+    _, context = run_step(quantize_dynamic.KIND, params, folder, {"model": source, **inputs})
+    return context.output("model")
+
+
+def rounded(source, folder):
+    params = round_weights.RoundParams(data("calibration"), TOKENS)
+    outcome, context = run_step(round_weights.KIND, params, folder, {"model": source})
+    return outcome, context.output("model")
+
+
+def loss(model, exact):
+    """Root of the mean squared error over unseen tokens, of what the MLP and the query add."""
+    feeds = [tokens(seed) for seed in range(100, 110)]
+    pairs = [(run_model(model, each)["y"], run_model(exact, each)["y"]) for each in feeds]
+    return float(np.sqrt(np.mean([((a - b) ** 2).mean() for a, b in pairs])))
+
+
+def test_eight_bits_lose_far_less_of_a_balanced_model(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    _, even, _ = balanced(source, tmp_path / "balance")
+    _, fitted = rounded(even, tmp_path / "round")
+    plain = loss(quantized(source, tmp_path / "plain"), source)
+    better = loss(quantized(even, tmp_path / "better"), source)
+    best = loss(quantized(even, tmp_path / "best", rounded=fitted), source)
+    assert better < plain / 4
+    assert best < better
+
+
+@pytest.mark.parametrize("activation", ["Gelu", "FastGelu", "Relu", "SiLU"])
+def test_a_balanced_model_computes_what_it_did(tmp_path, activation):
+    domain = "" if activation == "Relu" else "com.microsoft"
+    source = save(transformer(activation=activation, domain=domain), tmp_path / "source")
+    outcome, even, report = balanced(source, tmp_path / "step")
+    assert outcome.metrics["branches"] == 1
+    assert outcome.metrics["balanced_nodes"] == 2
+    assert [each["channels"] for each in report["branches"]] == [list(OUTLIERS)]
+    assert report["balanced"][0]["spread_after"] < report["balanced"][0]["spread_before"] / 2
+    feeds = tokens(50)
+    np.testing.assert_allclose(
+        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_gemm_with_its_own_bias_and_a_transposed_matrix_is_balanced_too(tmp_path):
+    source = save(transformer(gemm=True), tmp_path / "source")
+    outcome, even, report = balanced(source, tmp_path / "step", name="rows", inputs=ROWS)
+    assert outcome.metrics["outlier_channels"] == len(OUTLIERS)
+    assert report["balanced"][0]["nodes"] == ["up_product", "query_product"]
+    feeds = {"x": tokens(50)["x"][0]}
+    np.testing.assert_allclose(
+        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_one_mul_serves_all_that_multiply_a_value_and_what_else_reads_it_is_left_alone(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    _, even, _ = balanced(source, tmp_path / "step")
+    nodes = {node.name: node for node in onnx.load(even / "model.onnx").graph.node}
+    assert operators(even)["Mul"] == operators(source)["Mul"] + 1
+    assert nodes["up_product"].input[0] == nodes["query_product"].input[0] != "n"
+    assert nodes["residual"].input[1] == "n"
+
+
+def test_outlier_channels_stay_in_fp32_and_are_no_candidates_for_it(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    _, even, _ = balanced(source, tmp_path / "step")
+    found = quantizable_nodes(onnx.load(even / "model.onnx"))
+    assert {each.name for each in found} == {"up_product", "down_product", "query_product"}
+    assert operators(quantized(even, tmp_path / "int8"))["MatMulInteger"] == 3
+    assert operators(quantized(even, tmp_path / "again"))["MatMul"] == 2
+
+
+def test_a_fused_bert_with_attention_is_balanced(tmp_path):
+    from tests.steps.test_optimize import BERT, optimized
+
+    words = DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50)
+    mask = DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1)
+    _, fused = optimized(tiny_bert(tmp_path / "source"), tmp_path / "optimize", BERT)
+    params = BalanceParams(Entrypoint(DUMMY_DATA), (words, mask), AXES, samples=2)
+    outcome, _ = run_step(KIND, params, tmp_path / "step", {"model": fused})
+    assert operators(fused)["Attention"] == 2
+    assert outcome.metrics["balanced_nodes"] == 4
+    assert "no calibration" in outcome.notes[-1]
+
+
+@pytest.mark.parametrize("made", ["linear", "no outliers and no normalization"])
+def test_a_model_without_anything_to_balance_stays_as_it_is(tmp_path, made):
+    x = (DummyInput("x", "float32", ("batch", 4)),)
+    source = save(linear(), tmp_path / "source")
+    params = BalanceParams(Entrypoint(DUMMY_DATA), x, AXES, samples=2)
+    if made != "linear":
+        source = save(transformer(norm=False, activation="Sigmoid", domain=""), tmp_path / "other")
+        params = BalanceParams(data("calibration"), TOKENS)
+    outcome, context = run_step(KIND, params, tmp_path / "step", {"model": source})
+    assert outcome.notes[0].startswith("nothing to balance")
+    name = "model.onnx"
+    assert (context.output("model") / name).read_bytes() == (source / name).read_bytes()
+
+
+def test_a_weight_that_two_nodes_share_is_scaled_for_each_alone(tmp_path):
+    made = transformer()
+    for node in made.graph.node:
+        if node.name == "query_product":
+            node.input[0], node.input[1] = "h", "down"
+    source = save(made, tmp_path / "source")
+    _, even, report = balanced(source, tmp_path / "step")
+    assert report["branches"] == []  # another node reads the hidden values
+    feeds = tokens(50)
+    np.testing.assert_allclose(
+        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_outliers_are_few_and_far_beyond_the_ninth_channel():
+    peak = np.ones(40, np.float32)
+    assert outliers(peak) == ()
+    peak[[30, 4]] = 2.5
+    assert outliers(peak) == (4, 30)
+    peak[10:20] = 2.5
+    assert outliers(peak) == ()
+    assert outliers(np.float32([1, 1, 100])) == ()
+
+
+def test_data_that_yields_nothing_is_refused(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    with pytest.raises(StepError, match="nothing yields no sample; expected 100"):
+        balanced(source, tmp_path / "step", name="nothing")
+
+
+def test_a_nan_in_what_is_multiplied_is_refused_by_name(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    with pytest.raises(StepError, match="holds a NaN on calibration sample 0"):
+        balanced(source, tmp_path / "step", name="broken")
