@@ -18,8 +18,8 @@ from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import (
     calibrate,
     convert_fp16,
-    optimize,
     hessians,
+    optimize,
     preprocess,
     quantize_dynamic,
     quantize_static,
@@ -108,19 +108,10 @@ class VariantModels:
     def _weight_only(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         inputs = {"model": self.optimized(recipe, variant, exported)}
         params = quantize_weights.WeightParams(typed(variant.options))
-        return self._step(recipe, variant, "quantize", params, inputs)
-
-    def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
-        options = self._without_auto(recipe, variant.options)
-        calibration: Any = recipe.sections["calibration"]
-        prepared = self._assembly.step(
-            _name(recipe, variant, "preprocess"),
-            preprocess.KIND.name,
-            preprocess.PreprocessParams(),
         if params.options.method == "gptq":
             inputs["hessians"] = self._hessians(recipe, variant, inputs["model"])
-            variant.location,
-            {"model": OutputRef(exported, "model")},
+        return self._step(recipe, variant, "quantize", params, inputs)
+
     def _hessians(self, recipe: Recipe, variant: Variant, model: OutputRef) -> OutputRef:
         calibration: Any = recipe.sections["calibration"]
         step = self._assembly.step(
@@ -138,6 +129,15 @@ class VariantModels:
         )
         return OutputRef(step, "hessians")
 
+    def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        options = self._without_auto(recipe, variant.options)
+        calibration: Any = recipe.sections["calibration"]
+        prepared = self._assembly.step(
+            _name(recipe, variant, "preprocess"),
+            preprocess.KIND.name,
+            preprocess.PreprocessParams(),
+            variant.location,
+            {"model": OutputRef(exported, "model")},
         )
         calibrated = self._assembly.step(
             _name(recipe, variant, "calibrate"),
