@@ -91,16 +91,17 @@ class EntrypointReader:
     ) -> tuple[str, tuple[str, ...]] | None:
         """(target, roots)."""
         home, _, name = text.rpartition(":")
+        form = f"{_FORM}, .npz or .npy files, or dummy" if path in _PLAIN_DATA else _FORM
         if not home or not name.isidentifier():
-            fix = f"write `{text}:CALLABLE`" if text.endswith(".py") else f"write {_FORM}"
-            what = f"{dotted(path)} is {show(text)}; expected {_FORM}"
+            fix = f"write `{text}:CALLABLE`" if text.endswith(".py") else f"write {form}"
+            what = f"{dotted(path)} is {show(text)}; expected {form}"
             faults.add(Fault(what, at, fix, path))
             return None
         folder = self._sources.folder(at.path)
         if not home.endswith(".py"):
             if not _MODULE.fullmatch(home):
                 fix = "end the file's name with `.py`, or name a module with dots"
-                what = f"{dotted(path)} is {show(text)}; expected {_FORM}"
+                what = f"{dotted(path)} is {show(text)}; expected {form}"
                 faults.add(Fault(what, at, fix, path))
                 return None
             return text, outside.code_folders((folder, self._sources.project))

@@ -18,6 +18,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Recipe
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
+from onnxbuild.recipe.target_options import TargetOptions
 from onnxbuild.steps.optimize import OptimizeOptions
 from onnxbuild.steps.quantize_dynamic import DynamicOptions
 from onnxbuild.steps.validate import Tolerance, VariantTolerances
@@ -86,11 +87,12 @@ def test_a_variants_options_and_own_sections_are_typed(project):
 def test_every_section_of_the_catalog_is_there_with_its_defaults(project, base):
     recipe = project.recipe(base)
     kinds = [kind for kind in CATALOG.values() if kind.section]
-    assert set(recipe.sections) == {kind.section for kind in kinds} | {"release"}
+    assert set(recipe.sections) == {kind.section for kind in kinds} | {"release", "target"}
     for kind in kinds:
         assert kind.options is not None
         assert recipe.sections[kind.section] == kind.options()
     assert recipe.sections["release"] == ReleaseOptions()
+    assert recipe.sections["target"] == TargetOptions()
 
 
 def test_budgets_of_a_release_are_read_and_misspelled_ones_told(project, base):
