@@ -29,6 +29,10 @@ _LEAST = 1e-3
 """Of the greatest: silent channels count as this much, so that none is blown up."""
 
 
+_SMALLEST = 1e-30
+"""An output that is zero everywhere is compared with this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Balanced:
     """A value whose channels were scaled.
@@ -100,6 +104,33 @@ def divisors(peak: np.ndarray, weight: np.ndarray) -> np.ndarray:
     found = a**_ALPHA / w ** (1 - _ALPHA)
     balanced: np.ndarray = (found / np.exp(np.log(found).mean())).astype(np.float32)
     return balanced
+
+
+def relative_error(expected: Mapping[str, np.ndarray], actual: Mapping[str, np.ndarray]) -> float:
+    """The greatest difference of an output, relative to its greatest finite magnitude.
+
+    Args:
+        expected: Output name -> array; only floats are compared.
+        actual: The same names and shapes.
+
+    Returns: A value >= 0; infinity where one side alone is infinite or NaN.
+    """
+    import numpy as np
+
+    most = 0.0
+    for name, array in expected.items():
+        if array.dtype.kind != "f" or not array.size:
+            continue
+        one: np.ndarray = array.astype(np.float64)
+        other: np.ndarray = actual[name].astype(np.float64)
+        differs = (one != other) & ~(np.isnan(one) & np.isnan(other))
+        finite = np.isfinite(one) & np.isfinite(other)
+        if (differs & ~finite).any():
+            return float("inf")
+        sizes = np.abs(np.where(finite, one, 0.0))
+        error = np.abs(np.where(differs, one, 0.0) - np.where(differs, other, 0.0)).max()
+        most = max(most, float(error) / max(float(sizes.max()), _SMALLEST))
+    return most
 
 
 def _groups(model: onnx.ModelProto) -> dict[str, list[LinearNode]]:

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.hessians import inverse_factor
+
 if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 128
-_DAMPING = 0.01
-"""Of the mean second moment, added to all: the paper's, as are the blocks."""
+"""Input channels whose errors reach all later ones at once, as in the paper."""
 
 _MOST_BYTES = 1 << 28
 
@@ -41,23 +42,9 @@ def compensating_factor(moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns: Indices (inputs,), and the upper Cholesky factor of the inverse in that order, float64.
     """
     import numpy as np
-    import torch
 
-    size = len(moment)
     order = np.argsort(-np.diag(moment), kind="stable")
-    ordered = moment[np.ix_(order, order)]
-    silent = np.diag(ordered) <= 0
-    ordered[silent, silent] = 1.0
-    eye = torch.eye(size, dtype=torch.float64)
-    damping = _DAMPING * float(np.diag(ordered).mean())
-    with _one_thread():
-        while True:
-            lower, failed = torch.linalg.cholesky_ex(torch.from_numpy(ordered) + damping * eye)
-            if not int(failed):
-                break
-            damping *= 10
-        inverse = torch.cholesky_inverse(lower)
-        return order, torch.linalg.cholesky(inverse, upper=True).numpy()
+    return order, inverse_factor(moment[np.ix_(order, order)]).astype(np.float64)
 
 
 def round_compensated(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.balancing import balance_values, normalized_values
+from onnxbuild.onnxkit.balancing import balance_values, normalized_values, relative_error
 from onnxbuild.onnxkit.calibration_data import FeedSource
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.channel_probes import measure_peaks
@@ -125,25 +125,16 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
     Raises:
         StepError: It is more than rounding.
     """
-    import numpy as np
-
     before, after = (
         open_session(folder, optimize=False, where=context.where)
         for folder in (context.input("model"), context.output("model"))
     )
-    most = 0.0
-    for sample in feeds:
-        made = run_session(after, sample, context.where)
-        for name, expected in run_session(before, sample, context.where).items():
-            if expected.dtype.kind != "f" or not expected.size:
-                continue
-            wide: np.ndarray = expected.astype(np.float64)
-            other: np.ndarray = made[name].astype(np.float64)
-            same = (wide == other) | (np.isnan(wide) & np.isnan(other))
-            error = float(np.abs(np.where(same, 0, other) - np.where(same, 0, wide)).max())
-            finite = np.abs(wide[np.isfinite(wide)])
-            error /= max(float(finite.max()) if finite.size else 0.0, 1e-30)
-            most = max(most, error) if np.isfinite(error) else np.inf
+    most = max(
+        relative_error(
+            run_session(before, sample, context.where), run_session(after, sample, context.where)
+        )
+        for sample in feeds
+    )
     if not most <= _MOST_ERROR:
         raise StepError(
             f"the balanced model differs from the one it was made of by {most:.2g} of an output's "

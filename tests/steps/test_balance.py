@@ -7,12 +7,13 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.balancing import relative_error
 from onnxbuild.onnxkit.gates import quantizable_nodes
 from onnxbuild.onnxkit.outlier_branch import outliers
 from onnxbuild.steps import quantize_dynamic, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear
+from tests.onnxkit.models import linear, weight
 from tests.steps import transformers
 from tests.steps.graphs import operators, run_model, save, tiny_bert
 from tests.steps.transformers import OUTLIERS, WIDTH, tokens, transformer
@@ -50,6 +51,11 @@ def rounded(source, folder):
     return outcome, context.output("model")
 
 
+def weights_of(folder):
+    made = onnx.load(folder / "model.onnx").graph.initializer
+    return {each.name: onnx.numpy_helper.to_array(each) for each in made}
+
+
 def loss(model, exact):
     """Root of the mean squared error over unseen tokens, of what the MLP and the query add."""
     feeds = [tokens(seed) for seed in range(100, 110)]
@@ -66,6 +72,28 @@ def test_eight_bits_lose_far_less_of_a_balanced_model(tmp_path):
     best = loss(quantized(even, tmp_path / "best", rounded=fitted), source)
     assert better < plain / 4
     assert best < better
+
+
+def test_rounded_weights_are_what_the_quantizer_finds_and_kept_nodes_do_not_take_them(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    _, fitted = rounded(source, tmp_path / "round")
+    report = tmp_path / "sensitivity"
+    report.mkdir()
+    names = ["down_product", "up_product", "query_product"]
+    (report / "report.json").write_text(json.dumps({"nodes": [{"name": each} for each in names]}))
+    options = quantize_dynamic.DynamicOptions(reduce_range=False, keep_most_sensitive=0.3)
+    _, context = run_step(
+        quantize_dynamic.KIND, quantize_dynamic.DynamicParams(options), tmp_path / "step",
+        {"model": source, "rounded": fitted, "sensitivity": report},
+    )  # fmt: skip
+    exact, intended, found = (
+        weights_of(each) for each in (source, fitted, context.output("model"))
+    )
+    np.testing.assert_array_equal(found["down"], exact["down"])
+    for name in ("up", "query"):
+        written = found[f"{name}_quantized"] * found[f"{name}_scale"]
+        np.testing.assert_allclose(written, intended[name], rtol=1e-6)
+        assert np.abs(intended[name] - exact[name]).max() > 0
 
 
 @pytest.mark.parametrize("activation", ["Gelu", "FastGelu", "Relu", "SiLU"])
@@ -173,3 +201,24 @@ def test_a_nan_in_what_is_multiplied_is_refused_by_name(tmp_path):
     source = save(transformer(), tmp_path / "source")
     with pytest.raises(StepError, match="holds a NaN on calibration sample 0"):
         balanced(source, tmp_path / "step", name="broken")
+
+
+def test_a_relative_error_is_that_of_the_worst_output():
+    one = {"a": np.float32([1, -4, np.nan]), "b": np.float32([0.5]), "count": np.int64([3])}
+    assert relative_error(one, one) == 0
+    assert relative_error(one, {**one, "a": np.float32([1.5, -4, np.nan])}) == 0.125
+    assert relative_error(one, {**one, "b": np.float32([0.25])}) == 0.5
+    assert relative_error(one, {**one, "a": np.float32([1, -4, 2])}) == float("inf")
+    assert relative_error({"a": np.float32([0])}, {"a": np.float32([1])}) > 1
+
+
+def test_a_model_that_would_compute_something_else_is_refused(tmp_path):
+    made = transformer()
+    made.graph.node.append(onnx.helper.make_node("Mul", ["y", "huge"], ["far"]))
+    made.graph.node.append(onnx.helper.make_node("Sin", ["far"], ["z"]))
+    made.graph.initializer.append(weight("huge", np.float32([1e6])))
+    made.graph.output[0].name = "z"
+    source = save(made, tmp_path / "source")
+    with pytest.raises(StepError, match="differs from the one it was made of") as caught:
+        balanced(source, tmp_path / "step")
+    assert "write `balance: false`" in caught.value.fix

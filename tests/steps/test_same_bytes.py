@@ -11,10 +11,10 @@ SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
 
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.steps import (
-    calibrate, convert_fp16, hessians, optimize, preprocess, quantize_dynamic, quantize_static,
-    quantize_weights,
+    balance, calibrate, convert_fp16, hessians, optimize, preprocess, quantize_dynamic,
+    quantize_static, quantize_weights, round_weights,
 )
 from tests.fakes.step_context import run_step
 
@@ -36,6 +36,12 @@ bert = made(
 made("fp16", convert_fp16.KIND, convert_fp16.Fp16Params(convert_fp16.Fp16Options()), model=bert)
 dynamic = quantize_dynamic.DynamicOptions(reduce_range=False)
 made("dynamic", quantize_dynamic.KIND, quantize_dynamic.DynamicParams(dynamic), model=bert)
+words = DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50)
+mask = DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1)
+axes = (Axis("batch", 1, 8, 4), Axis("sequence", 1, 32, 20))
+drawn = dict(data=Entrypoint(DUMMY_DATA), inputs=(words, mask), axes=axes, samples=4)
+even = made("balance", balance.KIND, balance.BalanceParams(**drawn), model=bert)
+made("round", round_weights.KIND, round_weights.RoundParams(**drawn), model=even)
 weights = quantize_weights.WeightOptions(method="hqq", op_types=("MatMul", "Gather"))
 made("weights", quantize_weights.KIND, quantize_weights.WeightParams(weights), model=bert)
 ready = made(
@@ -98,5 +104,5 @@ def test_steps_make_the_same_bytes_in_another_process_folder_hash_seed_and_threa
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         said.append(done.stdout)
-    assert len(said[0].splitlines()) == 23
+    assert len(said[0].splitlines()) == 25
     assert said[0] == said[1]
