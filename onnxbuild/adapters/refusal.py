@@ -51,8 +51,11 @@ def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError
         reader: The step.
     """
     by = f" (read at {who})" if who else ""
+    real = os.path.realpath(path)
+    leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
+    to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
     return UndeclaredInputError(
-        f"'{_near(path, reader.project)}' is read but not declared{by}",
+        f"'{_near(path, reader.project)}' is {to}{'is ' if to else ''}read but not declared{by}",
         where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
         fix=f"declare it beside the entrypoint that reads it: `files: [{_typed(path, reader)}]`",
     )
@@ -151,13 +154,17 @@ def _passed(trace: TracebackType | None, file_name: str) -> bool:
 
 
 def _near(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if path.startswith(f"{project}/") else path
+    return os.path.relpath(path, project) if _is_below(path, project) else path
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/")
 
 
 def _typed(path: str, reader: Reader) -> str:
     """The path as one would write it in the recipe; a whole model of a Hugging Face cache."""
     model = _HUB_MODEL.match(path)
     path = f"{model[0]}/**" if model else path
-    if path.startswith(f"{reader.project}/"):
+    if _is_below(path, reader.project):
         return os.path.relpath(path, os.path.dirname(reader.recipe))
-    return f"~{path[len(reader.home) :]}" if path.startswith(f"{reader.home}/") else path
+    return f"~{path[len(reader.home) :]}" if _is_below(path, reader.home) else path

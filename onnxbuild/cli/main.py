@@ -17,6 +17,7 @@ VERBS = {
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "plan": "Show what `run` would build, and why.",
     "why": "Say what made a step run, or would make it run.",
+    "diagnose": "Find the step and the nodes that a variant's error comes from, and what mends it.",
     "lock": "Write down all that a recipe is built from, and what comes out.",
     "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
     "release": "Make a folder and an archive of a locked build, for others to check.",
@@ -90,7 +91,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every way out has its exit code."""
-    signal.signal(signal.SIGTERM, _on_sigterm)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has the second ignored
+            signal.signal(number, _on_end)
     gc.set_threshold(_COLLECT_AFTER)
     _open_standard_streams()
     try:
@@ -129,7 +132,7 @@ def _open_standard_streams() -> None:
             setattr(sys, name, stream)
 
 
-def _on_sigterm(number: int, frame: object) -> None:
+def _on_end(number: int, frame: object) -> None:
     """End as Ctrl-C does: children stop, finished steps are kept."""
     del frame
     sys.exit(128 + number)

@@ -166,6 +166,11 @@ def _set_variable(name: str) -> Edit:
     return lambda place: place.environment.update({name: "2"})
 
 
+def _other_shell(place: Place) -> None:
+    (place.root / "home").mkdir()
+    place.environment |= {"HOME": str(place.root / "home"), "USER": "another", "PATH": "/bin"}
+
+
 @dataclass(frozen=True)
 class Row:
     """One change.
@@ -229,6 +234,12 @@ ROWS = [
     ),
     Row("a variable passed on", _set_variable("SMALL_NUMBER"), ALL),
     Row("a variable not passed on", _set_variable("SMALL_OTHER"), NOTHING),
+    Row("whose shell it is", _other_shell, NOTHING),
+    Row(
+        "a variable that all steps see",
+        _set_variable("CUDA_VISIBLE_DEVICES"),
+        CODE | {"fp32/validate", "int8/validate"},
+    ),
     # --- data
     *(
         Row(

@@ -138,7 +138,8 @@ def _started(project, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
 )
 def test_a_run_that_is_stopped_leaves_nothing_to_clean_up(project, number, code):
     project.edit("models/tiny.py", "    torch.manual_seed(0)", "    import time; time.sleep(60)")

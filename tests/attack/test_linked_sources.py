@@ -1,0 +1,25 @@
+"""A source that is a link out of the project: refused with where it leads, and taken if declared."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_source_that_is_a_link_out_of_the_project_is_told_as_one(project, tmp_path):
+    there = tmp_path / "elsewhere.py"
+    (project.folder / "models/helper.py").rename(there)
+    (project.folder / "models/helper.py").symlink_to(there)
+    refused = project.run("--only", "export")
+    assert refused.code == 5, refused.out
+    assert (
+        f"'models/helper.py' is a link that leads out of the project, to {there}; it is read but "
+        "not declared"
+    ) in refused.out
+    assert "`files: [models/helper.py]`" in refused.out
+    project.edit("tiny.yaml", "tiny.py:load}", "tiny.py:load, files: [models/helper.py]}")
+    taken = project.run("--only", "export")
+    assert taken.code == 0, taken.out
+    there.write_text(there.read_text().replace("ReLU", "GELU"))
+    assert project.run("--only", "export").ran == ["export"]
