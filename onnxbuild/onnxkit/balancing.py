@@ -17,10 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-_NORMALIZATIONS = frozenset(
-    {"LayerNormalization", "SkipLayerNormalization", "EmbedLayerNormalization",
-     "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization", "RMSNormalization"}
-)  # fmt: skip
+_NORMALIZATIONS = {
+    "LayerNormalization": (1, 2),
+    "SimplifiedLayerNormalization": (1,),
+    "RMSNormalization": (1,),
+    "SkipLayerNormalization": (2, 3),
+    "SkipSimplifiedLayerNormalization": (2,),
+    "EmbedLayerNormalization": (5, 6),
+}
+"""Operator -> which inputs scale and shift its first output by channel."""
+
 _ALPHA = 0.8
 """SmoothQuant's share of the difficulty that goes to the weights. Its 0.5 suits one scale a matrix;
 with one an output, 0.8 loses half as much on MiniLM, and 0.7 to 0.9 nearly the same."""
@@ -58,7 +64,8 @@ def normalized_values(model: onnx.ModelProto) -> list[str]:
 def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> list[Balanced]:
     """Scale each of `normalized_values` once, for all multiplications that read it, in place.
 
-    What else reads it still reads it as it was.
+    What else reads it still reads it as it was, behind a Mul; where nothing else does, the
+    normalization scales it at no cost.
 
     Args:
         model: Weights loaded.
@@ -76,17 +83,50 @@ def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> l
         matrices = [constants.matrix(each) for each in linears]
         weight = np.max([np.abs(each).max(axis=1) for each in matrices], axis=0)
         divisor = divisors(peak, weight)
-        prefix = f"onnxbuild/balance/{number}"
-        factor = constants.add(f"{prefix}/factor", 1 / divisor)
         for linear, matrix in zip(linears, matrices, strict=True):
             constants.replace_matrix(linear, matrix * divisor[:, None])
-            linear.node.input[0] = f"{prefix}/value"
-        place = list(model.graph.node).index(linears[0].node)
-        node = helper.make_node("Mul", [value, factor], [f"{prefix}/value"], prefix)
-        model.graph.node.insert(place, node)
+        prefix = f"onnxbuild/balance/{number}"
+        if not _scale_at_source(model, constants, value, len(linears), divisor):
+            factor = constants.add(f"{prefix}/factor", 1 / divisor)
+            for linear in linears:
+                linear.node.input[0] = f"{prefix}/value"
+            place = list(model.graph.node).index(linears[0].node)
+            node = helper.make_node("Mul", [value, factor], [f"{prefix}/value"], prefix)
+            model.graph.node.insert(place, node)
         names = tuple(each.node.name for each in linears)
         found.append(Balanced(value, names, _spread(peak), _spread(peak / divisor)))
     return found
+
+
+def _scale_at_source(
+    model: onnx.ModelProto, constants: Constants, value: str, readers: int, divisor: np.ndarray
+) -> bool:
+    """Let the normalization itself divide, where nothing else reads what it makes.
+
+    Args:
+        model: Changed in place.
+        constants: Its.
+        value: The normalization's output.
+        readers: Multiplications whose matrices are scaled already.
+        divisor: By channel.
+
+    Returns: Whether it was possible; if not, nothing is changed.
+    """
+    branches = [each for each in linear_nodes(model, branches=True) if each.activation == value]
+    source = next(node for node in model.graph.node if node.output[0] == value)
+    places = [n for n in _NORMALIZATIONS[source.op_type] if n < len(source.input)]
+    places = [n for n in places if source.input[n]]
+    if constants.reads(value) != readers + len(branches):
+        return False
+    if not places or not all(source.input[n] in constants for n in places):
+        return False
+    if any(constants.read(source.input[n]).shape != divisor.shape for n in places):
+        return False
+    for n in places:
+        constants.replace(source, n, constants.read(source.input[n]) / divisor)
+    for branch in branches:
+        constants.replace_matrix(branch, constants.matrix(branch) * divisor[:, None])
+    return True
 
 
 def divisors(peak: np.ndarray, weight: np.ndarray) -> np.ndarray:

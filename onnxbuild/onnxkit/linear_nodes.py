@@ -48,8 +48,8 @@ def is_branch(name: str) -> bool:
     return name.startswith(BRANCH_PREFIX)
 
 
-def linear_nodes(model: onnx.ModelProto) -> list[LinearNode]:
-    """Those of the main graph, in its order; the branches of outlier channels left out."""
+def linear_nodes(model: onnx.ModelProto, *, branches: bool = False) -> list[LinearNode]:
+    """Those of the main graph, in its order; or those that are branches of outlier channels."""
     import onnx
 
     matrices = {
@@ -60,7 +60,7 @@ def linear_nodes(model: onnx.ModelProto) -> list[LinearNode]:
     found = []
     for node in model.graph.node:
         domain = "" if node.domain == "ai.onnx" else node.domain
-        if (domain, node.op_type) not in _MULTIPLYING or is_branch(node.name):
+        if (domain, node.op_type) not in _MULTIPLYING or is_branch(node.name) != branches:
             continue
         flags = {each.name: each.i for each in node.attribute}
         sound = len(node.input) > 1 and node.input[1] in matrices and not flags.get("transA")
@@ -106,6 +106,10 @@ class Constants:
         """A node's matrix: (inputs, outputs)."""
         matrix = self.read(linear.weight)
         return matrix.T.copy() if linear.transposed else matrix
+
+    def reads(self, name: str) -> int:
+        """How many nodes read a value, the graph's outputs counted as one each."""
+        return self._readers[name]
 
     def add(self, name: str, array: np.ndarray) -> str:
         """Add a constant; returns its name."""

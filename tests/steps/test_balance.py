@@ -131,6 +131,22 @@ def test_one_mul_serves_all_that_multiply_a_value_and_what_else_reads_it_is_left
     assert nodes["residual"].input[1] == "n"
 
 
+@pytest.mark.parametrize("shift", [True, False])
+def test_a_normalization_that_only_multiplications_read_scales_by_itself(tmp_path, shift):
+    made = transformer(residual=False)
+    if not shift:
+        del made.graph.node[0].input[2]
+    source = save(made, tmp_path / "source")
+    outcome, even, _ = balanced(source, tmp_path / "step")
+    assert outcome.metrics["balanced_nodes"] == 2
+    assert operators(even)["Mul"] == operators(source)["Mul"] == 0
+    assert np.abs(weights_of(even)["gamma"] / weights_of(source)["gamma"] - 1).max() > 0.5
+    feeds = tokens(50)
+    np.testing.assert_allclose(
+        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
+    )
+
+
 def test_outlier_channels_stay_in_fp32_and_are_no_candidates_for_it(tmp_path):
     source = save(transformer(), tmp_path / "source")
     _, even, _ = balanced(source, tmp_path / "step")

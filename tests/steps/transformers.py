@@ -9,11 +9,13 @@ WIDTH, HIDDEN, OUTLIERS = 32, 64, (3, 40)
 MICROSOFT = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
 
 
-def transformer(*, activation="Gelu", gemm=False, domain="com.microsoft", opset=18, norm=True):
+def transformer(
+    *, activation="Gelu", gemm=False, domain="com.microsoft", opset=18, norm=True, residual=True
+):
     """y = W2 act(W1 n + b1) + Wq n for n = LayerNormalization(x).
 
     Two of the hidden channels reach far beyond the others, as do some of n's; a second
-    multiplication, and y itself, read n too.
+    multiplication, and y itself (by a residual: else it reads x), read n too.
     """
     draw = np.random.default_rng(7).standard_normal
     gamma = np.exp(draw(WIDTH)).astype(np.float32)
@@ -55,7 +57,7 @@ def transformer(*, activation="Gelu", gemm=False, domain="com.microsoft", opset=
         helper.make_node("MatMul", ["h", "down"], ["d"], name="down_product"),
         helper.make_node("MatMul", ["n", "query"], ["q"], name="query_product"),
         helper.make_node("Add", ["d", "q"], ["s"], name="sum"),
-        helper.make_node("Add", ["s", "n"], ["y"], name="residual"),
+        helper.make_node("Add", ["s", "n" if residual else "x"], ["y"], name="residual"),
     ]
     shape = ["batch", WIDTH] if gemm else ["batch", "tokens", WIDTH]
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
