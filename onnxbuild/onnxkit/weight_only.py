@@ -80,6 +80,7 @@ def replace_weights(
         quantize: (node, its weight as float32 (rows, columns)) -> blocks.
         accuracy_level: MatMulNBits' attribute; 0 leaves it out.
     """
+    import numpy as np
     import onnx
 
     homes = {
@@ -94,7 +95,7 @@ def replace_weights(
         key = (each.weight, each.transposed, is_gather)
         if key not in done:
             weight = onnx.numpy_helper.to_array(tensor)
-            rows = weight if each.transposed else weight.T
+            rows = np.ascontiguousarray(weight if each.transposed else weight.T)
             stem = each.weight + ("_rows" if is_gather else "")
             stored = _Stored.of(stem, quantize(each, rows), rows.shape, as_rows=is_gather)
             home.initializer.extend(stored.tensors)

@@ -140,8 +140,8 @@ class _Fidelity:
         import numpy as np
 
         difference = np.subtract(rows, blocks.values(rows.shape[1]))
-        self._signal += float(np.square(rows, dtype=np.float64).sum())
-        self._noise += float(np.square(difference, dtype=np.float64).sum())
+        self._signal += float(np.square(rows).sum(dtype=np.float64))
+        self._noise += float(np.square(difference).sum(dtype=np.float64))
         return blocks
 
     def sqnr_db(self) -> float | None:

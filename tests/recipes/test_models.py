@@ -38,3 +38,21 @@ def test_minilm_gives_berts_hidden_state_and_zeros_at_padding():
         found, expected = model(**feeds), model.bert(**feeds).last_hidden_state
     assert torch.equal(found[mask], expected[mask])
     assert not found[~mask].any()
+
+
+def test_the_small_gpt2_looks_back_alone_and_is_calibrated_on_words_it_knows():
+    module = entrypoints("gpt2")
+    model = module.load().eval()
+    feeds = [
+        {name: torch.from_numpy(each) for name, each in sample.items()}
+        for sample in module.calibration(2)
+    ]
+    assert all(int(each["input_ids"].max()) < module.VOCABULARY for each in feeds)
+    first = feeds[0]
+    changed = {**first, "input_ids": first["input_ids"].clone()}
+    changed["input_ids"][:, 20:] = 1
+    with torch.no_grad():
+        one, other = model(**first), model(**changed)
+    assert torch.allclose(one[:, :20], other[:, :20], atol=1e-5)
+    assert not torch.allclose(one[:, 20:], other[:, 20:], atol=1e-2)
+    assert torch.equal(module.load().model.lm_head.weight, model.model.lm_head.weight)
