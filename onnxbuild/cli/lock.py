@@ -54,6 +54,12 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     if check and update:
         raise click.UsageError("--check writes nothing, so --update has nothing to renew", ctx)
+    if settings and not check:
+        raise click.UsageError(
+            "a lock is of the recipe as it stands in its file: write the value there, without "
+            "--set",
+            ctx,
+        )
     from onnxbuild.api import Request
     from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
@@ -79,6 +85,8 @@ def _show(each: Relocked) -> None:
         click.echo(f"  {difference}")
     if len(each.differences) > _SHOWN:
         click.echo(f"  and {len(each.differences) - _SHOWN} more")
+    from onnxbuild.lock.text import lock_command
+
     lock = each.lock
     contents = (
         f"{len(lock.steps)} steps, {len(lock.sources)} sources, {len(lock.files)} files, "
@@ -90,7 +98,7 @@ def _show(each: Relocked) -> None:
         count = len(each.differences)
         click.echo(
             f"error: {each.path} is not up to date: {count} difference{'s' if count > 1 else ''}\n"
-            f"  fix: onnxbuild lock {each.recipe}",
+            f"  fix: {lock_command(each.recipe)}",
             err=True,
         )
     else:

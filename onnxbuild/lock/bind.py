@@ -11,6 +11,8 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_path, read_lock
+from onnxbuild.recipe.extend import absolute
+from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
 
 
@@ -22,6 +24,7 @@ class BoundLock:
         lock: As read.
         path: Its file, for messages.
         recipe: The recipe's file, for messages.
+        recipe_name: The same, relative to the project's root.
         recipes: What the recipe file holds now.
         names: (step of the run, name of that step in the lock).
         whole: All of the recipe file was asked for.
@@ -30,6 +33,7 @@ class BoundLock:
     lock: Lock
     path: str
     recipe: str
+    recipe_name: str
     recipes: tuple[Recipe, ...]
     names: tuple[tuple[str, str], ...]
     whole: bool
@@ -58,7 +62,9 @@ def bind_locks(
         lock = read_lock(path)
         own = resolve(recipes, host, choices=lock.choices)
         names = names_in_lock(own, joint)
-        bound.append(BoundLock(lock, str(lock_path(path)), str(path), recipes, names, whole))
+        name = absolute(path).relative_to(find_project(path)).as_posix()
+        shown = str(lock_path(path)), str(path), name
+        bound.append(BoundLock(lock, *shown, recipes, names, whole))
     return tuple(bound)
 
 

@@ -49,6 +49,7 @@ def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
     """What differs: first what goes into a build, then what comes out; measurements never count."""
     found = [
         *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
+        *_facts("recipe", "recipe's file", {"": locked.recipe}, {"": now.recipe}),
         *_facts("recipe", "recipe ", locked.resolved, now.resolved),
         *_facts("choices", "choice for ", locked.choices, now.choices),
         *_facts("host", "host ", locked.host, now.host),

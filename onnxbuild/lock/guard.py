@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 
 from onnxbuild import __version__
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import NO_FILE, Action, ActionResult
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
 from onnxbuild.core.places import real_path
@@ -16,6 +18,7 @@ from onnxbuild.lock.compare import Difference, differences
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
+from onnxbuild.lock.text import lock_command
 
 _SHOWN = 3  # items in a message
 
@@ -37,13 +40,13 @@ class LockGuard:
         """Refuse to take or build what the lock does not know.
 
         Raises:
-            NotReproducibleError: The step is not in the lock, or its key is another.
+            NotReproducibleError: The step is not in the lock, or its key or kind is another.
         """
         for locked, name in self._names.get(step, ()):
             expected = locked.lock.steps.get(name)
             if expected is None:
                 raise _differs(locked, f"step '{name}' is not in the lock", name, "")
-            if action.key != expected.key:
+            if (action.key, f"{action.kind}/{action.version}") != (expected.key, expected.kind):
                 raise _differs(locked, self._why(locked, name, action), name, "")
 
     def _why(self, locked: BoundLock, name: str, action: Action) -> str:
@@ -67,7 +70,10 @@ class LockGuard:
         """
         for locked, name in self._names.get(step, ()):
             self._check_observed(locked, name, result)
-            for output, digest in locked.lock.steps[name].outputs.items():
+            expected = locked.lock.steps[name]
+            if not CATALOG[expected.kind.partition("/")[0]].measures:
+                _check_names(locked, name, result)
+            for output, digest in expected.outputs.items():
                 found = result.outputs.get(output)
                 if found is None or found.sha256 != digest.sha256:
                     now = "missing" if found is None else _short(found.sha256)
@@ -76,7 +82,7 @@ class LockGuard:
                         f"the output '{output}' is {now}; the lock has {_short(digest.sha256)}, "
                         "and all that went into it is as it was",
                         name,
-                        f"to find out why: onnxbuild reproduce {locked.recipe}",
+                        f"to find out why: onnxbuild reproduce {shlex.quote(locked.recipe)}",
                     )
 
     def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
@@ -117,7 +123,8 @@ def check_before(locked: BoundLock, fingerprints: Fingerprints) -> None:
         lock = dataclasses.replace(lock, steps=kept)
     now = known_now(lock, locked.recipes, fingerprints)
     steps = {name: step for name, step in lock.steps.items() if name in asked}
-    found = differences(lock, dataclasses.replace(now, steps=steps))
+    now = dataclasses.replace(now, steps=steps, recipe=locked.recipe_name)
+    found = differences(lock, now)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise NotReproducibleError(
@@ -154,18 +161,25 @@ def _present(digests: Mapping[str, str | None]) -> dict[str, str]:
     return {name: digest for name, digest in digests.items() if digest is not None}
 
 
+def _check_names(locked: BoundLock, name: str, result: ActionResult) -> None:
+    known = locked.lock.steps[name].outputs
+    for output in result.outputs:
+        if output not in known:
+            raise _differs(locked, f"the output '{output}' is not in the lock", name, "")
+
+
 def _differs(locked: BoundLock, what: str, step: str, fix: str) -> BuildError:
-    return NotReproducibleError(what, where=step, fix=fix or f"onnxbuild lock {locked.recipe}")
+    return NotReproducibleError(what, where=step, fix=fix or lock_command(locked.recipe))
 
 
 def _update(locked: BoundLock, item: str) -> str:
-    return f"if it is meant: onnxbuild lock {locked.recipe} --update {item}"
+    return f"if it is meant: {lock_command(locked.recipe, item)}"
 
 
 def _update_of(locked: BoundLock, found: Sequence[Difference]) -> str:
     items = list(dict.fromkeys(each.item for each in found if not each.follows))
-    shown = "".join(f" --update {item}" for item in items[:_SHOWN])
-    return f"if it is meant: onnxbuild lock {locked.recipe}{shown if len(items) <= _SHOWN else ''}"
+    command = lock_command(locked.recipe, *(items if len(items) <= _SHOWN else ()))
+    return f"if it is meant: {command}"
 
 
 def _short(digest: str) -> str:

@@ -98,30 +98,49 @@ class Lock:
         if value["format"] != LOCK_FORMAT:
             raise ValueError(f"format {value['format']!r}; expected {LOCK_FORMAT}")
 
-        def strings(key: str) -> dict[str, str]:
-            return {str(name): str(text) for name, text in value[key].items()}
-
-        return Lock(
-            recipe=str(value["recipe"]),
-            onnxbuild=str(value["onnxbuild"]),
+        lock = Lock(
+            recipe=_text(value["recipe"]),
+            onnxbuild=_text(value["onnxbuild"]),
             resolved=dict(value["resolved"]),
-            host=strings("host"),
-            python=str(value["python"]),
-            packages=strings("packages"),
-            files=strings("files"),
-            sources=strings("sources"),
-            folders={folder: tuple(found) for folder, found in value["folders"].items()},
-            steps={
-                str(name): LockedStep(
-                    kind=str(step["kind"]),
-                    key=str(step["key"]),
-                    outputs={
-                        str(output): Digest(str(each["sha256"]), int(each["size_bytes"]))
-                        for output, each in step["outputs"].items()
-                    },
-                )
-                for name, step in value["steps"].items()
+            host=_texts(value["host"]),
+            python=_text(value["python"]),
+            packages=_texts(value["packages"]),
+            files=_texts(value["files"]),
+            sources=_texts(value["sources"]),
+            folders={
+                _text(folder): tuple(map(_text, found))
+                for folder, found in value["folders"].items()
             },
-            choices=strings("choices"),
+            steps={_text(name): _step(step) for name, step in value["steps"].items()},
+            choices=_texts(value["choices"]),
             measurements=dict(value["measurements"]),
         )
+        unknown = value.keys() - lock.to_json().keys()
+        if unknown:
+            raise ValueError(f"key '{min(unknown)}' is not one of a lock's")
+        return lock
+
+
+def _step(value: Mapping[str, Any]) -> LockedStep:
+    return LockedStep(
+        kind=_text(value["kind"]),
+        key=_text(value["key"]),
+        outputs={_text(name): _digest(each) for name, each in value["outputs"].items()},
+    )
+
+
+def _digest(value: Mapping[str, Any]) -> Digest:
+    size_bytes = value["size_bytes"]
+    if type(size_bytes) is not int:
+        raise ValueError(f"{size_bytes!r} is no size")
+    return Digest(_text(value["sha256"]), size_bytes)
+
+
+def _texts(value: Mapping[str, Any]) -> dict[str, str]:
+    return {_text(name): _text(text) for name, text in value.items()}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a string")  # noqa: TRY004 - a value of a file
+    return value

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError, UsageError
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.strict import load_strictly
 
 _HEAD = """\
 # All that `{recipe}` was built from, and what came out. Made by `onnxbuild lock`; commit it.
 # `onnxbuild run --locked` refuses to build anything else.
 """
+_OURS = re.compile(r"Made by `onnxbuild lock`|^onnxbuild: |\Aformat: ", re.MULTILINE)
 
 
 def lock_path(recipe: Path) -> Path:
     """Where a recipe's lock lies: NAME.lock beside NAME.yaml."""
     return recipe.with_suffix(".lock")
+
+
+def lock_command(recipe: str | Path, *items: str) -> str:
+    """What to type to renew a lock, for all or for some items alone."""
+    updates = "".join(f" --update {shlex.quote(item)}" for item in items)
+    return f"onnxbuild lock {shlex.quote(str(recipe))}{updates}"
+
+
+def is_ours(text: str) -> bool:
+    """Whether a file of a lock's name was made by `onnxbuild lock`, be it damaged since."""
+    return not text.strip() or bool(_OURS.search(text))
 
 
 def lock_text(lock: Lock) -> str:
@@ -40,8 +55,7 @@ def parse_lock(text: str, where: str, fix: str) -> Lock:
     import yaml
 
     try:
-        value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
-        return Lock.from_json(value)
+        return Lock.from_json(load_strictly(text))
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise UsageError(
@@ -56,7 +70,7 @@ def read_lock(recipe: Path) -> Lock:
         UsageError: There is none, or it can't be read.
     """
     path = lock_path(recipe)
-    fix = f"onnxbuild lock {recipe}"
+    fix = lock_command(recipe)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,10 @@ from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import MEASUREMENTS, Difference, differences
 from onnxbuild.lock.make import make_lock
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.text import lock_path, lock_text, read_lock
+from onnxbuild.lock.places import LockPlaces
+from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
+from onnxbuild.lock.uses import unexplained, used_items
+from onnxbuild.release.own_lock import refuse_foreign_locks
 from onnxbuild.resolver import resolve
 from onnxbuild.wiring import RunOptions
 
@@ -35,6 +39,7 @@ class Relocked:
         lock: As it would be written now.
         new: There was no lock.
         differences: What differs from the lock that was there.
+        old: The lock that was there.
         written: The file was written.
     """
 
@@ -43,6 +48,7 @@ class Relocked:
     lock: Lock
     new: bool
     differences: tuple[Difference, ...]
+    old: Lock | None = None
     written: bool = False
 
 
@@ -69,9 +75,12 @@ def relock(
         The build, and a lock for each recipe file; none if the build failed.
 
     Raises:
-        UsageError: An item is neither in the lock nor new.
+        UsageError: An item is neither in the lock nor new; a lock's file is another program's, or
+            another recipe's.
         NotReproducibleError: Something differs that is not among `update`; nothing is written.
     """
+    if write:
+        refuse_foreign_locks(request.recipes, request.project)
     if (update or not write) and "choices" not in update:
         request = replace(request, choices=_choices_before(request))
     request, result = build_chosen(request, options, events)
@@ -80,7 +89,10 @@ def relock(
     relocked = []
     for path, recipes in result.loaded.by_file.items():
         lock = lock_of(result, path, recipes, request.project)
-        relocked.append(_compare(path, lock, _old(path, strict=bool(update) or not write), update))
+        compared = _compare(path, lock, _old(path, strict=bool(update) or not write), update)
+        if update:
+            _refuse_unasked(compared, _unexplained(result, compared, recipes, update), update)
+        relocked.append(compared)
     if write:
         relocked = [_write(each) for each in relocked]
     return result, tuple(relocked)
@@ -146,37 +158,56 @@ def _compare(recipe: Path, lock: Lock, old: Lock | None, update: Collection[str]
         kept = {
             name: old.measurements[name]
             for name, step in lock.steps.items()
-            if name in old.measurements and old.steps[name].key == step.key
+            if name in old.measurements and name in old.steps and old.steps[name].key == step.key
         }  # the same models on the same machine: a new measurement would only be another one
         lock = replace(lock, measurements={**lock.measurements, **kept})
-    found = differences(old, lock)
-    if update:
-        _refuse_unasked(recipe, path, found, update, {*_items(old), *_items(lock)})
-    return Relocked(recipe, path, lock, new=False, differences=found)
+    return Relocked(recipe, path, lock, new=False, differences=differences(old, lock), old=old)
+
+
+def _unexplained(
+    result: BuildResult, compared: Relocked, recipes: Sequence[Recipe], update: Collection[str]
+) -> list[Difference]:
+    """Outputs that differ though nothing that their steps used does, and are not asked for."""
+    own = resolve(recipes, machine.host_facts(), choices=compared.lock.choices)
+    places, report = LockPlaces(recipes), result.report
+    uses = {
+        name: used_items(name, report.actions[step], report.results[step], places)
+        for step, name in names_in_lock(own, result.graph)
+    }
+    if compared.old is None:
+        return []
+    found = unexplained(compared.old, compared.lock, compared.differences, uses)
+    return [each for each in found if each.item not in update]
 
 
 def _refuse_unasked(
-    recipe: Path,
-    path: Path,
-    found: Sequence[Difference],
-    update: Collection[str],
-    known: Collection[str],
+    compared: Relocked, unexplained: Sequence[Difference], update: Collection[str]
 ) -> None:
+    found, path = compared.differences, compared.path
+    known = _items(compared.lock) | (_items(compared.old) if compared.old else set())
     for item in update:
         if item not in known:
+            choices = f"`recipe`, `host`, `python`, `onnxbuild`, or a name that stands in {path}"
             raise UsageError(
-                f"the lock has no item '{item}'", where=str(path), fix=did_you_mean(item, known)
+                f"the lock has no item '{item}'",
+                where=str(path),
+                fix=did_you_mean(item, known) or f"name {choices}",
             )
     unasked = [each for each in found if not each.follows and each.item not in update]
+    unasked += unexplained
     if not unasked and not any(not each.follows for each in found):
         unasked = [each for each in found if each.item not in update][:1]  # nothing explains it
     if unasked:
-        items = " ".join(f"--update {item}" for item in dict.fromkeys(e.item for e in unasked))
+        command = lock_command(compared.recipe, *dict.fromkeys(each.item for each in unasked))
         more = f" (and {len(unasked) - 1} more)" if len(unasked) > 1 else ""
+        why = ""
+        if unasked[0] in unexplained:
+            why = f"; to find out why: onnxbuild reproduce {shlex.quote(str(compared.recipe))}"
+            more += ", though all that its step used is as it was"
         raise NotReproducibleError(
             f"{unasked[0]}{more}: not among what may change",
             where=str(path),
-            fix=f"if it is meant: onnxbuild lock {recipe} {items}",
+            fix=f"if it is meant: {command}{why}",
         )
 
 

@@ -42,6 +42,7 @@ def test_equal_locks_differ_in_nothing_and_measurements_never_count():
 def test_what_goes_in_comes_before_what_comes_out():
     now = replace(
         LOCK,
+        recipe="recipes/other.yaml",
         onnxbuild="2",
         resolved={"net": {"opset": 17, "axes": [{"max": 9}]}},
         host={"cpu": "y", "cores": "2"},
@@ -59,6 +60,7 @@ def test_what_goes_in_comes_before_what_comes_out():
     a, b = "a" * 12, "b" * 12
     assert told == [
         ("onnxbuild", "onnxbuild: 1 -> 2"),
+        ("recipe", "recipe's file: recipes/net.yaml -> recipes/other.yaml"),
         ("recipe", "recipe net.opset: 18 -> 17"),
         ("recipe", "recipe net.axes[0].max: 8 -> 9"),
         ("host", "host cpu: x -> y"),
@@ -75,7 +77,7 @@ def test_what_goes_in_comes_before_what_comes_out():
         ("net:check", "step net:check: (not in the lock) -> there"),
         ("net:benchmark", "step net:benchmark: there -> (gone)"),
     ]
-    assert [each.follows for each in differences(LOCK, now)] == [False] * 11 + [True] * 5
+    assert [each.follows for each in differences(LOCK, now)] == [False] * 12 + [True] * 5
 
 
 def test_a_list_that_grew_is_told_as_a_whole():

@@ -1,0 +1,53 @@
+"""Whether a lock's file may be written: it may be another program's, or another recipe's."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.lock.text import is_ours, lock_path, parse_lock
+
+
+def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:
+    """Make sure that each recipe's lock is its own.
+
+    Args:
+        recipes: The recipes that are to be locked.
+        project: Their root.
+
+    Raises:
+        UsageError: The file is not one of this program's, or is the lock of another recipe.
+    """
+    owners: dict[Path, Path] = {}
+    for recipe in dict.fromkeys(path.absolute() for path in recipes):
+        path = lock_path(recipe)
+        other = owners.setdefault(path, recipe)
+        if other == recipe:
+            other = _owner(path, project) or recipe
+        if other != recipe and other.is_file() and not other.samefile(recipe):
+            raise UsageError(
+                f"{other.name} and {recipe.name} would share one lock",
+                where=str(path),
+                fix="rename one of the recipes",
+            )
+
+
+def _owner(path: Path, project: Path) -> Path | None:
+    """The recipe that a lock is of, if that one's lock would lie here."""
+    try:
+        text = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return None
+    if not is_ours(text):
+        raise UsageError(
+            "this file was not made by onnxbuild, and would be overwritten",
+            where=str(path),
+            fix=f"rename the recipe, or move the file away: mv {shlex.quote(str(path))} ...",
+        )
+    try:
+        owner = project / parse_lock(text, str(path), "").recipe
+    except UsageError:
+        return None  # damaged: it is made anew
+    return owner if lock_path(owner) == path else None
