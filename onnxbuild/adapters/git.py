@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import BuildError
 
 _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+_ALWAYS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1"}
 _PLAIN = "H"  # `ls-files -t`: tracked, and neither skipped nor assumed to be unchanged
 
 
@@ -22,14 +23,20 @@ class Checkout:
         commit: HEAD, in full; None if there is none.
         committed_s: When it was made, in seconds since 1970; None if there is no commit.
         changed: Files that are not as the commit has them, or that it does not have, though they
-            are used; relative to the repository's root, sorted.
+            are used; relative to the repository's root, sorted; bytes that are no UTF-8 are
+            escaped.
         why_none: Why there is no commit; empty if there is one.
+        converted: Those of `changed` that differ only in what git itself changed on their way out
+            of the repository: line endings, `$Id$`, a filter.
+        beyond: Used files that lie outside of the repository; none without a commit.
     """
 
     commit: str | None
     committed_s: int | None
     changed: tuple[str, ...] = ()
     why_none: str = ""
+    converted: tuple[str, ...] = ()
+    beyond: tuple[Path, ...] = ()
 
     @property
     def dirty(self) -> bool:
@@ -37,7 +44,7 @@ class Checkout:
         return self.commit is None or bool(self.changed)
 
 
-def look(project: Path, used: Iterable[Path]) -> Checkout:
+def look(project: Path, used: Iterable[Path], shipped: Iterable[Path] = ()) -> Checkout:
     """The state of the working tree that a project lies in.
 
     Any change to a tracked file counts; of other files only those that are used.
@@ -45,6 +52,7 @@ def look(project: Path, used: Iterable[Path]) -> Checkout:
     Args:
         project: The project's root.
         used: Files that matter, absolute.
+        shipped: Those whose bytes matter as they are, not as git would take them back.
 
     Raises:
         BuildError: git refuses, for a reason other than that there is no repository.
@@ -57,13 +65,31 @@ def look(project: Path, used: Iterable[Path]) -> Checkout:
         if b"not a git repository" in top.stderr:
             return Checkout(None, None, why_none="the project is in no git repository")
         raise _refused(top)
-    root = Path(os.fsdecode(top.stdout.rstrip(b"\n")))
+    root = Path(os.path.realpath(os.fsdecode(top.stdout.rstrip(b"\n"))))
     head = _git(root, "rev-list", "--max-count=1", "--timestamp", "HEAD")
     if head.returncode != 0:
         return Checkout(None, None, why_none="the repository has no commit yet")
     seconds, commit = head.stdout.decode("ascii").split()
-    changed = {*_modified(root), *_unknown(root, used)}
-    return Checkout(commit, int(seconds), tuple(sorted(changed)))
+    inside, beyond = _sides(root, used)
+    changed = {*_modified(root), *_unknown(root, inside)}
+    converted = set(_converted(root, shipped)) - changed
+    return Checkout(
+        commit,
+        int(seconds),
+        tuple(sorted(map(_text, changed | converted))),
+        converted=tuple(sorted(map(_text, converted))),
+        beyond=beyond,
+    )
+
+
+def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:
+    """(files in the repository's folder, files beyond it); links lie where they are."""
+    inside: list[Path] = []
+    beyond: list[Path] = []
+    for path in used:
+        as_named = Path(os.path.realpath(path.parent), path.name)
+        (inside if as_named.is_relative_to(root) else beyond).append(path)
+    return inside, tuple(beyond)
 
 
 def _modified(root: Path) -> list[str]:
@@ -87,14 +113,26 @@ def _unknown(root: Path, used: Iterable[Path]) -> list[str]:
         for entry in _checked(root, "ls-files", "-v", "-z", "--recurse-submodules")
         if entry[:1] == _PLAIN
     }
-    real_root = os.path.realpath(root)
     unknown = []
     for path in used:
         as_named = os.path.join(os.path.realpath(path.parent), path.name)
-        names = [os.path.relpath(p, real_root) for p in (as_named, os.path.realpath(path))]
+        names = [os.path.relpath(p, root) for p in (as_named, os.path.realpath(path))]
         if any(name not in tracked for name in names):
             unknown.append(names[0])
     return unknown
+
+
+def _converted(root: Path, shipped: Iterable[Path]) -> Iterator[str]:
+    """Files whose bytes are not those of HEAD; `git status` compares what it would take back."""
+    for path in shipped:
+        real = Path(os.path.realpath(path))
+        blob = _git(real.parent, "cat-file", "blob", f"HEAD:./{real.name}")
+        if blob.returncode != 0 or blob.stdout != real.read_bytes():
+            yield os.path.relpath(real, root)
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _checked(root: Path, *arguments: str) -> list[str]:
@@ -115,7 +153,7 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         ["git", "-c", "core.fsmonitor=false", *arguments],
         cwd=folder,
-        env={**kept, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
+        env={**kept, **_ALWAYS},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

@@ -67,14 +67,23 @@ def command(
         raise click.UsageError("--provider says where to run the golden inputs: add --run", ctx)
     if recipe and not rebuild:
         raise click.UsageError("--recipe says what to build: add --rebuild", ctx)
+    from onnxbuild.release.checksums import check_sums
     from onnxbuild.release.opened import opened
-    from onnxbuild.release.verify import read_release, verify_contents, verify_files
+    from onnxbuild.release.released import read_release
+    from onnxbuild.release.verify import verify_archive, verify_contents, verify_files
 
+    if providers:
+        from onnxbuild.release.replay import check_providers
+
+        check_providers(providers)
     with opened(Path(release)) as folder:
-        code = _show(verify_files(folder, Path(key) if key else None))
+        files = check_sums(folder)
+        code = _show(verify_files(files, Path(key) if key else None))
         if code == 0:
-            found = read_release(folder)
+            found = read_release(files)
             code = _show(verify_contents(found))
+        if code == 0 and not Path(release).is_dir():
+            code = _show(iter([verify_archive(found, Path(release))]))
         if code == 0 and replays:
             from onnxbuild.release.replay import verify_run
 
@@ -95,14 +104,17 @@ def command(
 
 def _show(checks: Iterator[Checked]) -> int:
     """Print each check as it ends; the exit code of the first that failed."""
+    from onnxbuild.release.forms import printable
+
     code = 0
     for each in checks:
         if each.faults:
             code = code or each.exit_code
             for fault in each.faults[:_SHOWN]:
-                click.echo(f"FAILED  {each.title}: {fault}")
+                click.echo(printable(f"FAILED  {each.title}: {fault}"))
             if len(each.faults) > _SHOWN:
                 click.echo(f"FAILED  {each.title}: and {len(each.faults) - _SHOWN} more")
         else:
-            click.echo(f"{'skipped' if each.skipped else 'ok':7} {each.title}: {each.told}")
+            state = "skipped" if each.skipped else "ok"
+            click.echo(printable(f"{state:7} {each.title}: {each.told}"))
     return code

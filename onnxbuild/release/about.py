@@ -107,6 +107,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
             "commit": source.commit,
             "dirty": source.dirty,
             "changed": list(source.changed),
+            "outside": list(source.outside),
         },
         "epoch_s": source.epoch_s,
         "recipe": title.recipe,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.release.forms import printable
 from onnxbuild.release.layout import NOT_SUMMED, SUMS_FILE
 
-_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,39 @@ class Fault:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.file} {self.what}"
+        return printable(f"{self.file} {self.what}")
 
 
-def check_sums(folder: Path) -> tuple[dict[str, Digest], list[Fault]]:
-    """(path -> digest of every file that is there, what differs from SHA256SUMS)."""
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What lies in a release.
+
+    Attributes:
+        folder: Where it lies.
+        digests: Path in it -> digest, of every file that is there.
+        faults: What differs from SHA256SUMS.
+    """
+
+    folder: Path
+    digests: Mapping[str, Digest]
+    faults: tuple[Fault, ...]
+
+    def read(self, name: str) -> bytes:
+        """The content of one of them.
+
+        Raises:
+            NotReproducibleError: It can't be read.
+        """
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise NotReproducibleError(
+                f"it can't be read: {error.strerror}", where=printable(name)
+            ) from error
+
+
+def check_sums(folder: Path) -> Files:
+    """Hash every file, and compare with SHA256SUMS."""
     there, faults = _files(folder)
     recorded, bad_lines = _recorded(folder / SUMS_FILE)
     faults += bad_lines
@@ -45,22 +76,27 @@ def check_sums(folder: Path) -> tuple[dict[str, Digest], list[Fault]]:
         for path in there
         if path not in recorded and path not in NOT_SUMMED
     ]
-    return there, faults
+    return Files(folder, there, tuple(faults))
 
 
 def _files(folder: Path) -> tuple[dict[str, Digest], list[Fault]]:
     found: dict[str, Digest] = {}
     faults = []
+    folders: dict[str, None] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             faults.append(Fault(name, "is neither a file nor a folder"))
-        elif path.is_file():
+        elif path.is_dir():
+            folders[name] = None
+        else:
             sha256 = hash_file(str(path))
             if sha256 is None:
                 faults.append(Fault(name, "can't be read"))
             else:
                 found[name] = Digest(sha256, path.stat().st_size)
+    needed = {str(parent) for name in found for parent in PurePosixPath(name).parents}
+    faults += [Fault(name, "is an empty folder") for name in folders if name not in needed]
     return found, faults
 
 
@@ -68,13 +104,13 @@ def _recorded(path: Path) -> tuple[dict[str, str], list[Fault]]:
     """(path -> recorded sha256, lines that say nothing)."""
     recorded: dict[str, str] = {}
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        *lines, rest = path.read_bytes().decode("utf-8").split("\n")
     except FileNotFoundError:
         return {}, [Fault(SUMS_FILE, "is missing")]
     except (OSError, UnicodeDecodeError):
         return {}, [Fault(SUMS_FILE, "can't be read")]
     faults = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate([*lines, rest] if rest else lines, 1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in recorded:
             faults.append(Fault(SUMS_FILE, f"has a line that says nothing: {number}"))

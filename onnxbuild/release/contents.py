@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from itertools import takewhile
 from typing import Any
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
-from onnxbuild.lock.compare import leaves
+from onnxbuild.lock.compare import MISSING, leaves
 from onnxbuild.lock.model import Lock
 from onnxbuild.release.checksums import Fault
+from onnxbuild.release.forms import json_bytes, read_json
+
+OTHER_BYTES = "says what it should, in other bytes than a release has"
 
 
 def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artifact:
@@ -41,22 +44,43 @@ def check_artifact(
         yield Fault(where, f"is not the '{output}' of {step} that the lock names")
 
 
-def check_json(path: Path, name: str, expected: Any, source: str) -> Iterator[Fault]:
-    """A file of the release against what the rest of it tells.
+def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterator[Fault]:
+    """A file of the release against what the rest of it tells, byte for byte.
 
     Args:
-        path: The file.
+        found: What it holds.
         name: Its path in the release.
         expected: What it should hold.
+        source: Who says so.
+    """
+    if found == expected:
+        return
+    lines = zip(found.split(b"\n"), expected.split(b"\n"), strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], lines))
+    yield Fault(name, f"is not as {source} implies: line {same + 1}")
+
+
+def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[Fault]:
+    """A JSON file of the release against what the rest of it tells, byte for byte.
+
+    Args:
+        found: What it holds.
+        name: Its path in the release.
+        expected: The value that it should hold.
         source: Who says so, with a verb.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        yield Fault(name, "is not readable JSON")
+    if found == json_bytes(expected):
         return
-    for place, was, implied in leaves(found, expected):
-        yield Fault(name, f"says {place} = {_shown(was)}; {source} {_shown(implied)}")
+    try:
+        value = read_json(found)
+    except ValueError as error:
+        yield Fault(name, f"is not readable JSON: {error}")
+        return
+    faults = [
+        Fault(name, f"says {place} = {_shown(was)}; {source} {_shown(implied)}")
+        for place, was, implied in leaves(value, expected)
+    ]
+    yield from faults or [Fault(name, OTHER_BYTES)]
 
 
 def hashes_of(component: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -69,5 +93,5 @@ def hashes_of(component: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = "nothing" if value is MISSING else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 100 else f"{text[:97]}..."  # noqa: PLR2004 - a terminal's width

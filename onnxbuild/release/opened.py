@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tarfile
 import tempfile
@@ -10,6 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.release.forms import printable
+
+_PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
+_ODD = (ValueError, LookupError, OverflowError, EOFError, RecursionError)
+"""What tarfile lets through where headers make no sense."""
+_NO_NAME = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
 
 
 @contextmanager
@@ -28,9 +35,9 @@ def opened(path: Path) -> Iterator[Path]:
         raise UsageError(f"there is no release {path}", fix="name its folder or its .tar archive")
     try:
         archive = tarfile.open(path, "r:")  # noqa: SIM115 - closed by the with below
-    except tarfile.TarError as error:
+    except (tarfile.TarError, *_ODD) as error:
         raise UsageError(
-            f"{path} is no archive of a release: {error}",
+            f"{path} is no archive of a release: {printable(str(error))}",
             fix="name its folder or its .tar archive",
         ) from error
     with archive, tempfile.TemporaryDirectory(prefix="onnxbuild-verify-") as temporary:
@@ -40,28 +47,24 @@ def opened(path: Path) -> Iterator[Path]:
 def _unpack(archive: tarfile.TarFile, path: Path, target: Path) -> Path:
     """Write every member below `target`; returns the one folder that holds them all."""
     tops: set[str] = set()
+    room_bytes = path.stat().st_size  # nothing is compressed: no more can be in it
     try:
         for member in archive:
             name = PurePosixPath(member.name)
             if name.is_absolute() or ".." in name.parts or not name.parts:
                 raise _refused(path, member, "leads out of the archive")
             tops.add(name.parts[0])
-            place = target / name
-            if member.isdir():
-                place.mkdir(parents=True, exist_ok=True)
-                continue
-            if not member.isreg():
+            if member.type not in _PLAIN or member.issparse():
                 raise _refused(path, member, "is neither a file nor a folder")
-            if place.exists():
-                raise _refused(path, member, "is there twice")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            source = archive.extractfile(member)
-            assert source is not None  # a regular file has content
-            with source, place.open("wb") as copy:
-                shutil.copyfileobj(source, copy)
-    except tarfile.TarError as error:
+            room_bytes -= member.size
+            if member.size < 0 or room_bytes < 0:
+                raise _refused(path, member, "is larger than the archive")
+            _extract(archive, member, path, target / name)
+    except (tarfile.TarError, *_ODD) as error:
         raise NotReproducibleError(
-            f"the archive is damaged: {error}", where=str(path), fix="fetch it again"
+            f"the archive is damaged: {printable(str(error))}",
+            where=str(path),
+            fix="fetch it again",
         ) from error
     if len(tops) != 1:
         raise NotReproducibleError(
@@ -70,7 +73,31 @@ def _unpack(archive: tarfile.TarFile, path: Path, target: Path) -> Path:
     return target / tops.pop()
 
 
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, place: Path) -> None:
+    """Write one member.
+
+    Raises:
+        NotReproducibleError: Its name is that of another, or none that a file can have.
+    """
+    try:
+        if member.isdir():
+            place.mkdir(parents=True, exist_ok=True)
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        copy = place.open("xb")
+    except FileExistsError:
+        raise _refused(path, member, "is there twice") from None
+    except OSError as error:
+        if error.errno in _NO_NAME:
+            raise _refused(path, member, f"can't be made: {error.strerror}") from error
+        raise
+    source = archive.extractfile(member)
+    assert source is not None  # a regular file has content
+    with source, copy:
+        shutil.copyfileobj(source, copy)
+
+
 def _refused(path: Path, member: tarfile.TarInfo, why: str) -> NotReproducibleError:
     return NotReproducibleError(
-        f"'{member.name}' {why}: no release holds such a thing", where=str(path)
+        f"'{printable(member.name)}' {why}: no release holds such a thing", where=str(path)
     )

@@ -86,6 +86,12 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
         raise UsageError(
             f"a release keeps {RESOLVED_FILE} for what a recipe comes to", fix="rename the recipe"
         )
+    for name in names:
+        if not name.isprintable() or "\\" in name:
+            raise UsageError(
+                f"SHA256SUMS can't list a file that is called {name!a}",
+                fix="rename it: letters, digits, spaces and signs that can be seen",
+            )
     files = {name: _read(path) for name, path in zip(names, paths, strict=True)}
     text = files[names[-1]].decode("utf-8", "replace")
     return Originals(paths, files, parse_lock(text, str(lock_file), fix))

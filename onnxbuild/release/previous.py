@@ -12,7 +12,7 @@ from onnxbuild.release.checksums import check_sums
 from onnxbuild.release.figures import Figures, figures_of
 from onnxbuild.release.layout import release_name
 from onnxbuild.release.opened import opened
-from onnxbuild.release.verify import read_release
+from onnxbuild.release.released import read_release
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ def read_previous(path: Path, name: str) -> Previous:
         NotReproducibleError: Its files are not those that were released.
     """
     with opened(path) as folder:
-        _, faults = check_sums(folder)
-        if faults:
+        files = check_sums(folder)
+        if files.faults:
             raise NotReproducibleError(
-                f"the previous release is not as it was: {faults[0]}", where=str(path)
+                f"the previous release is not as it was: {files.faults[0]}", where=str(path)
             )
-        release = read_release(folder)
+        release = read_release(files)
         about = release.about
         if about["name"] != name:
             raise UsageError(
@@ -59,7 +59,14 @@ def read_previous(path: Path, name: str) -> Previous:
                 variant: figures_of(told, _manifest(folder / told["bundle"]), release.lock)
                 for variant, told in about["variants"].items()
             }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise UsageError(
                 f"the numbers of {path} can't be read: {type(error).__name__}: {error}"
             ) from error

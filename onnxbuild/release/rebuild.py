@@ -22,7 +22,8 @@ from onnxbuild.lock.guard import known_now
 from onnxbuild.lock.model import Lock
 from onnxbuild.recipe.project import find_project
 from onnxbuild.release.parting import comparable
-from onnxbuild.release.verify import Checked, Released
+from onnxbuild.release.released import Released
+from onnxbuild.release.verify import Checked
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.wiring import RunOptions, open_workspace, start_run

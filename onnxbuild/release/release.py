@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
 from onnxbuild.release.about import Title, about, check_version, name_of
@@ -23,12 +26,14 @@ from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous
 from onnxbuild.release.shelf import Shelved, shelve
 from onnxbuild.release.signing import read_private_key
-from onnxbuild.release.source import Source, look_at_source, used_files
+from onnxbuild.release.source import look_at_source, used_files
 from onnxbuild.release.tree import Tree, built_files, manifests_of, signatures, told_files
 from onnxbuild.wiring import RunOptions, open_workspace
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_PLACE_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,10 @@ def make_release(
     loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
     recipes = loaded.recipes
     originals = read_originals(wanted.recipe, loaded.files, project)
-    source = _source(originals, project, wanted)
+    with closing(open_workspace(project, request.store_root)) as workspace:
+        folders = {**workspace.fingerprints.places(), **LockPlaces(recipes).folders}
+    used = used_files(originals.lock, project, folders)
+    source = look_at_source(project, used, originals.paths, allow_dirty=wanted.allow_dirty)
     key = None if wanted.key is None else read_private_key(wanted.key, ask)
     name = name_of(recipes, wanted.recipe.stem)
     previous = None if wanted.previous is None else read_previous(wanted.previous, name)
@@ -114,7 +122,7 @@ def make_release(
     if result.exit_code != 0:
         return result, None
     originals.check_unchanged()
-    if _source(originals, project, wanted) != source:
+    if source != look_at_source(project, used, originals.paths, allow_dirty=wanted.allow_dirty):
         raise NotReproducibleError(
             "the project was changed while the release was built",
             where=str(project),
@@ -138,7 +146,11 @@ def make_release(
             )
         finally:
             lock.release()
-    pins.pin(result.store, title, [each.key for each in result.report.results.values()])
+    pins.pin(
+        result.store,
+        _pin_name(title, project),
+        [each.key for each in result.report.results.values()],
+    )
     return result, Release(
         name=title,
         shelved=shelved,
@@ -148,9 +160,10 @@ def make_release(
     )
 
 
-def _source(originals: Originals, project: Path, wanted: ReleaseRequest) -> Source:
-    used = (*originals.paths, *used_files(originals.lock, project))
-    return look_at_source(project, used, allow_dirty=wanted.allow_dirty)
+def _pin_name(title: str, project: Path) -> str:
+    """Another one in another project: several may share a store, and a name."""
+    place = hashlib.sha256(os.fsencode(os.path.realpath(project))).hexdigest()
+    return f"{title}@{place[:_PLACE_DIGITS]}"
 
 
 def _complete(

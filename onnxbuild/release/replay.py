@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError
+from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import PROVIDERS, Entrypoint
 from onnxbuild.core.step import Finding
-from onnxbuild.release.verify import Checked, Released
+from onnxbuild.release.forms import following
+from onnxbuild.release.layout import MANIFEST
+from onnxbuild.release.released import Released
+from onnxbuild.release.verify import Checked
 from onnxbuild.steps import validate
 
 
@@ -46,25 +49,14 @@ def replay(
         providers: Short names; empty for those that the manifest names.
 
     Raises:
-        UsageError: A provider has no such name.
+        NotReproducibleError: The manifest can't be followed.
         StepError: A provider that was asked for does not load, or refuses the model.
     """
-    manifest = json.loads((bundle / "manifest.json").read_text(encoding="utf-8"))
-    recorded = manifest["validation"]
-    options = {each["name"]: each["options"] for each in manifest["providers"]}
-    for provider in providers or recorded:
-        if provider not in PROVIDERS:
-            raise UsageError(
-                f"there is no provider '{provider}'", fix=f"one of {', '.join(PROVIDERS)}"
-            )
-        judged_by = recorded.get(provider) or next(iter(recorded.values()))
-        params = validate.ValidateParams(
-            variant=manifest["variant"],
-            precision=manifest["precision"],
-            tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
-            provider=provider,
-            provider_options=dict(options.get(PROVIDERS[provider], {})),
-        )
+    with following(f"{bundle.name}/{MANIFEST}"):
+        manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+        plan = [_params(manifest, provider) for provider in providers or manifest["validation"]]
+    for params in plan:
+        provider = params.provider
         where = f"{manifest['name']}:{manifest['variant']} on {provider}"
         context = _Context(params, where, scratch, {"model": bundle, "reference": golden})
         try:
@@ -79,6 +71,34 @@ def replay(
         )
 
 
+def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidateParams:
+    """How a bundle is judged on a provider; as on the first, where it was not validated."""
+    recorded = manifest["validation"]
+    options = {each["name"]: each["options"] for each in manifest["providers"]}
+    judged_by = recorded.get(provider) or next(iter(recorded.values()))
+    return validate.ValidateParams(
+        variant=manifest["variant"],
+        precision=manifest["precision"],
+        tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
+        provider=provider,
+        provider_options=dict(options.get(PROVIDERS[provider], {})),
+    )
+
+
+def check_providers(providers: Iterable[str]) -> None:
+    """Refuse what is no short name of an execution provider.
+
+    Raises:
+        UsageError: One is none.
+    """
+    for provider in providers:
+        if provider not in PROVIDERS:
+            raise UsageError(
+                f"there is no provider '{provider}'; expected one of {', '.join(PROVIDERS)}",
+                fix=did_you_mean(provider, PROVIDERS) or f"--provider {next(iter(PROVIDERS))}",
+            )
+
+
 def verify_run(release: Released, providers: Sequence[str] = ()) -> Iterator[Checked]:
     """Replay every variant of a release.
 
@@ -87,8 +107,11 @@ def verify_run(release: Released, providers: Sequence[str] = ()) -> Iterator[Che
         providers: Short names; empty for those that each manifest names.
 
     Raises:
-        UsageError, StepError: See `replay`.
+        UsageError: A provider has no such name.
+        StepError: See `replay`.
+        NotReproducibleError: A manifest can't be followed.
     """
+    check_providers(providers)
     ran = 0
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as scratch:
         for name, told in release.about["variants"].items():

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.checksums import Fault
+from onnxbuild.release.checksums import Fault, Files
+from onnxbuild.release.forms import read_json
 from onnxbuild.release.layout import (
     ENVELOPE_FILE,
     PAYLOAD_TYPE,
     PROVENANCE_FILE,
     SIGNATURE_FILE,
+    SIGNATURES,
     SUMS_FILE,
 )
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+_SIGNATURE_BYTES = 64
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -57,34 +61,77 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def check_signatures(folder: Path, key: Ed25519PublicKey) -> list[Fault]:
-    """What is wrong with the signature over SHA256SUMS, and the one over the provenance."""
+def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+    """What is wrong with the signature over SHA256SUMS, and the one over the provenance.
+
+    Args:
+        files: What lies in the release.
+        key: Whoever must have made them; None to look at their form alone.
+    """
     faults = []
-    signature = _bytes(folder / SIGNATURE_FILE)
-    sums = _bytes(folder / SUMS_FILE)
-    if signature is None:
-        faults.append(Fault(SIGNATURE_FILE, "is missing: the release is not signed"))
-    elif sums is None or not _holds(key, signature, sums):
-        faults.append(Fault(SIGNATURE_FILE, f"is not this key's signature of {SUMS_FILE}"))
-    if (folder / ENVELOPE_FILE).exists():
-        faults += _check_envelope(folder, key)
+    for name in SIGNATURES:
+        if name not in files.digests:
+            faults.append(Fault(name, "is missing: the release is not signed"))
+        elif name == SIGNATURE_FILE:
+            faults += _check_signature(files, key)
+        else:
+            faults += _check_envelope(files, key)
     return faults
 
 
-def _check_envelope(folder: Path, key: Ed25519PublicKey) -> list[Fault]:
-    try:
-        envelope = json.loads((folder / ENVELOPE_FILE).read_bytes())
-        payload = base64.b64decode(envelope["payload"], validate=True)
-        kind = str(envelope["payloadType"])
-        signatures = [base64.b64decode(s["sig"], validate=True) for s in envelope["signatures"]]
-    except (OSError, ValueError, KeyError, TypeError, binascii.Error):
-        return [Fault(ENVELOPE_FILE, "is no DSSE envelope")]
-    signed = pre_authentication(kind, payload)
-    if kind != PAYLOAD_TYPE or not any(_holds(key, each, signed) for each in signatures):
-        return [Fault(ENVELOPE_FILE, "is not signed with this key")]
-    if payload != _bytes(folder / PROVENANCE_FILE):
-        return [Fault(ENVELOPE_FILE, f"holds another statement than {PROVENANCE_FILE}")]
+def _check_signature(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+    signature = files.read(SIGNATURE_FILE)
+    if len(signature) != _SIGNATURE_BYTES:
+        return [Fault(SIGNATURE_FILE, f"has {len(signature)} bytes; a signature has 64")]
+    if key is not None and not _holds(key, signature, _bytes(files, SUMS_FILE)):
+        return [Fault(SIGNATURE_FILE, f"is not this key's signature of {SUMS_FILE}")]
     return []
+
+
+def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+    """The envelope must be, byte for byte, the one that a release has around its provenance."""
+    content = files.read(ENVELOPE_FILE)
+    try:
+        envelope = read_json(content)
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        (told,) = envelope["signatures"]
+        keyid = str(told["keyid"])
+        signature = base64.b64decode(told["sig"], validate=True)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return [Fault(ENVELOPE_FILE, "is no DSSE envelope")]
+    provenance = _bytes(files, PROVENANCE_FILE)
+    if key is not None:
+        keyid = key_id(key)
+        if not _holds(key, signature, pre_authentication(PAYLOAD_TYPE, payload)):
+            return [Fault(ENVELOPE_FILE, "is not signed with this key")]
+    if payload != provenance:
+        return [Fault(ENVELOPE_FILE, f"holds another statement than {PROVENANCE_FILE}")]
+    if len(signature) != _SIGNATURE_BYTES or content != envelope_bytes(
+        keyid, provenance, signature
+    ):
+        return [Fault(ENVELOPE_FILE, "is not written as a release has it")]
+    return []
+
+
+def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
+    """A DSSE envelope around an in-toto statement.
+
+    Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
+    """
+    told = {
+        "payload": base64.b64encode(statement).decode("ascii"),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode("ascii")}],
+    }
+    return json.dumps(told, sort_keys=True, indent=2).encode("ascii") + b"\n"
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(der).hexdigest()
 
 
 def pre_authentication(kind: str, payload: bytes) -> bytes:
@@ -105,8 +152,6 @@ def _holds(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
     return True
 
 
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+def _bytes(files: Files, name: str) -> bytes:
+    """What it holds; nothing if it is missing, which is told elsewhere."""
+    return files.read(name) if name in files.digests else b""

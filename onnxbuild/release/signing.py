@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.adapters import locate
 from onnxbuild.core.errors import UsageError
 from onnxbuild.release.layout import PAYLOAD_TYPE
-from onnxbuild.release.signature import pre_authentication
+from onnxbuild.release.signature import envelope_bytes, key_id, pre_authentication
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -73,22 +70,6 @@ def _passphrase(path: Path, ask: Callable[[str], str] | None) -> str:
 
 
 def envelope(key: Ed25519PrivateKey, statement: bytes) -> bytes:
-    """A DSSE envelope around an in-toto statement.
-
-    Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
-    """
+    """A DSSE envelope around an in-toto statement."""
     signature = key.sign(pre_authentication(PAYLOAD_TYPE, statement))
-    told = {
-        "payload": base64.b64encode(statement).decode("ascii"),
-        "payloadType": PAYLOAD_TYPE,
-        "signatures": [{"keyid": key_id(key), "sig": base64.b64encode(signature).decode("ascii")}],
-    }
-    return json.dumps(told, sort_keys=True, indent=2).encode("ascii") + b"\n"
-
-
-def key_id(key: Ed25519PrivateKey) -> str:
-    """sha256 of the public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(der).hexdigest()
+    return envelope_bytes(key_id(key.public_key()), statement, signature)

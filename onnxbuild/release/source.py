@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import git, locate
 from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.places import real_path
 from onnxbuild.lock.model import Lock
 
 EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 """Seconds since 1970; https://reproducible-builds.org/specs/source-date-epoch/."""
 
 NO_EPOCH_S = 315_532_800  # 1980-01-01, the first day that a zip file can name
-_EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
+EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 _SHOWN = 5
 
 
@@ -26,6 +27,7 @@ class Source:
     Attributes:
         commit: In full; None if there is none.
         changed: Files that are not as the commit has them, relative to the repository's root.
+        outside: Files that were used and lie outside of the repository, as the lock names them.
         epoch_s: The time that all its files get, in seconds since 1970.
         notices: What whoever releases should know.
     """
@@ -33,6 +35,7 @@ class Source:
     commit: str | None
     changed: tuple[str, ...]
     epoch_s: int
+    outside: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
@@ -41,20 +44,45 @@ class Source:
         return self.commit is None or bool(self.changed)
 
 
-def used_files(lock: Lock, project: Path) -> Iterator[Path]:
-    """Files of the project that a lock's build used; those elsewhere are in no commit of it."""
-    sources: Mapping[str, str] = lock.sources
-    for name in sorted({*sources, *(f for f, digest in lock.files.items() if digest != NO_FILE)}):
-        if not name.startswith(("<", "/")):
-            yield project / name
+def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[str, Path]:
+    """Files that a lock's build used: name in the lock -> where it lies on this machine.
+
+    Args:
+        lock: The recipe's.
+        project: The project's root.
+        folders: Name of a folder outside the project -> where it lies.
+
+    Raises:
+        NotReproducibleError: Nobody knows where one lies.
+    """
+    found = {}
+    for name in sorted(
+        {*lock.sources, *(f for f, digest in lock.files.items() if digest != NO_FILE)}
+    ):
+        path = real_path(name, folders)
+        if path.startswith("<"):
+            raise NotReproducibleError(
+                f"the lock names {name}, and nothing here says where that is",
+                fix="lock the recipe again",
+            )
+        if not path.endswith("/"):  # what a folder holds; its files are named where they are used
+            found[name] = project / path
+    return found
 
 
-def look_at_source(project: Path, used: Iterable[Path], *, allow_dirty: bool) -> Source:
+def look_at_source(
+    project: Path,
+    used: Mapping[str, Path],
+    shipped: Iterable[Path],
+    *,
+    allow_dirty: bool,
+) -> Source:
     """The commit that a project is at.
 
     Args:
         project: The project's root.
-        used: Files that the release is made from, absolute.
+        used: Files that the release is made from: name in the lock -> absolute path.
+        shipped: Files that the release holds as they are, absolute.
         allow_dirty: Take it as it is.
 
     Raises:
@@ -62,20 +90,28 @@ def look_at_source(project: Path, used: Iterable[Path], *, allow_dirty: bool) ->
         UsageError: SOURCE_DATE_EPOCH is no time.
         BuildError: git refuses.
     """
-    checkout = git.look(project, used)
+    shipped = tuple(shipped)
+    checkout = git.look(project, (*shipped, *used.values()), shipped)
     if checkout.dirty and not allow_dirty:
         raise _refused(checkout, project)
+    beyond = set(checkout.beyond)
+    outside = tuple(name for name, path in used.items() if path in beyond)
     notices = []
     if checkout.dirty:
-        what = checkout.why_none or f"{len(checkout.changed)} files differ from the commit"
+        what = checkout.why_none or f"{_files(len(checkout.changed))} from the commit"
         notices.append(f"nobody else can make this release again: {what}")
+    if outside:
+        notices.append(
+            f"no commit has what lies outside of the repository: {_shown(outside)}; whoever makes "
+            "this release again needs the same files"
+        )
     epoch_s = _epoch_s()
     if epoch_s is None:
         epoch_s = checkout.committed_s
     if epoch_s is None:
         epoch_s = NO_EPOCH_S
         notices.append(f"no commit and no {EPOCH_VARIABLE}: all files are of 1980-01-01")
-    return Source(checkout.commit, checkout.changed, epoch_s, tuple(notices))
+    return Source(checkout.commit, checkout.changed, epoch_s, outside, tuple(notices))
 
 
 def _refused(checkout: git.Checkout, project: Path) -> NotReproducibleError:
@@ -85,21 +121,35 @@ def _refused(checkout: git.Checkout, project: Path) -> NotReproducibleError:
             where=str(project),
             fix="commit the project, or add --allow-dirty: the release then says so",
         )
-    shown = ", ".join(checkout.changed[:_SHOWN])
-    more = len(checkout.changed) - _SHOWN
+    fix = "commit them, or add --allow-dirty: the release then says so"
+    if checkout.converted == checkout.changed:
+        fix = (
+            "git converts them on the way out (core.autocrlf, or eol, ident, filter in "
+            ".gitattributes): write `*.yaml -text` and `*.lock -text` into .gitattributes, and "
+            "check them out again"
+        )
     return NotReproducibleError(
-        f"these files are not as commit {checkout.commit[:12]} has them: {shown}"
-        f"{f' and {more} more' if more > 0 else ''}",
+        f"these files are not as commit {checkout.commit[:12]} has them: "
+        f"{_shown(checkout.changed)}",
         where=str(project),
-        fix="commit them, or add --allow-dirty: the release then says so",
+        fix=fix,
     )
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return f"{', '.join(names[:_SHOWN])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _files(count: int) -> str:
+    return f"{count} file{' differs' if count == 1 else 's differ'}"
 
 
 def _epoch_s() -> int | None:
     text = locate.environment().get(EPOCH_VARIABLE)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or int(text) > _EPOCH_MAX_S:
+    if not (text.isascii() and text.isdigit()) or int(text) > EPOCH_MAX_S:
         raise UsageError(
             f"{EPOCH_VARIABLE} is '{text}'; expected seconds since 1970",
             fix=f"unset {EPOCH_VARIABLE}: the commit's time is taken then",

@@ -15,10 +15,11 @@ from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.model import Lock
 from onnxbuild.release.bom import bill_of_materials, bom_fault
 from onnxbuild.release.figures import figures_of
+from onnxbuild.release.forms import json_bytes, resolved_bytes, sums
 from onnxbuild.release.layout import (
     BOM_FILE,
     ENVELOPE_FILE,
-    NOT_SUMMED,
+    MANIFEST,
     PROVENANCE_FILE,
     README_FILE,
     RELEASE_FILE,
@@ -32,8 +33,6 @@ from onnxbuild.release.signing import envelope
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-_MANIFEST = "manifest.json"
 
 Tree = dict[str, Content]
 """Path in the release -> content."""
@@ -78,7 +77,7 @@ def built_files(
 def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
     """Variant -> its bundle's manifest.json."""
     return {
-        name: json.loads(_read(tree[f"{variant['bundle']}/{_MANIFEST}"]))
+        name: json.loads(_read(tree[f"{variant['bundle']}/{MANIFEST}"]))
         for name, variant in about["variants"].items()
     }
 
@@ -91,12 +90,8 @@ def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
         lock: The recipe's.
         tree: What was built, the recipe's files and the lock.
     """
-    import yaml
-
     tree = dict(tree)
-    tree[RESOLVED_FILE] = yaml.safe_dump(
-        dict(lock.resolved), sort_keys=True, allow_unicode=True, width=1 << 20
-    ).encode()
+    tree[RESOLVED_FILE] = resolved_bytes(lock)
     tree[RELEASE_FILE] = json_bytes(about)
     manifests = manifests_of(about, tree)
     figures = {
@@ -123,18 +118,6 @@ def signatures(key: Ed25519PrivateKey, tree: Tree) -> Tree:
 def digests(tree: Mapping[str, Content]) -> dict[str, Digest]:
     """Path -> digest."""
     return {path: digest_of(content) for path, content in tree.items()}
-
-
-def sums(files: Mapping[str, Digest]) -> bytes:
-    """SHA256SUMS, as `sha256sum -c` reads it."""
-    names = sorted(path for path in files if path not in NOT_SUMMED)
-    return "".join(f"{files[path].sha256}  {path}\n" for path in names).encode()
-
-
-def json_bytes(value: object) -> bytes:
-    """Sorted, indented JSON: equal values give equal bytes."""
-    text = json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False)
-    return f"{text}\n".encode()
 
 
 def _read(content: Content) -> bytes:

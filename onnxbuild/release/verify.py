@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,27 +9,43 @@ from typing import Any
 
 import yaml
 
+from onnxbuild import __version__
+from onnxbuild.adapters.delivery import Blob
+from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.digest import Digest
-from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE, NotReproducibleError
+from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
-from onnxbuild.lock.text import parse_lock
+from onnxbuild.release.archive import HashSink, write_archive
 from onnxbuild.release.bom import bom_fault
-from onnxbuild.release.checksums import Fault, check_sums
-from onnxbuild.release.contents import artifact_below, check_artifact, check_json, hashes_of
+from onnxbuild.release.checksums import Fault, Files
+from onnxbuild.release.contents import (
+    OTHER_BYTES,
+    artifact_below,
+    check_artifact,
+    check_bytes,
+    check_json,
+    hashes_of,
+)
+from onnxbuild.release.figures import figures_of
+from onnxbuild.release.forms import following, read_json, resolved_bytes
 from onnxbuild.release.layout import (
     BOM_FILE,
-    FORMAT,
     PROVENANCE_FILE,
-    RELEASE_FILE,
+    README_FILE,
     RESOLVED_FILE,
-    SIGNATURE_FILE,
+    SIGNATURES,
+    release_name,
 )
 from onnxbuild.release.provenance import provenance
+from onnxbuild.release.readme import readme
+from onnxbuild.release.released import Released
 from onnxbuild.release.signature import check_signatures, read_public_key
+from onnxbuild.release.tree import Tree, manifests_of
+
+_OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,101 +67,94 @@ class Checked:
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A release whose files are what its checksums say.
-
-    Attributes:
-        folder: Where it lies.
-        files: Path in it -> digest.
-        about: release.json.
-        lock: Its lock.
-    """
-
-    folder: Path
-    files: Mapping[str, Digest]
-    about: Mapping[str, Any]
-    lock: Lock
-
-
-def verify_files(folder: Path, key: Path | None) -> Iterator[Checked]:
+def verify_files(files: Files, key: Path | None) -> Iterator[Checked]:
     """Checksums and signature: whether the files are those that were released.
 
     Raises:
         UsageError: The key is none.
     """
     public_key = None if key is None else read_public_key(key)
-    there, faults = check_sums(folder)
-    size = sum(digest.size_bytes for digest in there.values())
+    size = sum(digest.size_bytes for digest in files.digests.values())
     yield Checked(
         "checksums",
-        f"{len(there)} files, {size / 2**20:.1f} MiB, as recorded",
-        _sentences(faults),
+        f"{len(files.digests)} files, {size / 2**20:.1f} MiB, as recorded",
+        _sentences(files.faults),
     )
     if public_key is not None:
-        wrong = check_signatures(folder, public_key)
+        wrong = check_signatures(files, public_key)
         yield Checked("signature", f"made with the key {key}", _sentences(wrong))
-    elif (folder / SIGNATURE_FILE).exists():
-        yield Checked("signature", "there is one; to check it: --key PUBLIC.pem", skipped=True)
+    elif any(name in files.digests for name in SIGNATURES):
+        wrong = check_signatures(files, None)
+        told = "there is one; to check it: --key PUBLIC.pem"
+        yield Checked("signature", told, _sentences(wrong), skipped=True)
     else:
         yield Checked("signature", "the release is not signed", skipped=True)
 
 
-def read_release(folder: Path) -> Released:
-    """What a release says of itself.
+def verify_contents(release: Released) -> Iterator[Checked]:
+    """Provenance, lock, models and reports: whether they tell one story.
 
     Raises:
-        NotReproducibleError: It is not told, or in a form that this version does not know.
+        NotReproducibleError: Something in it can't be followed.
     """
-    there, _ = check_sums(folder)
-    try:
-        about = json.loads((folder / RELEASE_FILE).read_text(encoding="utf-8"))
-        known = about["format"] == FORMAT
-        text = (folder / about["lock"]).read_text(encoding="utf-8")
-        for told in about["variants"].values():
-            str(told["bundle"] + told["step"] + told["golden"] + told["reference"])
-        dict(about["reports"])
-        str(about["name"] + about["version"])
-        (about["source"]["commit"] or "").split()
-        bool(about["source"]["dirty"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NotReproducibleError(
-            f"it does not say what is in it: {type(error).__name__}: {error}", where=RELEASE_FILE
-        ) from error
-    if not known:
-        raise NotReproducibleError(
-            f"the release has format {about['format']}; this onnxbuild reads {FORMAT}",
-            where=RELEASE_FILE,
-            fix="check it with the onnxbuild that made it",
-        )
-    return Released(folder, there, about, parse_lock(text, about["lock"], "fetch it again"))
+    count = len(release.about["variants"])
+    checks = (
+        (
+            "provenance",
+            f"of {release.about['name']} {release.about['version']}, {_source(release.about)}",
+            _check_provenance,
+        ),
+        (
+            "models",
+            f"{count} variant{'s' if count != 1 else ''}, as the lock names them",
+            _check_artifacts,
+        ),
+        ("resolved recipe and reports", "as the lock says", _check_lock_copies),
+        ("bill of materials", "valid, and of these files", _check_bom),
+    )
+    for title, told, check in checks:
+        with following(title):
+            faults = _sentences(check(release))
+        yield Checked(title, told, faults)
+    with following(README_FILE):
+        checked = _check_readme(release)
+    yield checked
 
 
-def verify_contents(release: Released) -> Iterator[Checked]:
-    """Provenance, lock, models and reports: whether they tell one story."""
-    yield Checked(
-        "provenance",
-        f"of {release.about['name']} {release.about['version']}, {_source(release.about)}",
-        _sentences(_check_provenance(release)),
-    )
-    yield Checked(
-        "models",
-        f"{len(release.about['variants'])} variants, as the lock names them",
-        _sentences(_check_artifacts(release)),
-    )
-    yield Checked(
-        "recipe and reports", "as the lock says", _sentences(_check_lock_copies(release))
-    )
-    yield Checked(
-        "bill of materials", "valid, and of these files", _sentences(_check_bom(release))
-    )
+def verify_archive(release: Released, archive: Path) -> Checked:
+    """Whether an archive is, byte for byte, the one that a release of these files has."""
+    about = release.about
+    sink = HashSink()
+    title = release_name(about["name"], about["version"])
+    write_archive(sink, title, _tree(release), about["epoch_s"])
+    faults = () if hash_file(str(archive)) == sink.sha256 else (_OTHER_ARCHIVE,)
+    return Checked("archive", "of these files and nothing else", faults)
+
+
+def _tree(release: Released) -> Tree:
+    return {name: Blob(release.folder / name, digest) for name, digest in release.files.items()}
 
 
 def _check_provenance(release: Released) -> Iterator[Fault]:
     """It follows from the rest of the release: derived again, it must be the same."""
     expected = provenance(release.about, release.lock, release.files)
-    path = release.folder / PROVENANCE_FILE
-    yield from check_json(path, PROVENANCE_FILE, expected, "the release itself implies")
+    found = release.read(PROVENANCE_FILE)
+    yield from check_json(found, PROVENANCE_FILE, expected, "the release itself implies")
+
+
+def _check_readme(release: Released) -> Checked:
+    """It follows, too; other versions of this program write other pages."""
+    about, lock = release.about, release.lock
+    if about["onnxbuild"] != __version__:
+        told = f"written by onnxbuild {about['onnxbuild']}; this is {__version__}"
+        return Checked(README_FILE, told, skipped=True)
+    manifests = manifests_of(about, _tree(release))
+    figures = {
+        name: figures_of(about["variants"][name], each, lock) for name, each in manifests.items()
+    }
+    expected = readme(about, lock, manifests, figures).encode()
+    found = check_bytes(release.read(README_FILE), README_FILE, expected, "the release itself")
+    return Checked(README_FILE, "as the release itself implies", _sentences(found))
 
 
 def _check_artifacts(release: Released) -> Iterator[Fault]:
@@ -165,19 +173,21 @@ def _check_artifacts(release: Released) -> Iterator[Fault]:
 
 def _check_lock_copies(release: Released) -> Iterator[Fault]:
     """What the lock says and is there once more for people: recipe, reports, measurements."""
-    try:
-        resolved = yaml.safe_load((release.folder / RESOLVED_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        yield Fault(RESOLVED_FILE, "is not readable YAML")
-    else:
-        for place, _, _ in leaves(resolved, release.lock.resolved):
-            yield Fault(RESOLVED_FILE, f"differs from the lock at {place}")
+    content = release.read(RESOLVED_FILE)
+    if content != resolved_bytes(release.lock):
+        try:
+            resolved = yaml.safe_load(content)
+        except (ValueError, yaml.YAMLError):
+            resolved = None
+        places = [place for place, _, _ in leaves(resolved, release.lock.resolved)]
+        for place in places:
+            yield Fault(RESOLVED_FILE, f"differs from the lock at {place or 'its start'}")
+        if not places:
+            yield Fault(RESOLVED_FILE, OTHER_BYTES)
     for path, step in release.about["reports"].items():
         if step in release.lock.measurements:
             measured = release.lock.measurements[step]
-            yield from check_json(release.folder / path, path, measured, "the lock says")
-        elif path not in release.files:
-            yield Fault(path, "is missing")
+            yield from check_json(release.read(path), path, measured, "the lock says")
         else:
             ((output, kind),) = CATALOG[_kind(release.lock, step)].outputs.items()
             report = Artifact(kind, ((REPORT_FILE, release.files[path]),))
@@ -191,16 +201,17 @@ def _kind(lock: Lock, step: str) -> str:
 
 def _check_bom(release: Released) -> Iterator[Fault]:
     """It keeps to its schema, and every file that it names has the digest that it says."""
+    content = release.read(BOM_FILE)
     try:
-        text = (release.folder / BOM_FILE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        yield Fault(BOM_FILE, "can't be read")
+        bill = read_json(content)
+    except ValueError as error:
+        yield Fault(BOM_FILE, f"is not readable JSON: {error}")
         return
-    fault = bom_fault(text)
+    fault = bom_fault(content.decode("utf-8"))
     if fault:
         yield Fault(BOM_FILE, f"is no valid CycloneDX: {fault}")
         return
-    named = dict(hashes_of(json.loads(text)))
+    named = dict(hashes_of(bill))
     for path, sha256 in named.items():
         if path not in release.files or release.files[path].sha256 != sha256:
             yield Fault(BOM_FILE, f"has another digest of {path} than the file")

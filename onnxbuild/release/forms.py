@@ -1,0 +1,96 @@
+"""The forms in which a release writes what it says: equal values give equal bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.lock.model import Lock
+from onnxbuild.release.layout import NOT_SUMMED
+
+_ODD = (
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    ArithmeticError,
+    FileNotFoundError,
+    StopIteration,
+)
+"""What reading a value of another form than expected may raise."""
+
+
+def sums(files: Mapping[str, Digest]) -> bytes:
+    """SHA256SUMS, as `sha256sum -c` reads it."""
+    names = sorted(path for path in files if path not in NOT_SUMMED)
+    return "".join(f"{files[path].sha256}  {path}\n" for path in names).encode()
+
+
+def json_bytes(value: object) -> bytes:
+    """Sorted, indented JSON.
+
+    Raises:
+        ValueError: A number in it is none.
+    """
+    text = json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode(
+        errors="backslashreplace"
+    )  # a lone surrogate is \\udcff in JSON, too
+
+
+def read_json(content: bytes) -> Any:
+    """What JSON holds that says everything once.
+
+    Raises:
+        ValueError: It is no JSON, is nested deeper than anybody can follow, or has a key twice.
+    """
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("it has a key twice")
+    return found
+
+
+def resolved_bytes(lock: Lock) -> bytes:
+    """What a recipe comes to, as sorted YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(
+        dict(lock.resolved), sort_keys=True, allow_unicode=True, width=1 << 20
+    )
+    return text.encode()
+
+
+def printable(text: str) -> str:
+    """Without anything that would make a terminal do more than show it."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+@contextmanager
+def following(what: str) -> Iterator[None]:
+    """Read what somebody else wrote: where it can't be followed, it is no release.
+
+    Args:
+        what: Where it stands, for the message.
+
+    Raises:
+        NotReproducibleError: A value in it is not what a release has there.
+    """
+    try:
+        yield
+    except _ODD as error:
+        raise NotReproducibleError(
+            f"what it says can't be followed: {type(error).__name__}: {printable(str(error))}",
+            where=what,
+        ) from error

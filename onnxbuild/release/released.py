@@ -1,0 +1,97 @@
+"""A release that somebody else made: what it says of itself, read, and of the form that it must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.lock.model import Lock
+from onnxbuild.lock.text import parse_lock
+from onnxbuild.release.checksums import Files
+from onnxbuild.release.forms import following, json_bytes, printable, read_json
+from onnxbuild.release.layout import (
+    BOM_FILE,
+    FORMAT,
+    PROVENANCE_FILE,
+    README_FILE,
+    RELEASE_FILE,
+    RESOLVED_FILE,
+)
+from onnxbuild.release.told import about_fault
+
+_ALWAYS = (RELEASE_FILE, README_FILE, PROVENANCE_FILE, BOM_FILE, RESOLVED_FILE)
+"""Files that every release has under the same name, beside SHA256SUMS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release whose files are what its checksums say.
+
+    Attributes:
+        folder: Where it lies.
+        files: Path in it -> digest.
+        about: release.json; every path in it is that of a file or folder of the release.
+        lock: Its lock.
+    """
+
+    folder: Path
+    files: Mapping[str, Digest]
+    about: Mapping[str, Any]
+    lock: Lock
+
+    def read(self, name: str) -> bytes:
+        """The content of one of its files."""
+        return (self.folder / name).read_bytes()
+
+
+def read_release(files: Files) -> Released:
+    """What a release says of itself.
+
+    Args:
+        files: What lies in it; its checksums must hold.
+
+    Raises:
+        NotReproducibleError: The checksums don't hold, it is not told what is in it, or in a form
+            that this version does not know.
+    """
+    if files.faults:
+        raise NotReproducibleError(str(files.faults[0]))
+    for name in _ALWAYS:
+        if name not in files.digests:
+            raise NotReproducibleError("it is missing", where=name)
+    content = files.read(RELEASE_FILE)
+    try:
+        about = read_json(content)
+    except ValueError as error:
+        raise _untold(str(error)) from error
+    form = about.get("format") if isinstance(about, dict) else None
+    if isinstance(form, int) and form != FORMAT:
+        raise NotReproducibleError(
+            f"the release has format {form}; this onnxbuild reads {FORMAT}",
+            where=RELEASE_FILE,
+            fix="check it with the onnxbuild that made it",
+        )
+    fault = about_fault(about, files.digests)
+    if fault:
+        raise _untold(f"it {fault}" if fault.startswith(("has", "is")) else fault)
+    if json_bytes(about) != content:
+        raise _untold("it says it in other bytes than a release has")
+    with following(about["lock"]):
+        text = files.read(about["lock"]).decode("utf-8")
+        try:
+            lock = parse_lock(text, about["lock"], "fetch it again")
+        except UsageError as error:
+            raise NotReproducibleError(
+                printable(error.what), where=error.where, fix=error.fix
+            ) from error
+    return Released(files.folder, files.digests, about, lock)
+
+
+def _untold(why: str) -> NotReproducibleError:
+    return NotReproducibleError(
+        f"it does not say what is in it: {printable(why)}", where=RELEASE_FILE
+    )
