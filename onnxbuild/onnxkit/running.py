@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
@@ -25,14 +26,23 @@ def fit_feeds(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
 
 
 def run_session(
-    session: onnxruntime.InferenceSession, feeds: Feeds, where: str = ""
+    session: onnxruntime.InferenceSession,
+    feeds: Feeds,
+    where: str = "",
+    outputs: Sequence[str] = (),
 ) -> dict[str, np.ndarray]:
     """Output name -> array, in the graph's order.
+
+    Args:
+        session: The model.
+        feeds: Its inputs.
+        where: `recipe:step`, for messages.
+        outputs: Those to fetch; empty for all.
 
     Raises:
         StepError: ONNX Runtime fails.
     """
-    names = [value.name for value in session.get_outputs()]
+    names = list(outputs) or [value.name for value in session.get_outputs()]
     try:
         return dict(zip(names, session.run(names, fit_feeds(session, feeds)), strict=True))
     except session_errors() as error:

@@ -1,0 +1,1 @@
+"""Where a variant goes wrong: the first step, the first nodes, and what to leave out."""

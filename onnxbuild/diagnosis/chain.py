@@ -1,0 +1,100 @@
+"""The steps that a variant's model goes through, from its export on, and the gates that judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.graph import Graph, Step
+
+_GATES = ("validate", "evaluate")
+"""Kinds of steps that fail a variant for its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A variant's way.
+
+    Attributes:
+        recipe: The recipe's name.
+        variant: The variant's.
+        models: Steps whose model each follows from the one before: export, ..., the variant's own.
+        gates: Steps that judge it.
+        reference: The step whose points it is compared on.
+        provider: What the first gate runs it on.
+        provider_options: Its options.
+    """
+
+    recipe: str
+    variant: str
+    models: tuple[Step, ...]
+    gates: tuple[Step, ...]
+    reference: str
+    provider: str
+    provider_options: Mapping[str, str]
+
+
+def find_variant(graph: Graph, text: str) -> tuple[str, str]:
+    """The recipe and the variant that `text` means.
+
+    Args:
+        graph: The recipe's.
+        text: `RECIPE:VARIANT`, RECIPE the name of a recipe (of a matrix, too) or a file.
+
+    Raises:
+        UsageError: There is none, or several recipes of a matrix have it.
+    """
+    variant = text.rpartition(":")[2]
+    found = [view for view in graph.views if f"{view.recipe}:{view.variant}" == text]
+    found = found or [view for view in graph.views if view.variant == variant]
+    if not found:
+        known = list(dict.fromkeys(view.variant for view in graph.views))
+        raise UsageError(
+            f"there is no variant '{variant}'; there are {', '.join(known)}",
+            fix=did_you_mean(variant, known),
+        )
+    if len(found) > 1:
+        names = [f"{view.recipe}:{view.variant}" for view in found]
+        raise UsageError(
+            f"'{variant}' is a variant of several recipes: {', '.join(names)}",
+            fix=f"onnxbuild diagnose {names[0]}",
+        )
+    return found[0].recipe, found[0].variant
+
+
+def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
+    """How a variant's model is made.
+
+    Raises:
+        UsageError: It is one that `mode: auto` searches for.
+    """
+    own = [step for name, step in graph.steps.items() if name.startswith(f"{recipe}:{variant}/")]
+    gates = tuple(step for step in own if step.kind in _GATES)
+    validate = next(step for step in gates if step.kind == "validate")
+    models: list[Step] = []
+    name = validate.inputs["model"].step
+    while True:
+        step = graph.steps[name]
+        if step.kind == "choose":
+            raise UsageError(
+                f"'{variant}' is what `mode: auto` chose among trials, each of which was measured",
+                where=str(step.location),
+                fix=f"see artifacts/out/{recipe}/{variant}/, and write the trial down as a variant "
+                "of its own to diagnose it",
+            )
+        models.insert(0, step)
+        if "model" not in step.inputs:
+            break
+        name = step.inputs["model"].step
+    params: Any = validate.params
+    return Chain(
+        recipe=recipe,
+        variant=variant,
+        models=tuple(models),
+        gates=gates,
+        reference=validate.inputs["reference"].step,
+        provider=params.provider,
+        provider_options=params.provider_options,
+    )

@@ -1,0 +1,103 @@
+"""Remedies tried for real: the variant is built with them, as cached as any build, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from onnxbuild.api import BuildResult, Request, build, load
+from onnxbuild.core.errors import EXIT_GATE, RecipeErrors
+from onnxbuild.diagnosis.bisect import least_that_passes
+from onnxbuild.diagnosis.remedies import Remedy
+from onnxbuild.wiring import RunOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A remedy, and what came of it.
+
+    Attributes:
+        remedy: What was changed.
+        passed: Whether every gate that was asked for passes.
+        why: The first thing that fails; empty if none does.
+        cosine_min: Of the variant's outputs against PyTorch's; None where it was not built.
+    """
+
+    remedy: Remedy
+    passed: bool
+    why: str
+    cosine_min: float | None
+
+
+class Trials:
+    """Builds a variant with remedies.
+
+    Args:
+        request: The variant's recipe; what is wanted of it are the gates.
+        validate: The step that compares it with PyTorch.
+        options: How to use the machine.
+        tell: Is told of each trial, if given.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        validate: str,
+        options: RunOptions,
+        tell: Callable[[Trial], None] | None,
+    ) -> None:
+        self._request = request
+        self._validate = validate
+        self._options = options
+        self._tell = tell
+        self.tried: list[Trial] = []
+
+    def first(self, remedies: Sequence[Remedy]) -> Trial | None:
+        """The first remedy that helps, tried one by one; None if none does."""
+        return next((each for each in map(self._try, remedies) if each.passed), None)
+
+    def least(self, most: int, remedy: Callable[[int], Remedy]) -> Trial | None:
+        """The least of a growing row of remedies that helps, found by bisecting.
+
+        Args:
+            most: How long the row is.
+            remedy: Gives the k-th, k of 1..most.
+        """
+        done: dict[int, Trial] = {}
+
+        def passes(k: int) -> bool:
+            done[k] = self._try(remedy(k))
+            return done[k].passed
+
+        least = least_that_passes(most, passes)
+        return None if least is None else done[least]
+
+    def _try(self, remedy: Remedy) -> Trial:
+        settings = {**(self._request.settings or {}), **remedy.settings}
+        request = replace(self._request, settings=settings)
+        try:
+            load(request)
+        except RecipeErrors:  # the variant is written `int8: dynamic`: set as a whole
+            settings = {**(self._request.settings or {}), **remedy.short}
+            request = replace(self._request, settings=settings)
+        trial = self._judge(remedy, build(request, self._options))
+        self.tried.append(trial)
+        if self._tell is not None:
+            self._tell(trial)
+        return trial
+
+    def _judge(self, remedy: Remedy, result: BuildResult) -> Trial:
+        failures = result.report.failures
+        judged = result.report.results.get(self._validate)
+        cosine = None if judged is None else judged.metrics.get("cosine_min")
+        return Trial(
+            remedy=remedy,
+            passed=result.exit_code == 0,
+            why=failures[0].error.what if failures else "",
+            cosine_min=cosine if isinstance(cosine, float) else None,
+        )
+
+
+def is_broken(result: BuildResult) -> bool:
+    """Whether a step broke, other than a gate that failed."""
+    return result.exit_code not in (0, EXIT_GATE)

@@ -1,0 +1,105 @@
+"""Error of one array beside another, added up over many: noise to signal, cosine, what is not finite."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+_MASK_FROM = 1e9
+"""Equal values from here on are a mask's minus infinity, which would drown all other signal."""
+
+
+@dataclass(slots=True)
+class Noise:
+    """What `add` has seen so far; float64 sums.
+
+    Attributes:
+        signal: Sum of b^2, b the expected values.
+        noise: Sum of (a - b)^2, a the values found.
+        energy: Sum of a^2.
+        product: Sum of a b.
+        max_abs: Largest |a - b|.
+        largest: Largest |b|.
+        nans: NaN found where none was expected.
+        infinities: Infinities found where none were expected.
+        mismatch: Shapes that differ, one sentence; empty while there are none.
+        dtype: Of the values found.
+    """
+
+    signal: float = 0.0
+    noise: float = 0.0
+    energy: float = 0.0
+    product: float = 0.0
+    max_abs: float = 0.0
+    largest: float = 0.0
+    nans: int = 0
+    infinities: int = 0
+    mismatch: str = ""
+    dtype: str = ""
+
+    def add(self, expected: np.ndarray, actual: np.ndarray) -> None:
+        """Take one pair in; elements that are not finite are counted and left out of the sums."""
+        import numpy as np
+
+        self.dtype = str(actual.dtype)
+        if expected.shape != actual.shape:
+            found, wanted = list(actual.shape), list(expected.shape)
+            self.mismatch = self.mismatch or f"shape {found}; expected {wanted}"
+            return
+        b, a = (np.asarray(each, np.float64).ravel() for each in (expected, actual))
+        sound = np.isfinite(b)
+        self.nans += int((np.isnan(a) & sound).sum())
+        self.infinities += int((np.isinf(a) & sound).sum())
+        sound &= np.isfinite(a) & ~((np.abs(b) >= _MASK_FROM) & (a == b))
+        if not sound.all():
+            a, b = a[sound], b[sound]
+        if not b.size:
+            return
+        difference = a - b
+        self.signal += float(np.einsum("i,i", b, b))
+        self.noise += float(np.einsum("i,i", difference, difference))
+        self.energy += float(np.einsum("i,i", a, a))
+        self.product += float(np.einsum("i,i", a, b))
+        self.max_abs = max(self.max_abs, float(np.abs(difference).max()))
+        self.largest = max(self.largest, float(np.abs(b).max()))
+
+    @property
+    def ratio(self) -> float:
+        """Noise to signal, as energies; infinite where something is not finite or has no signal."""
+        if self.lost:
+            return math.inf
+        if self.noise == 0.0:
+            return 0.0
+        return self.noise / self.signal if self.signal > 0.0 else math.inf
+
+    @property
+    def sqnr_db(self) -> float:
+        """10 log10 of signal to noise; infinite where there is no noise."""
+        return decibels(self.ratio)
+
+    @property
+    def cosine(self) -> float:
+        """Cosine similarity of all finite elements; 1 if both are zero, 0 if only one is."""
+        if self.signal == 0.0 or self.energy == 0.0:
+            return 1.0 if self.signal == self.energy else 0.0
+        cosine = self.product / math.sqrt(self.signal) / math.sqrt(self.energy)
+        return max(-1.0, min(1.0, cosine))
+
+    @property
+    def lost(self) -> str:
+        """What can't be compared, by name; empty if nothing."""
+        counts = ((self.nans, "NaN"), (self.infinities, "inf"))
+        found = [f"{count} {name}" for count, name in counts if count]
+        return ", ".join([self.mismatch, *found] if self.mismatch else found)
+
+
+def decibels(ratio: float) -> float:
+    """-10 log10 of a noise-to-signal ratio."""
+    if ratio == 0.0:
+        return math.inf
+    return -math.inf if math.isinf(ratio) else -10.0 * math.log10(ratio)

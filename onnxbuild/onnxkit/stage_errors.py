@@ -1,0 +1,97 @@
+"""What one build step did to a model's outputs: the model before it and after, on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.noise import Noise
+from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.sessions import open_session
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+
+@dataclass(slots=True)
+class StageError:
+    """How far outputs moved.
+
+    Attributes:
+        outputs: Output -> its error over all points.
+        points: Point -> the greatest noise-to-signal ratio of its outputs.
+        cosine_min: Least cosine similarity of an output at a point.
+        failure: ONNX Runtime's, where a model did not run; the points from there on are missing.
+    """
+
+    outputs: dict[str, Noise] = field(default_factory=dict)
+    points: dict[str, float] = field(default_factory=dict)
+    cosine_min: float = 1.0
+    failure: str = ""
+
+    @property
+    def max_abs(self) -> float:
+        """Largest absolute difference over all outputs."""
+        return max((each.max_abs for each in self.outputs.values()), default=0.0)
+
+    @property
+    def ratio(self) -> float:
+        """Noise to signal of the worst output; infinite where a model did not run."""
+        ratios = [each.ratio for each in self.outputs.values()]
+        return float("inf") if self.failure else max(ratios, default=0.0)
+
+    @property
+    def lost(self) -> str:
+        """What is not finite, or did not run; empty if nothing."""
+        found = [f"{name}: {each.lost}" for name, each in self.outputs.items() if each.lost]
+        return "; ".join([self.failure, *found] if self.failure else found)
+
+
+def stage_error(
+    before: Path | None, after: Path, reference: Path, *, provider: str, options: Mapping[str, str]
+) -> StageError:
+    """Compare two models at every reference point, one point in memory at a time.
+
+    Args:
+        before: Folder of the model before the step; None for what PyTorch computed.
+        after: Folder of the model after it.
+        reference: Folder of the reference artifact.
+        provider: Short name of the execution provider.
+        options: Its options.
+
+    Raises:
+        StepError: A model can't be opened.
+    """
+    found = StageError()
+    old = None if before is None else open_session(before, provider=provider, options=options)
+    new = open_session(after, provider=provider, options=options)
+    try:
+        for point, expected, actual in _pairs(old, new, reference):
+            here = 0.0
+            for name in expected:
+                if name not in actual:
+                    continue
+                alone = Noise()
+                alone.add(expected[name], actual[name])
+                found.outputs.setdefault(name, Noise()).add(expected[name], actual[name])
+                found.cosine_min = min(found.cosine_min, alone.cosine)
+                here = max(here, alone.ratio)
+            found.points[point.name] = here
+    except StepError as error:
+        found.failure = error.what
+    return found
+
+
+def _pairs(
+    old: onnxruntime.InferenceSession | None,
+    new: onnxruntime.InferenceSession,
+    reference: Path,
+) -> Iterator[tuple[ReferencePoint, Mapping[str, np.ndarray], Mapping[str, np.ndarray]]]:
+    for point in read_reference(reference):
+        expected = point.outputs if old is None else run_session(old, point.feeds)
+        yield point, expected, run_session(new, point.feeds)

@@ -1,0 +1,199 @@
+"""Two models side by side, tensor by tensor: where in the graph their values part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.model_files import load_model, model_path
+from onnxbuild.onnxkit.noise import Noise, decibels
+from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.sessions import open_session
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
+_TYPES = ("tensor(float)", "tensor(float16)", "tensor(double)")
+_MOST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """What happens to the error in one node of the expected model.
+
+    Attributes:
+        name: The node's.
+        op_type: Its operator.
+        before: Noise to signal of its worst input, as energies (the nearest tensors before it that
+            both models have).
+        after: Noise to signal of its worst output; infinite if that is not finite.
+        cosine: Of that output.
+        lost: What of its outputs is not finite, `12 NaN`; empty if all is.
+        largest: Largest magnitude among its inputs and outputs in the expected model.
+        changed: Whether the other model computes it in another way.
+    """
+
+    name: str
+    op_type: str
+    before: float
+    after: float
+    cosine: float
+    lost: str
+    largest: float
+    changed: bool
+
+    @property
+    def added(self) -> float:
+        """Noise to signal that came in here; infinite where values were lost here."""
+        if math.isinf(self.after):
+            return 0.0 if math.isinf(self.before) else math.inf
+        return self.after - self.before
+
+    @property
+    def before_db(self) -> float:
+        """SQNR of the worst input."""
+        return decibels(self.before)
+
+    @property
+    def after_db(self) -> float:
+        """SQNR of the worst output."""
+        return decibels(self.after)
+
+
+def trace(
+    expected: Path,
+    actual: Path,
+    feeds: Callable[[], Iterable[Feeds]],
+    *,
+    most_bytes: int = _MOST_BYTES,
+) -> tuple[NodeError, ...]:
+    """Run both models on the same inputs and compare each float tensor that both have by name.
+
+    Sessions leave the graphs as they are written, so that every tensor is there. Tensors are
+    fetched a few at a time: the more, the smaller they are.
+
+    Args:
+        expected: Folder of the model that is right; a traced copy is written into it.
+        actual: Folder of the other, likewise.
+        feeds: Gives the inputs, anew each time it is called.
+        most_bytes: Of one model's tensors that are held at a time, one at least.
+
+    Returns:
+        The nodes of `expected` with an output that could be compared, in the graph's order.
+
+    Raises:
+        StepError: A model can't be opened, or ONNX Runtime fails.
+    """
+    models = [load_model(each, weights=False) for each in (expected, actual)]
+    names = [_made(each) for each in models]
+    shared = [name for name in names[0] if name in names[1]]
+    changed = _changed(*models)
+    sessions = [
+        _open_traced(model, folder, shared)
+        for model, folder in zip(models, (expected, actual), strict=True)
+    ]
+    types = [{each.name: each.type for each in session.get_outputs()} for session in sessions]
+    floats = [name for name in shared if all(each.get(name) in _TYPES for each in types)]
+    found = _compare(sessions, floats, feeds, most_bytes)
+    return tuple(_nodes(models[0], found, changed))
+
+
+def _made(model: onnx.ModelProto) -> dict[str, None]:
+    """The values that nodes of the main graph make, in order."""
+    return {
+        name: None
+        for node in model.graph.node
+        if node.op_type != "Constant"
+        for name in node.output
+        if name
+    }
+
+
+def _changed(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
+    """Names of the expected model's nodes that the other has not, or has on other tensors."""
+    weights = [
+        {each.name: each for each in model.graph.initializer} for model in (expected, actual)
+    ]
+    others = {node.name: node for node in actual.graph.node}
+    found = set()
+    for node in expected.graph.node:
+        other = others.get(node.name)
+        same = (
+            other is not None
+            and other.op_type == node.op_type
+            and list(other.input) == list(node.input)
+            and all(
+                weights[0][name].data_type == weights[1][name].data_type
+                for name in node.input
+                if name in weights[0] and name in weights[1]
+            )
+        )
+        if not same:
+            found.add(node.name)
+    return found
+
+
+def _open_traced(
+    model: onnx.ModelProto, folder: Path, names: Sequence[str]
+) -> onnxruntime.InferenceSession:
+    """A session that also has `names` as outputs; weights stay in the files they are in."""
+    import onnx
+
+    have = {value.name for value in model.graph.output}
+    traced = onnx.ModelProto()
+    traced.CopyFrom(model)
+    traced.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in have)
+    path = model_path(folder).with_name("traced.onnx")
+    path.write_bytes(traced.SerializeToString())
+    return open_session(path, optimize=False)
+
+
+def _compare(
+    sessions: Sequence[onnxruntime.InferenceSession],
+    names: Sequence[str],
+    feeds: Callable[[], Iterable[Feeds]],
+    most_bytes: int,
+) -> dict[str, Noise]:
+    found = {name: Noise() for name in names}
+    start, count = 0, 1
+    while start < len(names):
+        chunk = names[start : start + count]
+        most = 1
+        for item in feeds():
+            expected, actual = (run_session(each, item, outputs=chunk) for each in sessions)
+            most = max(most, sum(array.nbytes for array in expected.values()))
+            for name in chunk:
+                found[name].add(expected[name], actual[name])
+        start += len(chunk)
+        count = max(1, min(4 * count, int(len(chunk) * most_bytes / most)))
+    return found
+
+
+def _nodes(
+    model: onnx.ModelProto, found: Mapping[str, Noise], changed: set[str]
+) -> Iterable[NodeError]:
+    reaching: dict[str, float] = {}
+    for node in model.graph.node:
+        before = max((reaching.get(name, 0.0) for name in node.input), default=0.0)
+        outputs = [found[name] for name in node.output if name in found]
+        for name in node.output:
+            reaching[name] = found[name].ratio if name in found else before
+        if not outputs:
+            continue
+        worst = max(outputs, key=lambda each: each.ratio)
+        touched = [found[name].largest for name in (*node.input, *node.output) if name in found]
+        yield NodeError(
+            name=node.name,
+            op_type=node.op_type,
+            before=before,
+            after=worst.ratio,
+            cosine=worst.cosine,
+            lost=worst.lost,
+            largest=max(touched),
+            changed=node.name in changed or worst.dtype == "float16",
+        )
