@@ -40,6 +40,11 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
             f"can't make {path}: a file is in its way",
             fix="move the file, or choose another folder with --store FOLDER",
         )
+    if error.errno == errno.EXDEV:
+        return StoreError(
+            f"can't write {path}: it lies on another filesystem than the rest of the store",
+            fix="keep the store on one filesystem; choose where with --store FOLDER",
+        )
     if error.errno in (errno.EISDIR, errno.ENOTEMPTY):
         return StoreError(f"{path} is a folder, where a file belongs", fix=f"remove {path}")
     return StoreError(f"can't write {path}: {error.strerror or error}")

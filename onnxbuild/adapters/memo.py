@@ -20,7 +20,7 @@ from typing import Any
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import ABSENT, TRUST_AFTER_NS, identity
+from onnxbuild.adapters.statcache import ABSENT, identity, settled
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 
@@ -113,7 +113,7 @@ def remember(
             continue
         if path in restless:
             return False
-        if found != ABSENT and int(found.rpartition(":")[2]) > started_ns - TRUST_AFTER_NS:
+        if found != ABSENT and not settled(found, started_ns):
             return False
     parts = list(_parts(seen))
     index.save_memo(request, json.dumps([len(parts), summary]), parts, time.time())

@@ -15,7 +15,7 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.memo import program_files
-from onnxbuild.adapters.statcache import ABSENT, TRUST_AFTER_NS, StatCache
+from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
 
@@ -115,7 +115,7 @@ class RecipeCache:
 
     def _is_settled(self, path: str, started_ns: int) -> bool:
         found = self._stats.look(path)
-        return found == ABSENT or int(found.rpartition(":")[2]) < started_ns - TRUST_AFTER_NS
+        return found == ABSENT or settled(found, started_ns)
 
     def _key(self, path: Path, project: Path, settings: Mapping[str, str]) -> str:
         home = os.path.expanduser("~")

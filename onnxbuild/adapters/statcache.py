@@ -9,7 +9,10 @@ from collections.abc import Callable
 
 from onnxbuild.adapters.index import Index
 
-TRUST_AFTER_NS = 20_000_000  # a kernel's clock tick is at most 10 ms: younger changes can hide
+# Younger changes can hide behind an equal time: a kernel's clock tick is at most 10 ms; and where
+# times are whole seconds (FAT, HFS+, ext3, some network filesystems), the filesystem's is up to 2 s.
+_TICK_NS, _COARSE_TICK_NS = 20_000_000, 2_100_000_000
+_SECOND_NS = 1_000_000_000
 _CHUNK_BYTES = 1 << 20
 
 ABSENT = "absent"
@@ -104,7 +107,7 @@ class StatCache:
     def note_own(self, path: str, value: str) -> None:
         """Record a file that this process has just written and nobody else writes."""
         found = self.look(path)
-        settled_ns = time.time_ns() + TRUST_AFTER_NS
+        settled_ns = time.time_ns() + _COARSE_TICK_NS
         self.note(path, value, found, settled_ns)
 
     def save(self) -> None:
@@ -124,4 +127,5 @@ def settled(found: str, checked_ns: int) -> bool:
     if found == ABSENT:
         return False
     changed_ns = int(found.rpartition(":")[2])
-    return checked_ns - changed_ns >= TRUST_AFTER_NS
+    tick_ns = _TICK_NS if changed_ns % _SECOND_NS else _COARSE_TICK_NS
+    return checked_ns - changed_ns >= tick_ns

@@ -111,6 +111,15 @@ class Loop:
 
     def run(self) -> Report:
         """Build what can be built."""
+        try:
+            self._run()
+        finally:  # whoever builds again in this process must not wait for itself
+            for pending in self._running.values():
+                if pending.lock is not None:
+                    pending.lock.release()
+        return self.report
+
+    def _run(self) -> None:
         while True:
             self._look_at_ready()
             self._start_what_fits()
@@ -120,7 +129,6 @@ class Loop:
                 break
             for done in self._ports.executor.wait(_POLL_S):
                 self._finish(done)
-        return self.report
 
     def _look_at_ready(self) -> None:
         while not self._stopping and (name := self._schedule.pop_ready()) is not None:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file, identity
+from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file, identity, settled
 
 
 def counting():
@@ -99,3 +99,27 @@ def test_a_digest_taken_within_a_clock_tick_of_the_change_is_not_trusted(
     index = Index(tmp_path / "index.db")
     index.save_stats({str(path): (now, changed_ns + after_ns, "recorded")})
     assert (StatCache(index).digest(str(path)) == "recorded") is trusted
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "after_ns", "trusted"),
+    [
+        (5_000_000_001, 19_000_000, False),
+        (5_000_000_001, 20_000_000, True),
+        (4_000_000_000, 20_000_000, False),
+        (4_000_000_000, 1_999_999_999, False),
+        (4_000_000_000, 2_100_000_000, True),
+        (4_000_000_000, -1_000_000_000, False),
+    ],
+)
+def test_where_times_are_whole_seconds_a_change_settles_in_two(changed_ns, after_ns, trusted):
+    """FAT counts in steps of 2 s, HFS+ and ext3 of 1 s: an equal time may hide another edit."""
+    assert settled(f"1:2:3:{changed_ns}", changed_ns + after_ns) is trusted
+
+
+def test_what_this_program_wrote_itself_is_trusted_at_once(tmp_path):
+    path = tmp_path / "own"
+    path.write_text("one")
+    stats = StatCache(Index(tmp_path / "index.db"))
+    stats.note_own(str(path), "its digest")
+    assert stats.digest(str(path)) == "its digest"

@@ -74,6 +74,18 @@ class Command:
         """Run and wait; a traceback is a defect whatever the exit code."""
         return seen(self.start(*arguments, env=env))
 
+    def call(self, *arguments: str) -> tuple[int, str, str]:
+        """`onnxbuild ARGUMENTS`: exit code, standard output, standard error."""
+        done = subprocess.run(
+            [self.python, "-m", "onnxbuild", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
 
 def seen(process: subprocess.Popen[str]) -> Seen:
     """What a process that was started tells until its end."""

@@ -6,6 +6,7 @@ ONNXBUILD_KILLS=50 tries more moments than the suite has time for.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -23,31 +24,19 @@ from tests.attack import cheap, tiny
 from tests.attack.command import Command, seen
 
 KILLS = int(os.environ.get("ONNXBUILD_KILLS", "12"))
+EVENTS = 1 + 2 * len(tiny.ALL)  # of a run: its start, and of each step its start and its end
+STEP_S, START_S = 0.2, 1.0  # about how long a step takes, and the interpreter and the zygote
 VICTIMS = ("command", "zygote", "step")
 PATIENCE_S = 20.0
 
 
-@dataclass(frozen=True)
-class Clean:
-    """A clean build.
-
-    Attributes:
-        delivered: What it delivers, byte by byte.
-        wall_s: How long it took.
-    """
-
-    delivered: dict[str, bytes]
-    wall_s: float
-
-
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
+def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a clean build delivers."""
     folder = tiny.make(tmp_path_factory.mktemp("clean") / "project")
-    started_s = time.monotonic()
     done = Command(folder, "tiny.yaml").run()
-    wall_s = time.monotonic() - started_s
     assert (done.code, done.ran) == (0, tiny.ALL)
-    return Clean(tiny.delivered(folder / "artifacts"), wall_s)
+    return tiny.delivered(folder / "artifacts")
 
 
 def _victim(process: subprocess.Popen[str], which: str) -> psutil.Process:
@@ -59,8 +48,16 @@ def _victim(process: subprocess.Popen[str], which: str) -> psutil.Process:
     return found
 
 
+def _events(store: Path) -> int:
+    """How many events a first run has told so far."""
+    return sum(path.read_bytes().count(b"\n") for path in store.glob("runs/*/events.jsonl"))
+
+
 def _gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _locked(store: Path) -> list[str]:
@@ -82,32 +79,35 @@ def _left_behind(store: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(KILLS))
-def test_after_a_kill_the_next_run_is_as_clean_as_a_first(clean, tmp_path, number):
-    moment = (number + random.Random(number).random()) / KILLS
+def test_after_a_kill_the_next_run_is_as_clean_as_a_first(
+    clean, tmp_path, record_property, number
+):
+    dice = random.Random(number)
     command = Command(tiny.make(tmp_path / "project"), "tiny.yaml")
     store = command.folder / "artifacts"
     process = command.start()
-    time.sleep(moment * clean.wall_s)
-    if process.poll() is None:
+    while process.poll() is None and _events(store) < round(EVENTS * number / KILLS):
+        time.sleep(0.002)
+    time.sleep(dice.random() * (STEP_S if number else START_S))
+    others, which = [], VICTIMS[number % len(VICTIMS)]
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
         others = psutil.Process(process.pid).children(recursive=True)
-        victim = _victim(process, VICTIMS[number % len(VICTIMS)])
-        victim.send_signal(signal.SIGKILL)
-        killed = seen(process)
-        assert killed.code in {0, 1, -signal.SIGKILL}, killed.texts
-        if killed.code == 1:
-            assert "died" in killed.texts or "killed by SIGKILL" in killed.texts
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not all(map(_gone, others)) and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert all(map(_gone, others)), "a process was left running"
-    else:
-        seen(process)
+        _victim(process, which).send_signal(signal.SIGKILL)
+    killed = seen(process)
+    record_property("killed", f"{which} after {_events(store)} events")
+    assert killed.code in {0, 1, -signal.SIGKILL}, killed.texts
+    if killed.code == 1:
+        assert "died" in killed.texts or "killed by SIGKILL" in killed.texts
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not all(map(_gone, others)) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    assert all(map(_gone, others)), "a process was left running"
     assert _locked(store) == []
-    assert tiny.delivered(store).items() <= clean.delivered.items(), "a half-written file"
+    assert tiny.delivered(store).items() <= clean.items(), "a half-written file"
 
     again = command.run()
     assert again.code == 0, again.texts
-    assert tiny.delivered(store) == clean.delivered
+    assert tiny.delivered(store) == clean
     assert _locked(store) == []
     assert not _left_behind(store)
 
@@ -119,7 +119,7 @@ def test_four_cold_runs_at_once_build_each_step_once(clean, tmp_path):
     assert [(each.code, each.err) for each in runs] == [(0, "")] * 4
     built = Counter(event["step"] for each in runs for event in each.of("step_finished"))
     assert built == {f"tiny:{step}": 1 for step in tiny.ALL}
-    assert tiny.delivered(command.folder / "artifacts") == clean.delivered
+    assert tiny.delivered(command.folder / "artifacts") == clean
     assert command.run().ran == frozenset()
 
 

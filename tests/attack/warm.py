@@ -14,7 +14,7 @@ from typing import Any
 
 from onnxbuild.adapters import landlock
 from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.processes import ProcessExecutor, _kill_group
 from onnxbuild.api import Request, build
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError
@@ -31,14 +31,14 @@ class Warm:
         self.zygote: subprocess.Popen[bytes] | None = None
         self.connection: socket.socket | None = None
 
-    def run(self, recipe: Path, *only: str) -> Seen:
-        """What `onnxbuild run RECIPE --only ...` would do and tell."""
-        sink = _Sink()
+    def run(self, recipe: Path, store: Path | None = None) -> Seen:
+        """What `onnxbuild run RECIPE --store STORE` would do and tell."""
+        sink, place = _Sink(), None if store is None else str(store)
         try:
-            if _recall((str(recipe),), only, {}, None, locked=False) is not None:
+            if _recall((str(recipe),), (), {}, place, locked=False) is not None:
                 return Seen(0)
             result = build(
-                Request((recipe,), only),
+                Request((recipe,), store=place),
                 events=[sink],
                 make_executor=lambda workspace: _WarmExecutor(self, workspace),
             )
@@ -90,6 +90,13 @@ class _WarmExecutor(ProcessExecutor):
     def _zygote_died(self) -> list[Done]:
         self._warm.close()
         return super()._zygote_died()
+
+    def close(self) -> None:
+        while self._running:  # what the zygote still tells of these jobs is not for the next run
+            for each in self._running.values():
+                _kill_group(each.pid)
+            self._receive()
+        super().close()
 
     def _end_zygote(self, patience_s: float = 0.0) -> None:
         del patience_s

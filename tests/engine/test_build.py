@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from onnxbuild.core.action import NO_FILE, Observed
 from onnxbuild.core.decision import changed_observed
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, StoreError
 from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepFinished, StepStarted
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.engine.decide import current_state
@@ -243,6 +245,19 @@ def test_a_key_that_another_run_builds_is_waited_for_and_then_hits():
     report = world.build(chain)
     assert world.executor.started == []
     assert report.cached == ["a"]
+
+
+def test_a_build_that_is_broken_off_holds_no_lock_afterwards():
+    world = World()
+
+    def break_off():
+        assert len(world.store.held) == 2
+        raise StoreError("the disk is gone")
+
+    world.executor.on_wait = break_off
+    with pytest.raises(StoreError):
+        world.build(graph(step("a"), step("b", value=1)))
+    assert world.store.held == set()
 
 
 def test_a_view_is_laid_only_when_its_bundle_passed():

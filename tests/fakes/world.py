@@ -113,6 +113,7 @@ class MemoryStore:
         self.blobs: dict[str, bytes] = {}
         self.records: dict[str, tuple[ActionResult, ...]] = {}
         self.locked_elsewhere: set[str] = set()
+        self.held: set[str] = set()
 
     def lookup(self, key: str) -> tuple[ActionResult, ...]:
         return self.records.get(key, ())
@@ -150,12 +151,18 @@ class MemoryStore:
         return {path: Path(digest.sha256) for path, digest in artifact.files}
 
     def try_lock(self, key: str) -> MemoryLock | None:
-        return None if key in self.locked_elsewhere else MemoryLock()
+        return None if key in self.locked_elsewhere | self.held else MemoryLock(key, self.held)
 
 
 class MemoryLock:
+    """Held from when it is made."""
+
+    def __init__(self, key: str, held: set[str]) -> None:
+        self._key, self._held = key, held
+        held.add(key)
+
     def release(self) -> None:
-        """Nobody else is here."""
+        self._held.discard(self._key)
 
 
 class FakeHistory:

@@ -1,0 +1,216 @@
+"""Stores in odd places and states: moved, copied, full, half locked up, of another version.
+
+A run is as right as ever, or it ends with one clear sentence; after what that says, it is right.
+See tests/cli/test_bad_input.py for read-only ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.core.digest import canonical_json, tagged_sha256
+from tests.attack import tiny
+from tests.attack.command import Command, Seen
+from tests.attack.unprivileged import without_override
+from tests.attack.warm import Warm
+
+pytestmark = pytest.mark.slow
+FULL = re.compile(
+    r"no space left on the disk while writing .*\n"
+    r"(  fix: )?free some space \(`onnxbuild cache gc` drops what nothing needs\), then run again"
+)
+
+
+@dataclass
+class Made:
+    """A project, what a clean build of it delivers, and a store that it was built in."""
+
+    project: Path
+    warm: Warm
+    clean: dict[str, bytes]
+
+    def run(self, store: Path | None = None) -> Seen:
+        return self.warm.run(self.project / "tiny.yaml", store)
+
+    def is_right(self, store: Path) -> bool:
+        return tiny.delivered(store) == self.clean
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    project, warm = tiny.make(tmp_path_factory.mktemp("made") / "project"), Warm()
+    assert warm.run(project / "tiny.yaml").ran == tiny.ALL
+    yield Made(project, warm, tiny.delivered(project / "artifacts"))
+    warm.close()
+
+
+@pytest.fixture
+def store(made, tmp_path) -> Path:
+    """A copy of the built store."""
+    return Path(shutil.copytree(made.project / "artifacts", tmp_path / "store"))
+
+
+# --- other places -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["mv", "cp -r", "cp -a"])
+def test_a_store_that_was_moved_or_copied_has_all_that_it_had(made, store, tmp_path, command):
+    other = tmp_path / "deeper" / "other store"
+    other.parent.mkdir()
+    subprocess.run([*command.split(), store, other], check=True)
+    for place in (other, store):
+        if place.exists():
+            seen = made.run(place)
+            assert (seen.code, seen.ran, seen.err) == (0, frozenset(), "")
+            assert made.is_right(place)
+
+
+def test_a_store_in_memory_is_a_store(made, scratch):
+    assert made.run(scratch / "store").ran == tiny.ALL
+    assert made.run(scratch / "store").ran == frozenset()
+    assert made.is_right(scratch / "store")
+
+
+def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, store, tmp_path):
+    other = tiny.make(tmp_path / "other")
+    helper = other / "models/helper.py"
+    same = made.warm.run(other / "tiny.yaml", store)
+    assert (same.code, same.ran) == (0, frozenset())
+    helper.write_text(helper.read_text().replace("ReLU", "GELU"))
+    assert made.warm.run(other / "tiny.yaml", store).ran == tiny.ALL
+    assert not made.is_right(store)
+    mine = made.run(store)
+    assert (mine.code, mine.ran) == (0, frozenset())
+    assert made.is_right(store)
+
+
+@pytest.mark.parametrize("part", ["out", "cas", "ac"])
+def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, scratch, part):
+    if scratch.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one filesystem here")
+    store = tmp_path / "store"
+    store.mkdir()
+    (scratch / part).mkdir()
+    (store / part).symlink_to(scratch / part)
+    seen = made.run(store)
+    assert seen.code == 1
+    assert "it lies on another filesystem than the rest of the store" in seen.texts
+    (store / part).unlink()
+    assert made.run(store).code == 0
+    assert made.is_right(store)
+
+
+# --- other versions -------------------------------------------------------------------------------
+
+
+def _content(store: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in store.rglob("*") if path.is_file()}
+
+
+def test_a_store_of_a_newer_format_is_left_alone_by_every_verb(made, store):
+    (store / "FORMAT").write_text("2\n")
+    (store / "index.db").unlink()
+    before = _content(store)
+    told = (
+        f"error: the store {store} has format 2; this onnxbuild writes 1\n"
+        "  fix: upgrade onnxbuild, or choose another folder with --store FOLDER\n"
+    )
+    seen = made.run(store)
+    assert (seen.code, seen.events, seen.err) == (1, [], told)
+    command = Command(made.project, "tiny.yaml")
+    for verb in (["plan", "tiny.yaml"], ["cache", "verify"], ["cache", "gc"]):
+        assert command.call(*verb, "--store", str(store)) == (1, "", told)
+    assert _content(store) == before
+
+
+def test_an_index_of_a_newer_version_is_made_anew(made, store):
+    with sqlite3.connect(store / "index.db") as index:
+        for table in ("stat", "step", "recipe", "memo", "witness"):
+            index.execute(f"DROP TABLE {table}")
+        index.execute("CREATE TABLE stat (quite TEXT, other BLOB)")
+        index.execute("PRAGMA user_version = 99")
+    index.close()
+    seen = made.run(store)
+    assert (seen.code, seen.ran, seen.err) == (0, frozenset(), "")
+    assert made.is_right(store)
+
+
+def test_records_of_a_newer_version_are_not_read_and_not_taken_for_damage(made, store):
+    for path in (store / "ac").rglob("*.json"):
+        body = json.loads(path.read_bytes())
+        del body["checksum"]
+        body |= {"format": 2, "traces": "in another form"}
+        path.write_bytes(canonical_json({**body, "checksum": tagged_sha256("record", body)}))
+    seen = made.run(store)
+    assert (seen.code, seen.ran, seen.err) == (0, tiny.ALL, "")
+    assert made.is_right(store)
+    assert list((store / "quarantine").iterdir()) == []
+
+
+# --- no room, no permission -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Gives a folder on a filesystem of so many KiB; asked again, it grows or shrinks."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def of_size(kib: int) -> Path:
+        again = ["remount"] if os.path.ismount(folder) else []
+        options = ",".join([*again, f"size={kib}k"])
+        mount = ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)]
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"a filesystem can't be mounted here: {done.stderr.strip()}")
+        return folder
+
+    yield of_size
+    if os.path.ismount(folder):
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.parametrize("kib", [8, 32, 64, 128, 192, 256, 320, 384, 448, 512])
+def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
+    store = disk(kib) / "store"
+    seen = made.run(store)
+    assert (seen.code, bool(FULL.search(seen.texts))) in {(1, True), (0, False)}, seen.texts
+    assert tiny.delivered(store).items() <= made.clean.items()
+    done = {event["step"].partition(":")[2] for event in seen.of("step_finished")}
+    disk(1 << 13)
+    again = made.run(store)
+    assert again.code == 0, again.texts
+    assert again.ran <= tiny.ALL - done
+    assert made.is_right(store)
+
+
+@pytest.mark.parametrize("part", ["", "ac", "cas/sha256", "tmp", "locks", "runs", "out"])
+def test_a_folder_that_may_not_be_written_is_told_of(made, tmp_path, part):
+    store = tmp_path / "store"
+    assert made.run(store).code == 0
+    for name in ("ac", "cas/sha256", "out"):
+        shutil.rmtree(store / name)
+        (store / name).mkdir()
+    (store / "index.db").unlink()
+    (store / part).chmod(0o555)
+    try:
+        with without_override():
+            seen = made.run(store)
+    finally:
+        (store / part).chmod(0o755)
+    if part:
+        assert seen.code == 1
+        assert f"can't write {store / part}/" in seen.texts or f"{store / part}:" in seen.texts
+        assert "fix: make the folder writable" in seen.texts
+    assert made.run(store).code == 0
+    assert made.is_right(store)
