@@ -56,8 +56,11 @@ class WeightOptions:
     op_types: tuple[Literal["MatMul", "Gemm", "Gather"], ...] = option(
         ("MatMul", "Gemm"), help="operator types whose constant weights are quantized"
     )
+    nodes_to_include: tuple[str, ...] = option(
+        (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
+    )
     nodes_to_exclude: tuple[str, ...] = option(
-        (), help="nodes that stay in fp32, by name or pattern (`*_mlp_*`)"
+        (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
     )
 
 
@@ -79,13 +82,16 @@ def run(context: StepContext) -> Outcome:
     where = context.where
     source, target = context.input("model"), context.output("model")
     model = load_model(source)
-    excluded = select_nodes(
-        options.nodes_to_exclude, model, option="nodes_to_exclude", where=where
+    included, excluded = (
+        select_nodes(getattr(options, name), model, option=name, where=where)
+        for name in ("nodes_to_include", "nodes_to_exclude")
     )
     chosen = [
         each
         for each in weighted_nodes(model)
-        if each.node.op_type in options.op_types and each.node.name not in excluded
+        if each.node.op_type in options.op_types
+        and (not included or each.node.name in included)
+        and each.node.name not in excluded
     ]
     counts = Counter(each.node.op_type for each in chosen)
     refuse_nothing(counts, f"{_either(options.op_types)} with a constant fp32 matrix", where)

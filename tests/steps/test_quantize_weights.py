@@ -122,6 +122,17 @@ def test_nodes_named_stay_in_fp32(tmp_path):
     assert [name for name in weights_of(target) if "query" in name and "Q4" in name] == []
 
 
+def test_nodes_to_include_are_the_only_ones(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, _ = quantized(
+        source,
+        tmp_path / "step",
+        nodes_to_include=("*query*", "*key*"),
+        nodes_to_exclude=("*.0*",),
+    )
+    assert outcome.metrics["quantized"] == {"MatMul": 2}
+
+
 def test_the_classifier_of_a_cnn_is_quantized_and_convolutions_stay(tmp_path):
     outcome, target = quantized(digits(tmp_path / "source"), tmp_path / "step")
     assert outcome.metrics["quantized"] == {"Gemm": 2}
@@ -144,6 +155,11 @@ def test_fused_attention_brings_a_note(tmp_path):
             {"op_types": ("Gather",)},
             "nothing was quantized; expected at least one Gather with a constant fp32 matrix",
             "see `op_types`",
+        ),
+        (
+            {"nodes_to_include": ("ffn*",)},
+            "the pattern 'ffn*' in `nodes_to_include`",
+            "write a pattern",
         ),
         ({"nodes_to_exclude": ("mult*",)}, "nothing was quantized", "see `op_types`"),
     ],
