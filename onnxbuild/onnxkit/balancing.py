@@ -113,7 +113,12 @@ def _scale_at_source(
     Returns: Whether it was possible; if not, nothing is changed.
     """
     branches = [each for each in linear_nodes(model, branches=True) if each.activation == value]
-    source = next(node for node in model.graph.node if node.output[0] == value)
+    maker = {node.output[0]: node for node in model.graph.node if node.output}
+    source = maker[value]
+    if source.op_type == "Reshape":
+        if constants.reads(source.input[0]) != 1:
+            return False
+        source = maker[source.input[0]]
     places = [n for n in _NORMALIZATIONS[source.op_type] if n < len(source.input)]
     places = [n for n in places if source.input[n]]
     if constants.reads(value) != readers + len(branches):
@@ -174,9 +179,25 @@ def relative_error(expected: Mapping[str, np.ndarray], actual: Mapping[str, np.n
 
 
 def _groups(model: onnx.ModelProto) -> dict[str, list[LinearNode]]:
-    made = {node.output[0] for node in model.graph.node if node.op_type in _NORMALIZATIONS}
-    groups = by_activation(linear_nodes(model))
-    return {value: linears for value, linears in groups.items() if value in made}
+    """Value -> the multiplications that read it, where a normalization makes it.
+
+    A Reshape may stand between the two where it leaves the channels as they are.
+    """
+    graph = model.graph
+    maker = {node.output[0]: node for node in graph.node if node.output}
+    lengths = {each.name: tuple(each.dims) for each in graph.initializer}
+    found = {}
+    for value, linears in by_activation(linear_nodes(model)).items():
+        source = maker.get(value)
+        reshaped = source is not None and source.op_type == "Reshape"
+        if source is not None and reshaped:
+            source = maker.get(source.input[0])
+        if source is None or source.op_type not in _NORMALIZATIONS:
+            continue
+        scale = source.input[_NORMALIZATIONS[source.op_type][0]]
+        if not reshaped or lengths.get(scale) == (linears[0].channels,):
+            found[value] = linears
+    return found
 
 
 def _spread(peak: np.ndarray) -> float:

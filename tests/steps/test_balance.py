@@ -147,6 +147,24 @@ def test_a_normalization_that_only_multiplications_read_scales_by_itself(tmp_pat
     )
 
 
+@pytest.mark.parametrize(("residual", "added"), [(True, 1), (False, 0)])
+def test_a_reshape_may_stand_before_the_multiplications(tmp_path, residual, added):
+    made = transformer(gemm=True, residual=residual)
+    for node in made.graph.node:
+        if node.op_type in {"Gemm", "MatMul"} and node.input[0] == "n":
+            node.input[0] = "r"
+    made.graph.node.insert(1, onnx.helper.make_node("Reshape", ["n", "shape"], ["r"], name="r"))
+    made.graph.initializer.append(weight("shape", np.int64([-1, WIDTH])))
+    source = save(made, tmp_path / "source")
+    outcome, even, _ = balanced(source, tmp_path / "step", name="rows", inputs=ROWS)
+    assert outcome.metrics["balanced_nodes"] == 2
+    assert operators(even)["Mul"] == added
+    feeds = {"x": tokens(50)["x"][0]}
+    np.testing.assert_allclose(
+        run_model(even, feeds)["y"], run_model(source, feeds)["y"], rtol=1e-4, atol=1e-4
+    )
+
+
 def test_outlier_channels_stay_in_fp32_and_are_no_candidates_for_it(tmp_path):
     source = save(transformer(), tmp_path / "source")
     _, even, _ = balanced(source, tmp_path / "step")
