@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -257,3 +259,21 @@ def test_a_build_that_fails_ends_with_its_exit_code(project):
 def test_a_step_that_is_not_there_is_told(project):
     seen = reproduce(project, "--only", "nothing")
     assert seen.code == 2
+
+
+def test_a_terminal_that_is_closed_leaves_no_folder_behind(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    code = "    import time; time.sleep(60 if 'onnxbuild-reproduce' in __file__ else 0)"
+    project.edit("models/tiny.py", "    torch.manual_seed(0)", code)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onnxbuild", "reproduce", "tiny.yaml", "--only", "export"],
+        cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("run ") and leftovers():
+            break
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGHUP
+    assert leftovers() == set()
