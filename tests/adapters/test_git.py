@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -106,3 +107,55 @@ def test_a_hook_that_speaks_of_another_repository_is_not_heard(repository, used,
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     assert not look(repository / "project", used).dirty
+
+
+def test_what_git_converts_on_the_way_out_counts_where_bytes_are_shipped(repository, used):
+    weights = used[1]
+    weights.write_bytes(b"one\ntwo\n")
+    git(repository, "commit", "-qam", "lines")
+    git(repository, "config", "core.autocrlf", "true")
+    weights.unlink()
+    git(repository, "checkout", "-q", "project/weights.bin")
+    assert weights.read_bytes() == b"one\r\ntwo\r\n"
+    assert not look(repository / "project", used).dirty
+    shipped = look(repository / "project", used, [weights])
+    assert shipped.changed == shipped.converted == ("project/weights.bin",)
+    assert not look(repository / "project", used, used[:1]).dirty
+
+
+def test_a_replaced_object_is_not_what_the_commit_has(repository, used):
+    def head():
+        command = ["git", "rev-parse", "HEAD"]
+        done = subprocess.run(command, cwd=repository, check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    first = head()
+    used[1].write_text("other")
+    git(repository, "commit", "-qa", "--amend", "-m", "first")
+    second = head()
+    git(repository, "update-ref", "HEAD", first)
+    git(repository, "replace", first, second)
+    told = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True
+    )
+    assert told.stdout == b""
+    assert look(repository / "project", used, used).changed == ("project/weights.bin",)
+
+
+def test_files_beyond_the_repository_are_told_apart(repository, used, tmp_path):
+    (tmp_path / "beyond.bin").write_text("x")
+    (repository / "beside.bin").write_text("x")
+    found = look(
+        repository / "project", [*used, tmp_path / "beyond.bin", repository / "beside.bin"]
+    )
+    assert found.beyond == (tmp_path / "beyond.bin",)
+    assert found.changed == ("beside.bin",)
+
+
+def test_a_name_that_is_no_text_is_escaped(repository, used):
+    odd = repository / os.fsdecode(b"n\xff.txt")
+    odd.write_text("one")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "odd")
+    odd.write_text("two")
+    assert look(repository / "project", used).changed == ("n\\xff.txt",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -187,6 +188,59 @@ def test_a_source_or_a_lock_that_is_not_committed_counts_as_dirty(project):
     refused = project.release(version="2")
     assert refused.code == 4
     assert "models/helper.py, tiny.lock" in refused.err
+
+
+def test_a_checkout_that_git_converted_is_no_clean_one(project, tmp_path):
+    there = Repository(tmp_path / "clone")
+    project.git("clone", "-q", "-c", "core.autocrlf=true", str(project.folder), str(there.folder))
+    assert b"\r\n" in (there.folder / "tiny.yaml").read_bytes()
+    refused = there.release()
+    assert refused.code == 4, refused.err
+    assert "tiny.yaml" in refused.err
+    assert "tiny.lock" in refused.err
+    assert "fix: git converts them on the way out (core.autocrlf" in refused.err
+    assert there.released() == []
+
+
+def test_files_outside_the_repository_are_told_and_names_that_no_text_holds_are_escaped(
+    project, tmp_path
+):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("1")
+    model = "model: {entrypoint: models/tiny.py:load"
+    project.edit("tiny.yaml", model, f"{model}, files: [{outside}]")
+    odd = project.folder / os.fsdecode(b"n\xff.txt")
+    odd.write_text("one")
+    assert project("lock", "tiny.yaml").code == 0
+    project.commit()
+    odd.write_text("two")
+    done = project.release("--allow-dirty")
+    assert done.code == 0, done.err
+    assert "no commit has what lies outside of the repository: <tiny model 1>/outside.txt" in (
+        done.out
+    )
+    about = json.loads((project.dist / "tiny-1.0.0/release.json").read_text())
+    assert about["source"]["outside"] == ["<tiny model 1>/outside.txt"]
+    assert about["source"]["changed"] == ["n\\xff.txt"]
+    assert project("verify", "dist/tiny-1.0.0.tar").code == 0
+
+
+def test_a_name_that_checksums_can_not_list_is_not_released(project):
+    for name in ("ti\u2028ny", "ti\\ny"):
+        shutil.copy(project.folder / "tiny.yaml", project.folder / f"{name}.yaml")
+        shutil.copy(project.folder / "tiny.lock", project.folder / f"{name}.lock")
+        done = project("release", f"{name}.yaml", "--version", "1", "--allow-dirty")
+        assert done.code == 2, done.err
+        assert "SHA256SUMS can't list a file that is called 'recipe/ti\\" in done.err
+    assert project.released() == []
+
+
+def test_projects_that_share_a_store_keep_their_own_pins(project, tmp_path):
+    there = Repository(shutil.copytree(project.folder, tmp_path / "other"))
+    for each in (project, there):
+        done = each.release("--store", str(tmp_path / "store"))
+        assert done.code == 0, done.err
+    assert len(pins(tmp_path / "store")) == 2
 
 
 def test_a_project_without_git_is_like_a_dirty_one(project):
