@@ -80,11 +80,11 @@ class RecipeSteps:
             )
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
-            reports = [
+            measured = [
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.providers[n]}.json")
                 for n, ref in enumerate(benchmarks)
             ]
-            self._assembly.view(View(recipe.name, name, ((bundle, ""), *reports)))
+            self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured)))
 
     def _model(
         self, recipe: Recipe, variant: Variant, exported: str, baseline: OutputRef | None
