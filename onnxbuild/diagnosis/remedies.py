@@ -51,7 +51,7 @@ def keeps_nodes(kind: str) -> bool:
 def suspects(
     kind: str, nodes: Sequence[NodeError], effects: Mapping[str, float]
 ) -> tuple[tuple[str, ...], ...]:
-    """The nodes to leave in fp32, worst first; those that only help together in one group.
+    """The nodes to leave in fp32, worst first; those that only help together are one group.
 
     Args:
         kind: Of the step at fault.
@@ -71,7 +71,7 @@ def suspects(
         (each for each in nodes if each.changed and each.name not in taken),
         key=lambda each: (-effects.get(each.name, 0.0), -each.added),
     )
-    return (*groups, *((each.name,) for each in ranked))
+    return (*groups, *((*each.behind, each.name) for each in ranked))
 
 
 def keep_in_fp32(step: Step, variant: str, mode: str, names: Sequence[str]) -> Remedy:

@@ -53,9 +53,12 @@ class Noise:
             return
         b, a = (np.asarray(each, np.float64).ravel() for each in (expected, actual))
         sound = np.isfinite(b)
+        masks = (np.abs(b) >= _MASK_FROM) & (a == b)
+        values = np.abs(b[sound & ~masks])
+        self.largest = max(self.largest, float(values.max()) if values.size else 0.0)
         self.nans += int((np.isnan(a) & sound).sum())
         self.infinities += int((np.isinf(a) & sound).sum())
-        sound &= np.isfinite(a) & ~((np.abs(b) >= _MASK_FROM) & (a == b))
+        sound &= np.isfinite(a) & ~masks
         if not sound.all():
             a, b = a[sound], b[sound]
         if not b.size:
@@ -66,7 +69,6 @@ class Noise:
         self.energy += float(np.einsum("i,i", a, a))
         self.product += float(np.einsum("i,i", a, b))
         self.max_abs = max(self.max_abs, float(np.abs(difference).max()))
-        self.largest = max(self.largest, float(np.abs(b).max()))
 
     @property
     def ratio(self) -> float:

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.model_files import load_model, model_path
 from onnxbuild.onnxkit.noise import Noise
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.tracing import dequantized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,11 +30,18 @@ _FLOAT = 1
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The part of the other model that makes one value: its nodes, and what goes in."""
+    """The part of the other model that makes one value.
+
+    Attributes:
+        node: Whose output it is in the exact model.
+        output: That value there.
+        inputs: Input of the part -> the value of the exact model that it takes.
+        model: The part.
+    """
 
     node: str
     output: str
-    inputs: tuple[str, ...]
+    inputs: dict[str, str]
     model: onnx.ModelProto
 
 
@@ -63,7 +71,9 @@ def output_effects(
     if not cuts:
         return {}
     outputs = [value.name for value in exact.graph.output]
-    wanted = list(dict.fromkeys([name for cut in cuts for name in (cut.output, *cut.inputs)]))
+    wanted = list(
+        dict.fromkeys([name for cut in cuts for name in (cut.output, *cut.inputs.values())])
+    )
     _expose(exact, wanted, [cut.output for cut in cuts])
     path = model_path(expected).with_name("injected.onnx")
     path.write_bytes(exact.SerializeToString())
@@ -72,8 +82,9 @@ def output_effects(
     right = run_session(session, {**feeds, **off}, outputs=outputs)
     found = {}
     for cut in cuts:
-        held = run_session(session, {**feeds, **off}, outputs=[cut.output, *cut.inputs])
-        made = _run_alone(cut, {**feeds, **held}, actual)
+        held = run_session(session, {**feeds, **off}, outputs=_held(cut))
+        taken = {name: held[value] for name, value in cut.inputs.items()}
+        made = _run_alone(cut, {**feeds, **taken}, actual)
         if made is None or made.shape != held[cut.output].shape:
             continue
         error = {_error_of(cut.output): made.astype(np.float32) - held[cut.output]}
@@ -89,16 +100,21 @@ def _cuts(
 
     makers = {name: n for n, node in enumerate(other.graph.node) for name in node.output if name}
     inputs = {value.name: value for value in other.graph.input}
+    seen_as = dequantized(other)
+    stands_for = {name: name for name in shared} | {
+        low: name for name, low in seen_as.items() if name in shared
+    }
     for node in exact.graph.node:
         output = node.output[0]
         if node.name not in nodes or output not in shared:
             continue
         taken: set[int] = set()
         ends: dict[str, None] = {}
-        stack, seen = [output], {output}
+        end = seen_as.get(output, output)
+        stack, seen = [end], {end}
         while stack:
             name = stack.pop()
-            if name in inputs or (name != output and name in shared):
+            if name in inputs or stands_for.get(name, output) != output:
                 ends[name] = None
             elif name in makers:
                 taken.add(makers[name])
@@ -112,8 +128,8 @@ def _cuts(
         model.graph.node.extend(other.graph.node[n] for n in sorted(taken))
         model.graph.initializer.extend(t for t in other.graph.initializer if t.name in seen)
         model.graph.input.extend(inputs[n] if n in inputs else _free(n) for n in ends)
-        model.graph.output.append(onnx.ValueInfoProto(name=output))
-        yield _Cut(node.name, output, tuple(n for n in ends if n not in inputs), model)
+        model.graph.output.append(onnx.ValueInfoProto(name=end))
+        yield _Cut(node.name, output, {n: stands_for[n] for n in ends if n not in inputs}, model)
 
 
 def _expose(model: onnx.ModelProto, wanted: list[str], errors: list[str]) -> None:
@@ -143,7 +159,7 @@ def _run_alone(cut: _Cut, values: Feeds, folder: Path) -> np.ndarray | None:
     path = model_path(folder).with_name("cut.onnx")
     path.write_bytes(cut.model.SerializeToString())
     try:
-        return run_session(open_session(path), values)[cut.output]
+        return run_session(open_session(path), values)[cut.model.graph.output[0].name]
     except StepError:
         return None
 
@@ -164,6 +180,10 @@ def _free(name: str) -> onnx.ValueInfoProto:
     import onnx
 
     return onnx.helper.make_tensor_value_info(name, _FLOAT, None)
+
+
+def _held(cut: _Cut) -> list[str]:
+    return list(dict.fromkeys([cut.output, *cut.inputs.values()]))
 
 
 def _error_of(name: str) -> str:

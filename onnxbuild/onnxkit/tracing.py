@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class NodeError:
         lost: What of its outputs is not finite, `12 NaN`; empty if all is.
         largest: Largest magnitude among its inputs and outputs in the expected model.
         changed: Whether the other model computes it in another way.
+        behind: Changed nodes before it whose own outputs the other model has not: a Conv that its
+            Relu was fused into.
     """
 
     name: str
@@ -46,6 +49,7 @@ class NodeError:
     lost: str
     largest: float
     changed: bool
+    behind: tuple[str, ...] = ()
 
     @property
     def added(self) -> float:
@@ -91,16 +95,37 @@ def trace(
     """
     models = [load_model(each, weights=False) for each in (expected, actual)]
     names = [_made(each) for each in models]
-    shared = [name for name in names[0] if name in names[1]]
+    seen_as = dequantized(models[1])
+    shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}
     changed = _changed(*models)
     sessions = [
-        _open_traced(model, folder, shared)
-        for model, folder in zip(models, (expected, actual), strict=True)
+        _open_traced(model, folder, wanted)
+        for model, folder, wanted in zip(
+            models, (expected, actual), (list(shared), list(shared.values())), strict=True
+        )
     ]
     types = [{each.name: each.type for each in session.get_outputs()} for session in sessions]
-    floats = [name for name in shared if all(each.get(name) in _TYPES for each in types)]
+    floats = {
+        name: other
+        for name, other in shared.items()
+        if types[0].get(name) in _TYPES and types[1].get(other) in _TYPES
+    }
     found = _compare(sessions, floats, feeds, most_bytes)
     return tuple(_nodes(models[0], found, changed))
+
+
+def dequantized(model: onnx.ModelProto) -> dict[str, str]:
+    """Value -> what its readers see in its place, where it is quantized and dequantized at once.
+
+    The value itself may lack a Relu, which quantizers leave to the clipping at zero.
+    """
+    nodes = model.graph.node
+    low = {node.output[0]: node.input[0] for node in nodes if node.op_type == "QuantizeLinear"}
+    return {
+        low[node.input[0]]: node.output[0]
+        for node in nodes
+        if node.op_type == "DequantizeLinear" and node.input[0] in low
+    }
 
 
 def _made(model: onnx.ModelProto) -> dict[str, None]:
@@ -155,20 +180,21 @@ def _open_traced(
 
 def _compare(
     sessions: Sequence[onnxruntime.InferenceSession],
-    names: Sequence[str],
+    names: Mapping[str, str],
     feeds: Callable[[], Iterable[Feeds]],
     most_bytes: int,
 ) -> dict[str, Noise]:
     found = {name: Noise() for name in names}
     start, count = 0, 1
     while start < len(names):
-        chunk = names[start : start + count]
+        chunk = dict(itertools.islice(names.items(), start, start + count))
         most = 1
         for item in feeds():
-            expected, actual = (run_session(each, item, outputs=chunk) for each in sessions)
+            expected = run_session(sessions[0], item, outputs=list(chunk))
+            actual = run_session(sessions[1], item, outputs=list(chunk.values()))
             most = max(most, sum(array.nbytes for array in expected.values()))
-            for name in chunk:
-                found[name].add(expected[name], actual[name])
+            for name, other in chunk.items():
+                found[name].add(expected[name], actual[other])
         start += len(chunk)
         count = max(1, min(4 * count, int(len(chunk) * most_bytes / most)))
     return found
@@ -178,12 +204,16 @@ def _nodes(
     model: onnx.ModelProto, found: Mapping[str, Noise], changed: set[str]
 ) -> Iterable[NodeError]:
     reaching: dict[str, float] = {}
+    hidden: dict[str, tuple[str, ...]] = {}
     for node in model.graph.node:
+        behind = tuple(dict.fromkeys(each for name in node.input for each in hidden.get(name, ())))
         before = max((reaching.get(name, 0.0) for name in node.input), default=0.0)
         outputs = [found[name] for name in node.output if name in found]
         for name in node.output:
             reaching[name] = found[name].ratio if name in found else before
         if not outputs:
+            own = (node.name,) if node.name in changed else ()
+            hidden |= dict.fromkeys(node.output, (*behind, *own))
             continue
         worst = max(outputs, key=lambda each: each.ratio)
         touched = [found[name].largest for name in (*node.input, *node.output) if name in found]
@@ -196,4 +226,5 @@ def _nodes(
             lost=worst.lost,
             largest=max(touched),
             changed=node.name in changed or worst.dtype == "float16",
+            behind=behind,
         )
