@@ -6,8 +6,12 @@ ONNXBUILD_LIVES=1500 tries more of them than the suite has time for.
 from __future__ import annotations
 
 import os
+import random
+import re
 import shutil
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.attack import cheap, damages, tiny
+from tests.attack.command import Command, seen
+from tests.attack.warm import Warm
+
+Delivered = dict[str, bytes]
 
 EXAMPLES = int(os.environ.get("ONNXBUILD_LIVES", "60"))
 DATA = ("d0", "d1")
@@ -168,3 +176,54 @@ def test_after_whatever_happened_a_run_gives_what_a_clean_build_gives(server, sc
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+# --- the same with the real command and a real model ----------------------------------------------
+
+ACTIVATIONS = ("ReLU", "GELU", "Tanh")
+WIDTHS = (4, 8)
+KILLED = 0.5  # as likely as not, a run before the one that counts is killed
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, int], Delivered]]:
+    """What a clean build of the small recipe delivers, by activation and width."""
+    warm, known = Warm(), {}
+
+    def build(activation: str, width: int) -> Delivered:
+        if (activation, width) not in known:
+            folder = tiny.make(tmp_path_factory.mktemp("clean") / "project")
+            _edit(folder, activation, width)
+            assert warm.run(folder / "tiny.yaml").code == 0
+            known[activation, width] = tiny.delivered(folder / "artifacts")
+        return known[activation, width]
+
+    yield build
+    warm.close()
+
+
+def _edit(folder: Path, activation: str, width: int) -> None:
+    helper, model = folder / "models/helper.py", folder / "models/tiny.py"
+    helper.write_text(re.sub(r"nn\.\w+\(\)", f"nn.{activation}()", helper.read_text()))
+    model.write_text(re.sub(r"width=\d+", f"width={width}", model.read_text()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_so_does_the_real_command_with_a_real_model(clean, tmp_path, seed):
+    dice = random.Random(seed)
+    command = Command(tiny.make(tmp_path / "project"), "tiny.yaml")
+    store = command.folder / "artifacts"
+    for _ in range(3):
+        activation, width = dice.choice(ACTIVATIONS), dice.choice(WIDTHS)
+        _edit(command.folder, activation, width)
+        if dice.random() < KILLED:
+            process = command.start()
+            time.sleep(dice.uniform(0.3, 3.0))
+            process.kill()
+            seen(process)
+        files = [p for p in sorted(store.glob("**/*")) if p.is_file() and p.name != "FORMAT"]
+        for path in dice.sample(files, min(len(files), 3)):
+            damages.damage(path, dice.choice(DAMAGES))
+        assert command.run().code == 0
+        assert tiny.delivered(store) == clean(activation, width)

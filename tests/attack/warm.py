@@ -14,7 +14,8 @@ from typing import Any
 
 from onnxbuild.adapters import landlock
 from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.processes import ProcessExecutor, _kill_group
+from onnxbuild.adapters.process_group import kill_group
+from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.api import Request, build
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError
@@ -94,7 +95,7 @@ class _WarmExecutor(ProcessExecutor):
     def close(self) -> None:
         while self._running:  # what the zygote still tells of these jobs is not for the next run
             for each in self._running.values():
-                _kill_group(each.pid)
+                kill_group(each.pid)
             self._receive()
         super().close()
 
