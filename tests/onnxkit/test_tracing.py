@@ -115,3 +115,57 @@ def test_an_unchanged_node_does_nothing_and_an_unknown_one_is_left_out(tmp_path)
     found = output_effects(exact, wrong, ("second", "nobody"), {"x": X})
     assert found == {"second": 0.0}
     assert output_effects(exact, wrong, (), {"x": X}) == {}
+
+
+def test_a_relu_left_to_the_quantizers_clipping_is_seen_as_its_readers_see_it(tmp_path):
+    def made(folder, nodes):
+        io = [value("x", ["n", SIZE])], [value("y", ["n", SIZE])]
+        weights = [weight("w0", MATRIX[0]), weight("w1", MATRIX[1])]
+        low = [weight("scale", np.float32(0.05)), weight("zero", np.uint8(0))]
+        save_model(model(nodes, *io, [*weights, *low]), folder)
+        return folder
+
+    last = ["w1"], ["y"]
+    exact = made(
+        tmp_path / "1",
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+            helper.make_node("Relu", ["a"], ["b"], name="clip"),
+            helper.make_node("MatMul", ["b", *last[0]], last[1], name="second"),
+        ],
+    )
+    quantized = made(
+        tmp_path / "2",
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["b"], name="first"),
+            helper.make_node("QuantizeLinear", ["b", "scale", "zero"], ["q"], name="q"),
+            helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["dq"], name="dq"),
+            helper.make_node("MatMul", ["dq", *last[0]], last[1], name="second"),
+        ],
+    )
+    clip, second = trace(exact, quantized, feeds)
+    assert (clip.name, second.name) == ("clip", "second")
+    assert 30 < clip.after_db < 60
+    assert clip.changed
+    found = output_effects(exact, quantized, ("clip", "second"), {"x": X})
+    assert found["second"] == pytest.approx(0, abs=1e-12)
+    whole = trace(exact, quantized, lambda: [{"x": X}])[-1].after
+    assert found["clip"] == pytest.approx(whole, rel=1e-3)
+
+
+def test_a_node_that_was_fused_into_the_next_is_named_with_it(tmp_path):
+    exact = chain(tmp_path / "1")
+    nodes = [
+        helper.make_node("Gemm", ["x", "w0"], ["other"], name="fused"),
+        helper.make_node("Tanh", ["other"], ["b"], name="tanh"),
+        helper.make_node("MatMul", ["b", "w1"], ["y"], name="rest"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [weight("w0", MATRIX[0]), weight("w1", MATRIX[1])],
+    )
+    save_model(made, tmp_path / "2")
+    behind = {each.name: each.behind for each in trace(exact, tmp_path / "2", feeds)}
+    assert behind == {"tanh": ("first",), "third": ("second",)}
