@@ -136,5 +136,5 @@ def test_a_killed_process_leaves_whole_releases_and_the_next_tidies_up(tmp_path)
                 with tarfile.open(path) as archive:
                     assert len([m for m in archive if m.isreg()]) == 30
     assert scratches, "no process was killed while it wrote"
-    put(tmp_path)
+    put(tmp_path, force=True)  # one of those that were killed may have got as far as x-1
     assert not list(tmp_path.glob(".onnxbuild-*"))
