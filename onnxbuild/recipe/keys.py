@@ -39,8 +39,10 @@ CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "project": (
             "projection",
-            "callable: (outputs, feeds) -> array of shape (samples, ...), what of the outputs is "
-            "compared, such as pooled embeddings; left out: all of them",
+            (
+                "callable: (outputs, feeds) -> array of shape (samples, ...), what of the outputs is "
+                "compared, such as pooled embeddings; left out: all of them"
+            ),
         ),
     },
 }

@@ -90,8 +90,16 @@ def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searchin
         ("cosine_mean: 0.9", "max_drop: 0.1", "the recipe has no `evaluate`"),
         ("fidelity: {data: models/data.py:feeds, project", "fidelity: {project", "no data"),
         ("cosine_mean", "cosine_mena", "did you mean 'cosine_mean'?"),
-        ("models/data.py:feeds", "models/data.py:fees", "models/data.py defines no 'fees'; did you mean 'feeds'?"),
-        ("models/data.py:project", "models/data.py:projekt", "models/data.py defines no 'projekt'; did you mean 'project'?"),
+        (
+            "models/data.py:feeds",
+            "models/data.py:fees",
+            "models/data.py defines no 'fees'; did you mean 'feeds'?",
+        ),
+        (
+            "models/data.py:project",
+            "models/data.py:projekt",
+            "models/data.py defines no 'projekt'; did you mean 'project'?",
+        ),
     ],
 )
 def test_what_a_search_lacks_is_named(searching, old, new, named):
