@@ -233,7 +233,7 @@ def _advice(found: Diagnosis) -> list[str]:
     if not found.groups or not keeps_nodes(step.kind):
         return []
     names = [name for group in found.groups[:_SUGGESTED] for name in group]
-    yaml = keep_in_fp32(step, chain.variant, "", names).yaml
+    yaml = keep_in_fp32(step, chain.variant, names).yaml
     return ["not tried by building; the worst nodes to leave in fp32:", "", *yaml]
 
 

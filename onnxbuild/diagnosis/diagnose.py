@@ -112,13 +112,12 @@ def diagnose(
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not breaches:
         return found
-    return _tried(request, found, result, options, tell)
+    return _tried(request, found, options, tell)
 
 
 def _tried(
     request: Request,
     found: Diagnosis,
-    result: BuildResult,
     options: RunOptions,
     tell: Callable[[Trial], None] | None,
 ) -> Diagnosis:
@@ -130,17 +129,11 @@ def _tried(
     trials = Trials(request, f"{chain.recipe}:{chain.variant}/validate", options, tell)
     cure = None
     if keeps_nodes(step.kind) and found.groups:
-        mode = next(
-            each.mode
-            for recipe in result.loaded.recipes
-            for each in recipe.variants
-            if (recipe.name, each.name) == (chain.recipe, chain.variant)
-        )
         most = max(1, len(found.groups) - 1)  # with none quantized there is no variant left
         cure = trials.least(
             most,
             lambda k: keep_in_fp32(
-                step, chain.variant, mode, [n for group in found.groups[:k] for n in group]
+                step, chain.variant, [n for group in found.groups[:k] for n in group]
             ),
         )
     elif step.kind == "optimize":

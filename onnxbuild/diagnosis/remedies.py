@@ -11,13 +11,13 @@ from typing import Any
 from onnxbuild.core.graph import Step
 from onnxbuild.onnxkit.tracing import NodeError
 
-_LIST_OF_KIND: Mapping[str, str] = {
-    "quantize-dynamic": "nodes_to_exclude",
-    "quantize-static": "nodes_to_exclude",
-    "quantize-weights": "nodes_to_exclude",
-    "convert-fp16": "node_block_list",
+_LIST_OF_KIND: Mapping[str, tuple[str, str]] = {
+    "quantize-dynamic": ("dynamic", "nodes_to_exclude"),
+    "quantize-static": ("static", "nodes_to_exclude"),
+    "quantize-weights": ("weight_only", "nodes_to_exclude"),
+    "convert-fp16": ("fp16", "node_block_list"),
 }
-"""Kind of a step -> the option that keeps nodes in fp32."""
+"""Kind of a step -> the mode it stands for, and the option that keeps nodes in fp32."""
 
 _FP16_LARGEST = 65504.0
 _LEVELS = (("transformer", "false"), ("level", "basic"), ("level", "none"))
@@ -74,17 +74,16 @@ def suspects(
     return (*groups, *((*each.behind, each.name) for each in ranked))
 
 
-def keep_in_fp32(step: Step, variant: str, mode: str, names: Sequence[str]) -> Remedy:
+def keep_in_fp32(step: Step, variant: str, names: Sequence[str]) -> Remedy:
     """Leave nodes in fp32, beside those that the recipe leaves there.
 
     Args:
         step: The one at fault.
         variant: Whose it is.
-        mode: The variant's.
         names: The nodes.
     """
     params: Any = step.params
-    option = _LIST_OF_KIND[step.kind]
+    mode, option = _LIST_OF_KIND[step.kind]
     nodes = tuple(dict.fromkeys([*getattr(params.options, option), *names]))
     listed = json.dumps(nodes)
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
@@ -95,6 +94,7 @@ def keep_in_fp32(step: Step, variant: str, mode: str, names: Sequence[str]) -> R
         yaml=(
             "quantization:",
             f"  {variant}:",
+            f"    mode: {mode}",
             f"    {option}:",
             *(f"      - {json.dumps(name)}" for name in nodes),
         ),

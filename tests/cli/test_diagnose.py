@@ -98,6 +98,7 @@ def test_values_beyond_fp16_are_named_and_kept_in_fp32(project):
     assert " inf" in told.out
     assert "first step where the error appears: tiny:half/convert (convert-fp16)" in told.out
     assert "passes: " in told.out
+    assert pasted(told.out)["half"]["mode"] == "fp16"  # the recipe has it in short
     nodes = pasted(told.out)["half"]["node_block_list"]
     assert any("exp" in name.lower() for name in nodes)
 
