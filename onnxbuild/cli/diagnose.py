@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.names import split_name
-from onnxbuild.cli.options import set_option, store_option
+from onnxbuild.cli.options import jobs_option, set_option, store_option
 from onnxbuild.cli.table import format_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _PERCENT = 100
     help="Name the first node whose output has a signal-to-noise ratio below this.",
 )
 @click.option("--no-bisect", is_flag=True, help="Only look; build no variant with nodes left out.")
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@jobs_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 def command(
     *,

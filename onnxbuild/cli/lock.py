@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import recipes_argument, set_option, store_option
+from onnxbuild.cli.options import jobs_option, recipes_argument, set_option, store_option
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SHOWN = 20
 )
 @set_option()
 @store_option()
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@jobs_option()
 @click.pass_context
 def command(
     ctx: click.Context,

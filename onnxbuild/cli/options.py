@@ -38,6 +38,32 @@ def only_option() -> Decorator:
     )
 
 
+def jobs_option() -> Decorator:
+    """Steps at a time."""
+    return click.option(
+        "-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores]."
+    )
+
+
+def memory_option() -> Decorator:
+    """Memory for all steps."""
+    return click.option(
+        "--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all]."
+    )
+
+
+def timeout_option() -> Decorator:
+    """Wall time of one step."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=3600.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Wall time that one step may take.",
+    )
+
+
 def set_option() -> Decorator:
     """Values in place of the recipe's."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import store_option
+from onnxbuild.cli.options import jobs_option, store_option
 
 if TYPE_CHECKING:
     from onnxbuild.release.release import Release
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
 @store_option()
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
+@jobs_option()
 @click.pass_context
 def command(
     ctx: click.Context,

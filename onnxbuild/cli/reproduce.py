@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.options import Bytes, only_option, recipes_argument, set_option, store_option
+from onnxbuild.cli.options import (
+    jobs_option,
+    memory_option,
+    only_option,
+    recipes_argument,
+    set_option,
+    store_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from onnxbuild.release.reproduce import Reproduction
@@ -33,16 +41,9 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Work in this new folder, and leave the copies, stores and logs there.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
-@click.option("--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all].")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Wall time that one step may take.",
-)
+@jobs_option()
+@memory_option()
+@timeout_option()
 @click.option("--json", "as_json", is_flag=True, help="Print events, and the end, as JSON lines.")
 @click.pass_context
 def command(

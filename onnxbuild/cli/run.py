@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from onnxbuild.cli.options import Bytes, only_option, recipes_argument, set_option, store_option
+from onnxbuild.cli.options import (
+    jobs_option,
+    memory_option,
+    only_option,
+    recipes_argument,
+    set_option,
+    store_option,
+    timeout_option,
+)
 
 if TYPE_CHECKING:
     from onnxbuild.core.ports import EventSink
@@ -21,16 +29,9 @@ if TYPE_CHECKING:
 @only_option()
 @set_option()
 @store_option()
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores].")
-@click.option("--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all].")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=3600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Wall time that one step may take.",
-)
+@jobs_option()
+@memory_option()
+@timeout_option()
 @click.option(
     "-k", "--keep-going", is_flag=True, help="After a failure, build what does not depend on it."
 )
