@@ -120,12 +120,25 @@ class Server:
             text=True,
         )
 
-    def build(self, place: Place, steps: Sequence[Mapping[str, Any]], kill_at: int = 0) -> Ended:
-        """Build; killed before the `kill_at`-th file operation, from 1, if that is not 0."""
+    def build(
+        self,
+        place: Place,
+        steps: Sequence[Mapping[str, Any]],
+        kill_at: int = 0,
+        edit: tuple[int, str, str] = (0, "", ""),
+    ) -> Ended:
+        """Build.
+
+        Args:
+            place: Where.
+            steps: As `step_of` makes them.
+            kill_at: The file operation, from 1, before which it is killed; 0 for none.
+            edit: The file operation before which somebody saves a file, its name, its new text.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         paths = {name: str(path) for name, path in vars(place).items()}
-        self._process.stdin.write(json.dumps([paths, list(steps), kill_at]) + "\n")
+        self._process.stdin.write(json.dumps([paths, list(steps), kill_at, edit]) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())
         assert "bug" not in told, told["bug"]
@@ -278,15 +291,20 @@ class _CheapExecutor:
 # --- the program --------------------------------------------------------------------------------
 
 
-def _told(place: Place, steps: Sequence[Mapping[str, Any]], kill_at: int) -> dict[str, Any]:
-    count = 0
+def _told(
+    place: Place, steps: Sequence[Mapping[str, Any]], kill_at: int, edit: tuple[int, str, str]
+) -> dict[str, Any]:
+    count, edited = 0, False
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal count
+        nonlocal count, edited
         if event in FILE_OPERATIONS:
             count += 1
             if count == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
+            if count == edit[0] and not edited:
+                edited = True
+                (place.project / edit[1]).write_text(edit[2])
 
     sys.addaudithook(hook)
     try:
@@ -303,13 +321,13 @@ def _told(place: Place, steps: Sequence[Mapping[str, Any]], kill_at: int) -> dic
 def main() -> None:
     """Build what is asked for, line by line."""
     for line in sys.stdin:
-        paths, steps, kill_at = json.loads(line)
+        paths, steps, kill_at, edit = json.loads(line)
         place = Place(**{name: Path(path) for name, path in paths.items()})
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
             with os.fdopen(write, "w") as answer:
-                json.dump(_told(place, steps, kill_at), answer)
+                json.dump(_told(place, steps, kill_at, edit), answer)
             os._exit(0)
         os.close(write)
         with os.fdopen(read) as answer:

@@ -180,3 +180,17 @@ def test_no_flipped_bit_of_the_index_changes_what_a_run_does(built, way):
         seen = built.run()
         assert (seen.code, seen.ran, seen.err) == (0, frozenset(), ""), (position, seen.texts)
         assert built.delivered() == built.clean
+
+
+def test_no_flipped_bit_of_a_record_is_believed(built):
+    store = DiskStore(built.spare, StatCache(Index(Path(":memory:"))))
+    for path in (built.spare / name for name in _files(built.spare, ROOMS["a record"])):
+        assert store.read_record(path) != ()
+        copy = built.project / path.name
+        sound = path.read_bytes()
+        for position in range(0, len(sound), 7):
+            content = bytearray(sound)
+            content[position] ^= 1 << position % 8
+            copy.write_bytes(content)
+            assert store.read_record(copy) == (), position
+        copy.unlink()

@@ -146,6 +146,14 @@ class Life(RuleBasedStateMachine):
     def is_killed(self, at: int) -> None:
         self.server.build(self.place, self.steps, kill_at=at)
 
+    @rule(at=st.integers(1, 250), name=st.sampled_from(SOURCES), text=_texts)
+    def is_edited_while_it_runs(self, at: int, name: str, text: str) -> None:
+        self.server.build(self.place, self.steps, edit=(at, f"{name}.py", f"{text}\n"))
+
+    @rule(at=st.integers(1, 250), name=st.sampled_from(DATA), text=st.sampled_from("abc"))
+    def is_given_other_data_while_it_runs(self, at: int, name: str, text: str) -> None:
+        self.server.build(self.place, self.steps, edit=(at, name, text))
+
     @rule()
     def runs(self) -> None:
         ended = self.server.build(self.place, self.steps)
