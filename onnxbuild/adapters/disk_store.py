@@ -41,6 +41,7 @@ class DiskStore:
         self.root = root
         self._stats = stats
         self._records, self._blobs = f"{root}/ac", f"{root}/cas/sha256"
+        self._read: dict[str, str] = {}  # blobs by path, with their identity when all was read
 
     def prepare(self) -> None:
         """Make the store's folders.
@@ -159,7 +160,7 @@ class DiskStore:
             raise StoreError(f"can't read {path}", where=str(path))
         digest = Digest(sha256, path.stat().st_size)
         target = self.blob(digest)
-        if not self._blob_fault(digest):
+        if not self._blob_fault(digest, by_content=True):
             return digest
         make_folder(target.parent)
         try:
@@ -171,18 +172,19 @@ class DiskStore:
         except OSError as error:
             raise store_error(error, target) from error
         self._stats.note_own(str(target), sha256)
+        self._read[str(target)] = self._stats.look(str(target))
         return digest
 
-    def faults(self, artifact: Artifact) -> tuple[str, ...]:
+    def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
         """What is wrong with the artifact's blobs; bad ones go to quarantine."""
         found = []
         for path, digest in artifact.files:
-            fault = self._blob_fault(digest)
+            fault = self._blob_fault(digest, by_content=by_content)
             if fault:
                 found.append(f"{path} {fault}")
         return tuple(found)
 
-    def _blob_fault(self, digest: Digest) -> str:
+    def _blob_fault(self, digest: Digest, *, by_content: bool) -> str:
         path = self._blob(digest.sha256)
         now = self._stats.look(path)
         if now == ABSENT:
@@ -190,7 +192,8 @@ class DiskStore:
         if int(now.split(":")[1]) != digest.size_bytes:
             self.set_aside(Path(path))
             return "has the wrong size in the store"
-        if self._stats.recorded(path, now) == digest.sha256:
+        is_known = self._stats.recorded(path, now) == digest.sha256
+        if is_known and (not by_content or self._read.get(path) == now):
             return ""
         checked_ns = time.time_ns()
         found = hash_file(path)
@@ -201,6 +204,7 @@ class DiskStore:
             self.set_aside(Path(path))
             return "is damaged in the store"
         self._stats.note(path, found, now, checked_ns)
+        self._read[path] = now
         return ""
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:

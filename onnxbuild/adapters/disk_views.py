@@ -106,6 +106,7 @@ class DiskViews:
                 found = clone_or_copy(blob.fileno(), copy.fileno())
                 os.fsync(copy.fileno())
             if found != digest.sha256:
+                self._store.set_aside(source)
                 raise StoreError(
                     f"a blob of {path.name} is damaged in the store",
                     where=str(source),

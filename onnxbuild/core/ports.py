@@ -46,8 +46,13 @@ class Store(Protocol):
         """
         ...
 
-    def faults(self, artifact: Artifact) -> tuple[str, ...]:
-        """What is wrong with the artifact's blobs (missing, damaged), empty if nothing is."""
+    def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
+        """What is wrong with the artifact's blobs (missing, damaged), empty if nothing is.
+
+        Args:
+            artifact: What is looked at.
+            by_content: Read what this process has not read before, however sound it looks.
+        """
         ...
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:

@@ -11,8 +11,9 @@ from onnxbuild.core.event import (
     RunStarted,
 )
 from onnxbuild.core.graph import Graph
-from onnxbuild.engine.loop import Loop, Ports, Setup
+from onnxbuild.engine.loop import Loop
 from onnxbuild.engine.report import Report
+from onnxbuild.engine.setup import Ports, Setup
 
 __all__ = ["Builder", "Ports"]
 

@@ -139,6 +139,23 @@ def _told(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:
     )
 
 
+def input_fault(
+    step: str, inputs: Mapping[str, Artifact], store: Store, *, by_content: bool
+) -> StepError | None:
+    """The first damage in what a step is built from: nothing right can come of it.
+
+    Args:
+        step: The step's name.
+        inputs: Its input artifacts.
+        store: Where they lie.
+        by_content: Before it runs they are read, however sound they look; afterwards a look does.
+    """
+    for name, artifact in inputs.items():
+        for fault in store.faults(artifact, by_content=by_content):
+            return StepError(f"input {name}: {fault}", where=step, fix="run again: it is rebuilt")
+    return None
+
+
 def _faults(result: ActionResult, store: Store) -> list[Reason]:
     return [
         Reason(f"output {name}", fault, "rebuilt")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.artifact import Artifact
@@ -20,60 +19,15 @@ from onnxbuild.core.event import (
     StepWaiting,
 )
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.ports import (
-    Clock,
-    Done,
-    EventSink,
-    Executor,
-    Fingerprints,
-    Guard,
-    History,
-    Job,
-    Lock,
-    Store,
-    Views,
-)
+from onnxbuild.core.ports import Done, Job, Lock
 from onnxbuild.core.step import StepKind
-from onnxbuild.engine.decide import decide, make_action
+from onnxbuild.engine.decide import decide, input_fault, make_action
 from onnxbuild.engine.report import Failure, Report
-from onnxbuild.engine.schedule import DEFAULT_STEP_BYTES, Limits, Schedule
+from onnxbuild.engine.schedule import DEFAULT_STEP_BYTES, Schedule
+from onnxbuild.engine.setup import Setup
 from onnxbuild.engine.verdict import gate_error
 
 _POLL_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Ports:
-    """Everything outside that a build touches."""
-
-    store: Store
-    fingerprints: Fingerprints
-    executor: Executor
-    history: History
-    views: Views
-    events: EventSink
-    clock: Clock
-
-
-@dataclass(slots=True)
-class Setup:
-    """How graphs are built.
-
-    Args:
-        catalog: Step kinds by name.
-        ports: The outside world.
-        limits: What steps share.
-        keep_going: After a failure, still build what does not depend on it.
-        log_of: Step name -> the file its output goes to.
-        guard: May refuse steps; None where nobody does.
-    """
-
-    catalog: Mapping[str, StepKind]
-    ports: Ports
-    limits: Limits
-    keep_going: bool
-    log_of: Callable[[str], Path]
-    guard: Guard | None = None
 
 
 @dataclass(slots=True)
@@ -114,9 +68,8 @@ class Loop:
         try:
             self._run()
         finally:  # whoever builds again in this process must not wait for itself
-            for pending in self._running.values():
-                if pending.lock is not None:
-                    pending.lock.release()
+            for name in list(self._running):
+                self._let_go(name)
         return self.report
 
     def _run(self) -> None:
@@ -194,13 +147,17 @@ class Loop:
                 self._ports.events.emit(StepWaiting(name))
             self._waiting.append(pending)
             return
-        again = self._decide(pending.step, pending.action)  # another run may just have built it
-        if isinstance(again, Hit):
-            lock.release()
-            self._take_hit(name, pending.action, again)
-            return
         pending.lock = lock
         self._running[name] = pending
+        again = self._decide(pending.step, pending.action)  # another run may just have built it
+        if isinstance(again, Hit):
+            self._let_go(name)
+            self._take_hit(name, pending.action, again)
+            return
+        if fault := input_fault(name, pending.inputs, self._ports.store, by_content=True):
+            self._let_go(name)
+            self._fail(name, fault)
+            return
         self._schedule.start(name)
         log = self._setup.log_of(name)
         self._ports.events.emit(StepStarted(name, tuple(map(str, pending.reasons)), log=str(log)))
@@ -208,28 +165,36 @@ class Loop:
 
     def _finish(self, done: Done) -> None:
         name = done.job.step.name
-        pending = self._running.pop(name)
+        pending = self._running[name]
         try:
             if done.error is not None or done.outcome is None:
                 error = done.error or StepError("the step ended without a result", where=name)
                 self._fail(name, error, log=str(done.job.log), tail=done.log_tail)
                 return
-            changed = not self._ports.fingerprints.still(done.job.action, done.observed)
-            if changed:
-                error = StepError(
-                    "an input changed while the step ran; nothing was recorded",
-                    where=name,
-                    fix="run again when the files are saved",
-                )
-                self._fail(name, error, log=str(done.job.log))
-                return
+            self._look_at_inputs_again(pending, done)
             self._record(pending, done)
-        except StepError as error:  # what it made can't be taken in
+        except StepError as error:  # what it used is gone, or what it made can't be taken in
             self._fail(name, error, log=str(done.job.log))
         finally:
             self._ports.executor.release(done)
-            if pending.lock is not None:
-                pending.lock.release()
+            self._let_go(name)
+
+    def _look_at_inputs_again(self, pending: _Pending, done: Done) -> None:
+        name = pending.step.name
+        if not self._ports.fingerprints.still(pending.action, done.observed):
+            raise StepError(
+                "an input changed while the step ran; nothing was recorded",
+                where=name,
+                fix="run again when the files are saved",
+            )
+        fault = input_fault(name, pending.inputs, self._ports.store, by_content=False)
+        if fault is not None:
+            raise fault
+
+    def _let_go(self, name: str) -> None:
+        lock = self._running.pop(name).lock
+        if lock is not None:
+            lock.release()
 
     def _record(self, pending: _Pending, done: Done) -> None:
         name, kind = pending.step.name, self._kind(pending.step.name)

@@ -74,6 +74,42 @@ def test_a_flip_that_sets_the_modification_time_back_is_found(store, tmp_path):
     assert store.faults(artifact) == ("model is damaged in the store",)
 
 
+def rot(store, artifact):
+    """Flip a bit beneath the filesystem: the path's identity is one that is known to be sound."""
+    path = blob_of(store, artifact)
+    path.chmod(0o644)
+    path.write_bytes(b"weighTs")
+    store._stats.note_own(str(path), path.name)
+    store._stats.save()
+    return path
+
+
+def test_rot_that_no_stat_shows_is_found_when_the_content_is_asked_for(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = rot(store, artifact)
+    other = DiskStore(store.root, StatCache(Index(tmp_path / "index.db")))
+    assert other.faults(artifact) == ()
+    assert other.faults(artifact, by_content=True) == ("model is damaged in the store",)
+    assert not path.exists()
+
+
+def test_what_this_process_wrote_or_read_is_not_read_again(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    assert store.faults(artifact, by_content=True) == ()
+    other = DiskStore(store.root, StatCache(Index(tmp_path / "index.db")))
+    assert other.faults(artifact, by_content=True) == ()
+    for each in (store, other):
+        assert list(each._read) == [str(blob_of(store, artifact))]
+
+
+def test_an_output_that_is_there_already_takes_the_place_of_a_rotten_one(store, tmp_path):
+    artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    path = rot(store, artifact)
+    other = DiskStore(store.root, StatCache(Index(tmp_path / "index.db")))
+    assert other.ingest(outputs_of(tmp_path, model="weights"), "onnx-model") == artifact
+    assert path.read_bytes() == b"weights"
+
+
 @pytest.mark.parametrize("position", [0, 10, 100, -2])
 def test_a_flipped_bit_in_a_record_makes_it_no_record(store, tmp_path, position):
     artifact = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")

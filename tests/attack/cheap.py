@@ -34,6 +34,7 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.step import Finding, Outcome
 from onnxbuild.wiring import RunOptions, Workspace, open_workspace, start_run
+from tests.attack.damages import damage
 from tests.fakes.world import CATALOG, FakeParams, RecordingSink, graph, outputs, sha, step
 
 FILE_OPERATIONS = frozenset(
@@ -126,6 +127,7 @@ class Server:
         steps: Sequence[Mapping[str, Any]],
         kill_at: int = 0,
         edit: tuple[int, str, str] = (0, "", ""),
+        rot: tuple[int, str] = (0, ""),
     ) -> Ended:
         """Build.
 
@@ -134,11 +136,12 @@ class Server:
             steps: As `step_of` makes them.
             kill_at: The file operation, from 1, before which it is killed; 0 for none.
             edit: The file operation before which somebody saves a file, its name, its new text.
+            rot: The file operation before which a bit of a file flips, and that file.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         paths = {name: str(path) for name, path in vars(place).items()}
-        self._process.stdin.write(json.dumps([paths, list(steps), kill_at, edit]) + "\n")
+        self._process.stdin.write(json.dumps([paths, list(steps), kill_at, edit, rot]) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())
         assert "bug" not in told, told["bug"]
@@ -220,6 +223,7 @@ class _CheapExecutor:
 
     def __init__(self, workspace: Workspace, temp: Path) -> None:
         self._project = workspace.project
+        self._store = workspace.store
         self._temp = temp
         self._queue: deque[Job] = deque()
 
@@ -257,10 +261,14 @@ class _CheapExecutor:
                 error = StepError("the code raised", where=job.step.name)
                 return Done(job, None, {}, Observed(), Expense(), error)
             stack += [line.split()[1] for line in lines if line.startswith("import ")]
+        inputs = {name: self._store.paths(each) for name, each in job.inputs.items()}
         files = {path: hash_file(str(self._project / path)) for path in job.action.files}
         told = [
             to_json(params),
-            {name: artifact.sha256 for name, artifact in job.inputs.items()},
+            {
+                name: {file: hash_file(str(blob)) for file, blob in blobs.items()}
+                for name, blobs in inputs.items()
+            },
             files,
             dict(sorted(seen.items())),
             dict(job.action.toolchain),
@@ -292,9 +300,13 @@ class _CheapExecutor:
 
 
 def _told(
-    place: Place, steps: Sequence[Mapping[str, Any]], kill_at: int, edit: tuple[int, str, str]
+    place: Place,
+    steps: Sequence[Mapping[str, Any]],
+    kill_at: int,
+    edit: tuple[int, str, str],
+    rot: tuple[int, str],
 ) -> dict[str, Any]:
-    count, edited = 0, False
+    count, edited = 0, False  # the file operations that an edit makes itself are none
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal count, edited
@@ -305,6 +317,9 @@ def _told(
             if count == edit[0] and not edited:
                 edited = True
                 (place.project / edit[1]).write_text(edit[2])
+            if count == rot[0] and not edited and Path(rot[1]).exists():
+                edited = True
+                damage(Path(rot[1]), "flipped")
 
     sys.addaudithook(hook)
     try:
@@ -321,13 +336,13 @@ def _told(
 def main() -> None:
     """Build what is asked for, line by line."""
     for line in sys.stdin:
-        paths, steps, kill_at, edit = json.loads(line)
+        paths, steps, kill_at, edit, rot = json.loads(line)
         place = Place(**{name: Path(path) for name, path in paths.items()})
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
             with os.fdopen(write, "w") as answer:
-                json.dump(_told(place, steps, kill_at, edit), answer)
+                json.dump(_told(place, steps, kill_at, edit, rot), answer)
             os._exit(0)
         os.close(write)
         with os.fdopen(read) as answer:

@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,8 @@ import pytest
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import verify
 from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
-from tests.attack import damages, tiny
+from onnxbuild.adapters.statcache import StatCache, identity
+from tests.attack import cheap, damages, tiny
 from tests.attack.command import Seen
 from tests.attack.unprivileged import without_override
 from tests.attack.warm import Warm
@@ -194,3 +194,57 @@ def test_no_flipped_bit_of_a_record_is_believed(built):
             copy.write_bytes(content)
             assert store.read_record(copy) == (), position
         copy.unlink()
+
+
+def test_a_blob_that_is_damaged_while_a_build_runs_is_built_into_nothing(scratch, server):
+    """Between the look at a blob and its use: before each file operation of the build."""
+    place = cheap.make(scratch / "place")
+    first = cheap.step_of("first")
+    steps = [first, cheap.step_of("second", "first"), cheap.step_of("third", "second")]
+    clean = replace(place, store=scratch / "clean")
+    expected, right = server.build(clean, steps), tiny.delivered(clean.store)
+    assert server.build(place, [first]).code == 0
+    (blob, _) = sorted(_blobs(place.store), key=lambda path: -path.stat().st_size)
+    cheap.copy(place.store, scratch / "spare")
+    for at in range(1, expected.operations):
+        cheap.copy(scratch / "spare", place.store)
+        ended = server.build(place, steps, rot=(at, str(blob)))
+        assert ended.code in {0, 1}
+        assert ended.code or ended.outputs == expected.outputs, at
+        assert tiny.delivered(place.store).items() <= right.items(), at
+        after = server.build(place, steps)
+        assert (after.code, after.outputs) == (0, expected.outputs), at
+        assert tiny.delivered(place.store) == right, at
+
+
+@pytest.mark.parametrize("lost", ["views", "records", "both"])
+def test_rot_that_no_stat_shows_reaches_neither_outputs_nor_views(scratch, server, lost):
+    """As on a disk that gives back other bits than it was given: the index holds them for sound."""
+    place = cheap.make(scratch / "place")
+    steps = [cheap.step_of("first"), cheap.step_of("second", "first", lossy=True)]
+    expected = server.build(place, steps)
+    right = tiny.delivered(place.store)
+    cheap.copy(place.store, scratch / "spare")
+    for blob in _blobs(place.store):
+        cheap.copy(scratch / "spare", place.store)
+        damages.damage(blob, "flipped")
+        index = Index(place.store / "index.db")
+        index.save_stats({str(blob): (identity(str(blob)), time.time_ns() + 10**10, blob.name)})
+        index.close()
+        if lost in {"views", "both"}:
+            shutil.rmtree(place.store / "out/cheap")
+        if lost in {"records", "both"}:
+            for record in (place.store / "ac").rglob("*.json"):
+                if blob.name not in record.read_text():
+                    record.unlink()
+        ended = server.build(place, steps)
+        assert ended.code in {0, 1}
+        assert tiny.delivered(place.store).items() <= right.items()
+        if ended.code == 1:  # it was found too late to be rebuilt
+            ended = server.build(place, steps)
+        assert (ended.code, ended.outputs) == (0, expected.outputs)
+        assert tiny.delivered(place.store) == right
+
+
+def _blobs(store: Path) -> list[Path]:
+    return [path for path in sorted((store / "cas").rglob("*")) if path.is_file()]

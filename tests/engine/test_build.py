@@ -247,6 +247,26 @@ def test_a_key_that_another_run_builds_is_waited_for_and_then_hits():
     assert report.cached == ["a"]
 
 
+def test_a_step_whose_input_is_damaged_while_it_runs_is_not_recorded():
+    world = World()
+    clean = outputs(world.build(graph(step("a"), step("b", "a", value=1))))
+    world = World()
+    world.build(graph(step("a")))
+
+    def damage():
+        world.store.blobs = dict.fromkeys(world.store.blobs, b"damaged")
+
+    world.executor.on_wait = damage
+    report = world.build(graph(step("a"), step("b", "a", value=1)))
+    (failure,) = report.failures
+    assert failure.error.what == "input in0: report.json is damaged in the store"
+    assert failure.error.fix == "run again: it is rebuilt"
+    world.executor.on_wait = lambda: None
+    again = world.build(graph(step("a"), step("b", "a", value=1)))
+    assert (again.exit_code, outputs(again)) == (0, clean)
+    assert world.executor.started == ["a", "b"]
+
+
 def test_a_build_that_is_broken_off_holds_no_lock_afterwards():
     world = World()
 

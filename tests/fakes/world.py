@@ -136,7 +136,7 @@ class MemoryStore:
         self.blobs[digest.sha256] = content
         return digest
 
-    def faults(self, artifact: Artifact) -> tuple[str, ...]:
+    def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
         found = []
         for path, digest in artifact.files:
             content = self.blobs.get(digest.sha256)
