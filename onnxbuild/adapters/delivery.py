@@ -76,11 +76,10 @@ def _scratch(folder: Path) -> tuple[Path, FileLock]:
 
 def _sweep(folder: Path) -> None:
     for path in folder.glob(f"{_SCRATCH}*"):
-        if (path / _LOCK).exists():
-            lock = try_lock(path / _LOCK)
-            if lock is not None:
-                shutil.rmtree(path, ignore_errors=True)
-                lock.release()
+        lock = try_lock(path / _LOCK)  # one that was killed before it had a lock has none now
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            lock.release()
 
 
 def write_tree(folder: Path, tree: Mapping[str, Content]) -> None:

@@ -10,7 +10,7 @@ from types import CodeType, FrameType, TracebackType
 
 _MOST_ITEMS = 64
 _DEPTH = 3
-_IN_TEXT = re.compile(r"/[^\s'\"`,;]+")
+PATH_IN_TEXT = re.compile(r"/[^\s'\"`,;]+")
 
 
 def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bool]) -> str | None:
@@ -39,7 +39,7 @@ def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bo
 
 def texts_of(error: BaseException) -> Iterator[str]:
     """Paths in the error's words; texts that the code held that it passed through."""
-    for found in _IN_TEXT.findall(str(error)):
+    for found in PATH_IN_TEXT.findall(str(error)):
         yield from (found, found.rstrip(".:)]}>"))
     for frame, _ in _innermost_first(error.__traceback__):
         for value in (*frame.f_locals.values(), *frame.f_code.co_consts):

@@ -13,7 +13,7 @@ from types import TracebackType
 from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
-from onnxbuild.adapters.named_files import named_file
+from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
 from onnxbuild.core.errors import UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
@@ -131,7 +131,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _speaks_of_refusal(error: BaseException) -> bool:
     """Libraries say `No such file`, `open file failed`: there are many words for it."""
-    text = str(error).lower()
+    text = PATH_IN_TEXT.sub("", str(error)).lower()  # a folder may be called `open`
     told = any(words in text for words in ("permission", "no such file", "open", "error number"))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 

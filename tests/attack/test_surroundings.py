@@ -75,9 +75,7 @@ def test_a_home_that_the_recipe_names_is_the_real_one(project, tmp_path):
     assert project(*arguments, env={"HOME": str(tmp_path)}).code == 1  # another key: it runs again
 
 
-@pytest.mark.parametrize(
-    "count", ["os.cpu_count()", "__import__('multiprocessing').cpu_count()", "os.umask(0)"]
-)
+@pytest.mark.parametrize("count", ["__import__('multiprocessing').cpu_count()", "os.umask(0)"])
 def test_what_a_fresh_build_counts_otherwise_is_found(project, count):
     code = f"import os\n    torch.manual_seed({count})\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
