@@ -18,13 +18,20 @@ _CHARACTER = 6.2
 """Width of one, on average, in a sans-serif font of that size: browsers differ, so a bit more."""
 
 _RADIUS = 5
-_MARGIN = 0.06
+_MARGIN = 0.08
 """Share of the frame left free on either side of the outermost points."""
 
 _ZERO = 0.07
 """Share of the frame from zero, where a log axis has to show it, to where the axis begins."""
 
 _NICE = (1, 2, 5, 10)
+
+_TINY, _HUGE = 1e-100, 1e100
+"""Nothing that is measured is smaller and not zero, or greater: there floats would fail us."""
+
+_DECADES = 12
+"""That have a tick each, at most."""
+
 _REACH = (10, 22, 36, 52, 70, 90, 112)
 """How far from its point a label may stand, tried in this order."""
 
@@ -37,8 +44,8 @@ class Point:
 
     Attributes:
         name: Its label.
-        x: Finite.
-        y: Finite.
+        x: Finite; within 1e100.
+        y: The same.
         on_front: Whether nothing is better in all that is drawn: filled, and the line runs by it.
     """
 
@@ -65,7 +72,7 @@ class _Axis:
     begin: float
 
     def place(self, value: float) -> float:
-        if self.is_log and value <= 0:
+        if self.is_log and value <= _TINY:
             return self.begin / 2
         at = math.log10(value) if self.is_log else value
         return self.begin + (1 - self.begin) * (at - self.low) / (self.high - self.low)
@@ -74,10 +81,15 @@ class _Axis:
         """(value, label), from low to high."""
         if not self.is_log:
             return [(value, _told(value)) for value in _even(self.low, self.high)]
-        decades = range(math.floor(self.low), math.ceil(self.high) + 1)
+        first, last = math.floor(self.low), math.ceil(self.high)
+        decades = range(first, last + 1, 1 + (last - first) // _DECADES)
         between = (1,) if self.high - self.low > 3 else (1, 2, 5)  # noqa: PLR2004 - decades
-        values = [float(f"{digit}e{decade}") for decade in decades for digit in between]
-        shown = [value for value in values if self.low <= math.log10(value) <= self.high]
+        shown = [
+            float(f"{digit}e{decade}")
+            for decade in decades
+            for digit in between
+            if self.low <= decade + math.log10(digit) <= self.high
+        ]
         if len(shown) < 2:  # noqa: PLR2004 - one alone tells no scale; so narrow a log is even
             shown = _even(10.0**self.low, 10.0**self.high)
         zero = [(0.0, "0")] if self.begin else []
@@ -121,10 +133,10 @@ def scatter_svg(
         log_y: Whether the y axis is.
 
     Raises:
-        StepError: A value is NaN or infinite.
+        StepError: A value is NaN, or greater than 1e100 in magnitude.
     """
     for point in points:
-        if not (math.isfinite(point.x) and math.isfinite(point.y)):
+        if not (abs(point.x) <= _HUGE and abs(point.y) <= _HUGE):  # NaN neither
             raise StepError(
                 f"'{point.name}' can't be drawn at {x_label} {point.x}, {y_label} {point.y}",
                 fix="leave it out, or look at what was measured",
@@ -156,10 +168,10 @@ def scatter_svg(
 
 def _axis(values: Sequence[float], *, is_log: bool) -> _Axis:
     """An axis that holds all values, with some room beside them."""
-    seen = [math.log10(value) for value in values if value > 0] if is_log else list(values)
+    seen = [math.log10(value) for value in values if value > _TINY] if is_log else list(values)
     has_zero = is_log and len(seen) < len(values)
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    if low == high:  # one value alone stands in the middle
+    if high - low <= _TINY:  # one value alone stands in the middle
         room = 0.5 if is_log else abs(low) / 2 or 0.5
     else:
         room = (high - low) * _MARGIN / (1 - 2 * _MARGIN)
@@ -247,7 +259,12 @@ def _labels(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> l
                 f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{near_x:.1f}" y2="{near_y:.1f}" '
                 f'stroke="{_INK}" stroke-opacity="0.3"/>'
             )
-        lines.append(f'<text x="{box.left:.1f}" y="{box.bottom - 3:.1f}">{escape(name)}</text>')
+        # Held at the end that is nearer to the point: fonts differ in width.
+        anchor, at = ("end", box.right) if box.right < x else ("start", box.left)
+        lines.append(
+            f'<text x="{at:.1f}" y="{box.bottom - 3:.1f}" text-anchor="{anchor}">'
+            f"{escape(name)}</text>"
+        )
     return lines
 
 
@@ -266,6 +283,10 @@ def _around(x: float, y: float, characters: int) -> list[_Box]:
             (x - slant - wide, y + slant + 4),
             (x - wide / 2, y - reach - 4),
             (x - wide / 2, y + reach + 4),
+            (x - wide + reach, y - reach - 4),
+            (x - wide + reach, y + reach + 4),
+            (x - reach, y - reach - 4),
+            (x - reach, y + reach + 4),
         ):
             boxes.append(_Box(left, middle - high / 2, left + wide, middle + high / 2))
     return boxes
