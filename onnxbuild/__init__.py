@@ -15,7 +15,7 @@ _HOMES = {
     "load_recipe": "onnxbuild.api",
     "make_release": "onnxbuild.release.release",
     "plan": "onnxbuild.api",
-    "reproduce": "onnxbuild.release.reproduce",
+    "reproduce": "onnxbuild.reproduction.reproduce",
 }
 __all__ = [
     "ReleaseRequest",

@@ -12,7 +12,7 @@ from onnxbuild.cli.options import jobs_option, recipes_argument, set_option, sto
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 
 if TYPE_CHECKING:
-    from onnxbuild.release.relock import Relocked
+    from onnxbuild.relock import Relocked
 
 _SHOWN = 20
 
@@ -63,7 +63,7 @@ def command(
     from onnxbuild.api import Request
     from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
-    from onnxbuild.release.relock import relock
+    from onnxbuild.relock import relock
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)

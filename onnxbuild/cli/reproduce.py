@@ -20,7 +20,7 @@ from onnxbuild.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from onnxbuild.release.reproduce import Reproduction
+    from onnxbuild.reproduction.reproduce import Reproduction
 
 
 @click.command("reproduce")
@@ -74,7 +74,7 @@ def command(
     from onnxbuild.api import Request
     from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
-    from onnxbuild.release.reproduce import reproduce
+    from onnxbuild.reproduction.reproduce import reproduce
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)

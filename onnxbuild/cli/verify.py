@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from onnxbuild.release.verify import Checked
+    from onnxbuild.verification.verify import Checked
 
 _SHOWN = 20
 
@@ -67,13 +67,13 @@ def command(
         raise click.UsageError("--provider says where to run the golden inputs: add --run", ctx)
     if recipe and not rebuild:
         raise click.UsageError("--recipe says what to build: add --rebuild", ctx)
-    from onnxbuild.release.checksums import check_sums
-    from onnxbuild.release.opened import opened
-    from onnxbuild.release.released import read_release
-    from onnxbuild.release.verify import verify_archive, verify_contents, verify_files
+    from onnxbuild.release_format.checksums import check_sums
+    from onnxbuild.release_format.opened import opened
+    from onnxbuild.release_format.released import read_release
+    from onnxbuild.verification.verify import verify_archive, verify_contents, verify_files
 
     if providers:
-        from onnxbuild.release.replay import check_providers
+        from onnxbuild.verification.replay import check_providers
 
         check_providers(providers)
     with opened(Path(release)) as folder:
@@ -85,12 +85,12 @@ def command(
         if code == 0 and not Path(release).is_dir():
             code = _show(iter([verify_archive(found, Path(release))]))
         if code == 0 and replays:
-            from onnxbuild.release.replay import verify_run
+            from onnxbuild.verification.replay import verify_run
 
             code = _show(verify_run(found, providers))
         if code == 0 and rebuild:
             from onnxbuild.cli.display import make_display
-            from onnxbuild.release.rebuild import verify_rebuild
+            from onnxbuild.verification.rebuild import verify_rebuild
 
             with make_display(as_json=False, verbose=False) as display:
                 again = verify_rebuild(found, Path(recipe) if recipe else None, events=[display])
@@ -104,7 +104,7 @@ def command(
 
 def _show(checks: Iterator[Checked]) -> int:
     """Print each check as it ends; the exit code of the first that failed."""
-    from onnxbuild.release.forms import printable
+    from onnxbuild.release_format.forms import printable
 
     code = 0
     for each in checks:

@@ -1,1 +1,1 @@
-"""What makes a build something that others can check: locks, reproduction, releases, verification."""
+"""A release is made: gates, what it comes from, signatures, its place on the shelf."""

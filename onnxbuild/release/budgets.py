@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from onnxbuild.core.errors import BudgetError
 from onnxbuild.recipe.release_options import Budgets
-from onnxbuild.release.figures import Figures
 from onnxbuild.release.previous import Previous
+from onnxbuild.release_format.figures import Figures
 
 _ROUNDING = 1e-9  # 1050 / 1000 - 1 is a little more than 0.05
 

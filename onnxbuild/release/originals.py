@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_path, parse_lock
-from onnxbuild.release.layout import RECIPE_FOLDER, RESOLVED_FILE
+from onnxbuild.release_format.layout import RECIPE_FOLDER, RESOLVED_FILE
 
 
 @dataclass(frozen=True, slots=True)

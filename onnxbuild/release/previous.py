@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.release.checksums import check_sums
-from onnxbuild.release.figures import Figures, figures_of
-from onnxbuild.release.layout import release_name
-from onnxbuild.release.opened import opened
-from onnxbuild.release.released import read_release
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.figures import Figures, figures_of
+from onnxbuild.release_format.layout import release_name
+from onnxbuild.release_format.opened import opened
+from onnxbuild.release_format.released import read_release
 
 
 @dataclass(frozen=True, slots=True)

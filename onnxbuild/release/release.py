@@ -18,16 +18,16 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
-from onnxbuild.release.about import Title, about, check_version, name_of
 from onnxbuild.release.budgets import check_budgets
-from onnxbuild.release.figures import figures_of
-from onnxbuild.release.layout import DIST_FOLDER, release_name
 from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous
 from onnxbuild.release.shelf import Shelved, shelve
-from onnxbuild.release.signing import read_private_key
+from onnxbuild.release.signing import read_private_key, signatures
 from onnxbuild.release.source import look_at_source, used_files
-from onnxbuild.release.tree import Tree, built_files, manifests_of, signatures, told_files
+from onnxbuild.release_format.about import Title, about, check_version, name_of
+from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.layout import DIST_FOLDER, release_name
+from onnxbuild.release_format.tree import Tree, built_files, manifests_of, told_files
 from onnxbuild.wiring import RunOptions, open_workspace
 
 if TYPE_CHECKING:

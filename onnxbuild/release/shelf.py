@@ -10,8 +10,8 @@ from pathlib import Path
 from onnxbuild.adapters.delivery import FILE_MODE, Content, put, scratch_beside, write_tree
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.release.archive import HashSink, write_archive
-from onnxbuild.release.tree import digests
+from onnxbuild.release_format.archive import HashSink, write_archive
+from onnxbuild.release_format.tree import digests
 
 
 @dataclass(frozen=True, slots=True)

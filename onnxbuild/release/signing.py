@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.adapters import locate
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.layout import PAYLOAD_TYPE
-from onnxbuild.release.signature import envelope_bytes, key_id, pre_authentication
+from onnxbuild.release_format.dsse import envelope_bytes, key_id, pre_authentication
+from onnxbuild.release_format.layout import (
+    ENVELOPE_FILE,
+    PAYLOAD_TYPE,
+    PROVENANCE_FILE,
+    SIGNATURE_FILE,
+    SUMS_FILE,
+)
+from onnxbuild.release_format.tree import Tree, bytes_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -67,6 +74,14 @@ def _passphrase(path: Path, ask: Callable[[str], str] | None) -> str:
             fix=f"set {PASSPHRASE_VARIABLE}",
         )
     return ask(f"Passphrase of {path}")
+
+
+def signatures(key: Ed25519PrivateKey, tree: Tree) -> Tree:
+    """The files that a signed release has beside those of an unsigned one."""
+    return {
+        SIGNATURE_FILE: key.sign(bytes_of(tree[SUMS_FILE])),
+        ENVELOPE_FILE: envelope(key, bytes_of(tree[PROVENANCE_FILE])),
+    }
 
 
 def envelope(key: Ed25519PrivateKey, statement: bytes) -> bytes:

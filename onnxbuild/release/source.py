@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import git, locate
@@ -11,37 +10,13 @@ from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.places import real_path
 from onnxbuild.lock.model import Lock
+from onnxbuild.release_format.about import EPOCH_MAX_S, Source
 
 EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 """Seconds since 1970; https://reproducible-builds.org/specs/source-date-epoch/."""
 
 NO_EPOCH_S = 315_532_800  # 1980-01-01, the first day that a zip file can name
-EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a release comes from.
-
-    Attributes:
-        commit: In full; None if there is none.
-        changed: Files that are not as the commit has them, relative to the repository's root.
-        outside: Files that were used and lie outside of the repository, as the lock names them.
-        epoch_s: The time that all its files get, in seconds since 1970.
-        notices: What whoever releases should know.
-    """
-
-    commit: str | None
-    changed: tuple[str, ...]
-    epoch_s: int
-    outside: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-
-    @property
-    def dirty(self) -> bool:
-        """Whether the commit does not tell what was built."""
-        return self.commit is None or bool(self.changed)
 
 
 def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[str, Path]:

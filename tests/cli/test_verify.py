@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from onnxbuild.cli.verify import command
 from onnxbuild.core.errors import EXIT_GATE, BuildError, NotReproducibleError
 from onnxbuild.lock.compare import MISSING
-from onnxbuild.release.checksums import check_sums
-from onnxbuild.release.forms import json_bytes
-from onnxbuild.release.layout import SIGNATURES
-from onnxbuild.release.released import read_release
-from onnxbuild.release.replay import verify_run
-from onnxbuild.release.verify import verify_contents
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.forms import json_bytes
+from onnxbuild.release_format.layout import SIGNATURES
+from onnxbuild.release_format.released import read_release
+from onnxbuild.verification.replay import verify_run
+from onnxbuild.verification.verify import verify_contents
 from tests.cli.conftest import Project, Result, make_project
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from onnxbuild.core.errors import EXIT_GATE, BudgetError
 from onnxbuild.recipe.release_options import Budgets
 from onnxbuild.release.budgets import check_budgets
-from onnxbuild.release.figures import Figures, Latency
 from onnxbuild.release.previous import Previous
+from onnxbuild.release_format.figures import Figures, Latency
 
 HOST = {"cpu": "one", "cores": "2"}
 OLD = Figures(

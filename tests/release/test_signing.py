@@ -16,11 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.checksums import check_sums
-from onnxbuild.release.layout import ENVELOPE_FILE, PROVENANCE_FILE, SIGNATURE_FILE, SUMS_FILE
-from onnxbuild.release.signature import check_signatures, key_id
-from onnxbuild.release.signing import PASSPHRASE_VARIABLE, envelope, read_private_key
-from onnxbuild.release.tree import signatures
+from onnxbuild.release.signing import PASSPHRASE_VARIABLE, envelope, read_private_key, signatures
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.dsse import key_id
+from onnxbuild.release_format.layout import (
+    ENVELOPE_FILE,
+    PROVENANCE_FILE,
+    SIGNATURE_FILE,
+    SUMS_FILE,
+)
+from onnxbuild.verification.signature import check_signatures
 
 
 def pem(key, passphrase=None):

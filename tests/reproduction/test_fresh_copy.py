@@ -9,8 +9,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.project import find_project
-from onnxbuild.release.fresh_copy import FreshCopy
-from onnxbuild.release.recorded_inputs import Recorded
+from onnxbuild.reproduction.fresh_copy import FreshCopy
+from onnxbuild.reproduction.recorded_inputs import Recorded
 
 
 @pytest.fixture

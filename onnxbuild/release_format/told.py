@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.about import check_version
-from onnxbuild.release.layout import MANIFEST
-from onnxbuild.release.source import EPOCH_MAX_S
+from onnxbuild.release_format.about import EPOCH_MAX_S, check_version
+from onnxbuild.release_format.layout import MANIFEST
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.project import find_project
-from onnxbuild.release.recorded_inputs import Recorded
+from onnxbuild.reproduction.recorded_inputs import Recorded
 
 _MARKERS = ("pyproject.toml", ".git")
 _TEXTS = (".py", ".yaml", ".yml")

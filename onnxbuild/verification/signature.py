@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release.checksums import Fault, Files
-from onnxbuild.release.forms import read_json
-from onnxbuild.release.layout import (
+from onnxbuild.release_format.checksums import Fault, Files
+from onnxbuild.release_format.dsse import envelope_bytes, key_id, pre_authentication
+from onnxbuild.release_format.forms import read_json
+from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
     PAYLOAD_TYPE,
     PROVENANCE_FILE,
@@ -111,35 +110,6 @@ def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
     ):
         return [Fault(ENVELOPE_FILE, "is not written as a release has it")]
     return []
-
-
-def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
-    """A DSSE envelope around an in-toto statement.
-
-    Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
-    """
-    told = {
-        "payload": base64.b64encode(statement).decode("ascii"),
-        "payloadType": PAYLOAD_TYPE,
-        "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode("ascii")}],
-    }
-    return json.dumps(told, sort_keys=True, indent=2).encode("ascii") + b"\n"
-
-
-def key_id(key: Ed25519PublicKey) -> str:
-    """sha256 of a public key's DER (SubjectPublicKeyInfo): 64 hex digits."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(der).hexdigest()
-
-
-def pre_authentication(kind: str, payload: bytes) -> bytes:
-    """What a DSSE signature is made over.
-
-    Source: DSSE protocol v1, PAE: "DSSEv1" SP LEN(type) SP type SP LEN(body) SP body.
-    """
-    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
 
 
 def _holds(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.layout import NOT_SUMMED
+from onnxbuild.release_format.layout import NOT_SUMMED
 
 _ODD = (
     LookupError,

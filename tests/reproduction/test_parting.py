@@ -9,7 +9,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Graph, OutputRef, Step, View
 from onnxbuild.engine.report import Failure, Report
-from onnxbuild.release.parting import Parting, comparable, find_parting
+from onnxbuild.reproduction.parting import Parting, comparable, find_parting
 from tests.fakes.world import HERE
 
 NEEDS = {"export": (), "reference": (), "optimize": ("export",), "check": ("optimize",)}

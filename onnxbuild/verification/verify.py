@@ -18,20 +18,12 @@ from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.archive import HashSink, write_archive
-from onnxbuild.release.bom import bom_fault
-from onnxbuild.release.checksums import Fault, Files
-from onnxbuild.release.contents import (
-    OTHER_BYTES,
-    artifact_below,
-    check_artifact,
-    check_bytes,
-    check_json,
-    hashes_of,
-)
-from onnxbuild.release.figures import figures_of
-from onnxbuild.release.forms import following, read_json, resolved_bytes
-from onnxbuild.release.layout import (
+from onnxbuild.release_format.archive import HashSink, write_archive
+from onnxbuild.release_format.bom import bom_fault
+from onnxbuild.release_format.checksums import Fault, Files
+from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.forms import following, read_json, resolved_bytes
+from onnxbuild.release_format.layout import (
     BOM_FILE,
     PROVENANCE_FILE,
     README_FILE,
@@ -39,11 +31,19 @@ from onnxbuild.release.layout import (
     SIGNATURES,
     release_name,
 )
-from onnxbuild.release.provenance import provenance
-from onnxbuild.release.readme import readme
-from onnxbuild.release.released import Released
-from onnxbuild.release.signature import check_signatures, read_public_key
-from onnxbuild.release.tree import Tree, manifests_of
+from onnxbuild.release_format.provenance import provenance
+from onnxbuild.release_format.readme import readme
+from onnxbuild.release_format.released import Released
+from onnxbuild.release_format.tree import Tree, manifests_of
+from onnxbuild.verification.contents import (
+    OTHER_BYTES,
+    artifact_below,
+    check_artifact,
+    check_bytes,
+    check_json,
+    hashes_of,
+)
+from onnxbuild.verification.signature import check_signatures, read_public_key
 
 _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
 

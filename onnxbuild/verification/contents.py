@@ -11,8 +11,8 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.compare import MISSING, leaves
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.checksums import Fault
-from onnxbuild.release.forms import json_bytes, read_json
+from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.forms import json_bytes, read_json
 
 OTHER_BYTES = "says what it should, in other bytes than a release has"
 

@@ -21,11 +21,11 @@ from onnxbuild.lock.compare import differences
 from onnxbuild.lock.guard import known_now
 from onnxbuild.lock.model import Lock
 from onnxbuild.recipe.project import find_project
-from onnxbuild.release.parting import comparable
-from onnxbuild.release.released import Released
-from onnxbuild.release.verify import Checked
+from onnxbuild.release_format.released import Released
+from onnxbuild.reproduction.parting import comparable
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
+from onnxbuild.verification.verify import Checked
 from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 _SHOWN = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.adapters.delivery import Blob, Content, digest_of
 from onnxbuild.catalog import CATALOG
@@ -13,26 +13,20 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.bom import bill_of_materials, bom_fault
-from onnxbuild.release.figures import figures_of
-from onnxbuild.release.forms import json_bytes, resolved_bytes, sums
-from onnxbuild.release.layout import (
+from onnxbuild.release_format.bom import bill_of_materials, bom_fault
+from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.forms import json_bytes, resolved_bytes, sums
+from onnxbuild.release_format.layout import (
     BOM_FILE,
-    ENVELOPE_FILE,
     MANIFEST,
     PROVENANCE_FILE,
     README_FILE,
     RELEASE_FILE,
     RESOLVED_FILE,
-    SIGNATURE_FILE,
     SUMS_FILE,
 )
-from onnxbuild.release.provenance import provenance
-from onnxbuild.release.readme import readme
-from onnxbuild.release.signing import envelope
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from onnxbuild.release_format.provenance import provenance
+from onnxbuild.release_format.readme import readme
 
 Tree = dict[str, Content]
 """Path in the release -> content."""
@@ -77,7 +71,7 @@ def built_files(
 def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
     """Variant -> its bundle's manifest.json."""
     return {
-        name: json.loads(_read(tree[f"{variant['bundle']}/{MANIFEST}"]))
+        name: json.loads(bytes_of(tree[f"{variant['bundle']}/{MANIFEST}"]))
         for name, variant in about["variants"].items()
     }
 
@@ -107,18 +101,11 @@ def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
     return tree
 
 
-def signatures(key: Ed25519PrivateKey, tree: Tree) -> Tree:
-    """The files that a signed release has beside those of an unsigned one."""
-    return {
-        SIGNATURE_FILE: key.sign(_read(tree[SUMS_FILE])),
-        ENVELOPE_FILE: envelope(key, _read(tree[PROVENANCE_FILE])),
-    }
-
-
 def digests(tree: Mapping[str, Content]) -> dict[str, Digest]:
     """Path -> digest."""
     return {path: digest_of(content) for path, content in tree.items()}
 
 
-def _read(content: Content) -> bytes:
+def bytes_of(content: Content) -> bytes:
+    """What a file of the release holds."""
     return content.path.read_bytes() if isinstance(content, Blob) else content

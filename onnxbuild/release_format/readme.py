@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.figures import Figures, Latency
+from onnxbuild.release_format.figures import Figures, Latency
 
 _TEMPLATE = "readme.md.j2"
 _MIB, _KIB = 2**20, 2**10

@@ -11,14 +11,14 @@ from onnxbuild import __version__
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.release.layout import (
+from onnxbuild.release_format.layout import (
     FORMAT,
     GOLDEN_FOLDER,
     REPORTS_FOLDER,
     VARIANTS_FOLDER,
 )
-from onnxbuild.release.source import Source
 
+EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
 
 
@@ -37,6 +37,30 @@ class Title:
     version: str
     recipe: str
     lock: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a release comes from.
+
+    Attributes:
+        commit: In full; None if there is none.
+        changed: Files that are not as the commit has them, relative to the repository's root.
+        outside: Files that were used and lie outside of the repository, as the lock names them.
+        epoch_s: The time that all its files get, in seconds since 1970.
+        notices: What whoever releases should know.
+    """
+
+    commit: str | None
+    changed: tuple[str, ...]
+    epoch_s: int
+    outside: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the commit does not tell what was built."""
+        return self.commit is None or bool(self.changed)
 
 
 def check_version(version: str) -> None:

@@ -14,9 +14,9 @@ from onnxbuild.adapters.sinks import Several
 from onnxbuild.api import BuildResult, Request, build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
-from onnxbuild.release.parting import Parting
-from onnxbuild.release.rounds import Rounds
-from onnxbuild.release.variations import described, surroundings_of_round
+from onnxbuild.reproduction.parting import Parting
+from onnxbuild.reproduction.rounds import Rounds
+from onnxbuild.reproduction.variations import described, surroundings_of_round
 from onnxbuild.wiring import RunOptions
 
 

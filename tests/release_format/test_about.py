@@ -5,8 +5,7 @@ import pytest
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.release.about import Title, about, check_version, name_of
-from onnxbuild.release.source import Source
+from onnxbuild.release_format.about import Source, Title, about, check_version, name_of
 from onnxbuild.resolver import resolve
 
 RECIPE = """\

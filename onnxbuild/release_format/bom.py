@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
-from onnxbuild.release.figures import Figures, figures_of
-from onnxbuild.release.layout import RECIPE_FOLDER, RELEASE_FILE, VARIANTS_FOLDER
-from onnxbuild.release.packages import packages_of
+from onnxbuild.release_format.figures import Figures, figures_of
+from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE, VARIANTS_FOLDER
+from onnxbuild.release_format.packages import packages_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.component import Component

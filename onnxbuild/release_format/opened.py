@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.release.forms import printable
+from onnxbuild.release_format.forms import printable
 
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
 _ODD = (ValueError, LookupError, OverflowError, EOFError, RecursionError)

@@ -12,7 +12,7 @@ from onnxbuild.adapters.machine import usable_cores
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job
-from onnxbuild.release.variations import described, one_by_one
+from onnxbuild.reproduction.variations import described, one_by_one
 from onnxbuild.wiring import RunOptions, make_executor, open_workspace
 
 _POLL_S = 0.2

@@ -18,11 +18,11 @@ from onnxbuild.core.errors import NotReproducibleError, StoreError
 from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
 from onnxbuild.onnxkit.difference import first_difference
-from onnxbuild.release.blame import Cause, Suspect, find_cause
-from onnxbuild.release.fresh_build import FreshBuild, build_fresh, copy_project, job_of
-from onnxbuild.release.parting import Parting, comparable, find_parting
-from onnxbuild.release.recorded_inputs import recorded_inputs
-from onnxbuild.release.variations import described
+from onnxbuild.reproduction.blame import Cause, Suspect, find_cause
+from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of
+from onnxbuild.reproduction.parting import Parting, comparable, find_parting
+from onnxbuild.reproduction.recorded_inputs import recorded_inputs
+from onnxbuild.reproduction.variations import described
 from onnxbuild.wiring import RunOptions, open_workspace
 
 _NAMED = 3  # steps in a message

@@ -9,7 +9,7 @@ import pytest
 from onnxbuild.adapters.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StoreError
-from onnxbuild.release.archive import HashSink, write_archive
+from onnxbuild.release_format.archive import HashSink, write_archive
 
 EPOCH_S = 1_600_000_000
 

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.release.forms import printable
-from onnxbuild.release.layout import NOT_SUMMED, SUMS_FILE
+from onnxbuild.release_format.forms import printable
+from onnxbuild.release_format.layout import NOT_SUMMED, SUMS_FILE
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 

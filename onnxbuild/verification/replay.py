@@ -13,11 +13,11 @@ from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import PROVIDERS, Entrypoint
 from onnxbuild.core.step import Finding
-from onnxbuild.release.forms import following
-from onnxbuild.release.layout import MANIFEST
-from onnxbuild.release.released import Released
-from onnxbuild.release.verify import Checked
+from onnxbuild.release_format.forms import following
+from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.release_format.released import Released
 from onnxbuild.steps import validate
+from onnxbuild.verification.verify import Checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import parse_lock
-from onnxbuild.release.checksums import Files
-from onnxbuild.release.forms import following, json_bytes, printable, read_json
-from onnxbuild.release.layout import (
+from onnxbuild.release_format.checksums import Files
+from onnxbuild.release_format.forms import following, json_bytes, printable, read_json
+from onnxbuild.release_format.layout import (
     BOM_FILE,
     FORMAT,
     PROVENANCE_FILE,
@@ -21,7 +21,7 @@ from onnxbuild.release.layout import (
     RELEASE_FILE,
     RESOLVED_FILE,
 )
-from onnxbuild.release.told import about_fault
+from onnxbuild.release_format.told import about_fault
 
 _ALWAYS = (RELEASE_FILE, README_FILE, PROVENANCE_FILE, BOM_FILE, RESOLVED_FILE)
 """Files that every release has under the same name, beside SHA256SUMS."""

@@ -21,10 +21,10 @@ from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import MEASUREMENTS, Difference, differences
 from onnxbuild.lock.make import make_lock
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.own_lock import refuse_foreign_locks
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
 from onnxbuild.lock.uses import unexplained, used_items
-from onnxbuild.release.own_lock import refuse_foreign_locks
 from onnxbuild.resolver import resolve
 from onnxbuild.wiring import RunOptions
 

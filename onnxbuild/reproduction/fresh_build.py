@@ -14,8 +14,8 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
 from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
-from onnxbuild.release.fresh_copy import FreshCopy
-from onnxbuild.release.recorded_inputs import Recorded, unlike_record
+from onnxbuild.reproduction.fresh_copy import FreshCopy
+from onnxbuild.reproduction.recorded_inputs import Recorded, unlike_record
 from onnxbuild.wiring import RunOptions, open_workspace, start_run
 
 

@@ -1,0 +1,1 @@
+"""What a release is: its files, the form of each, written and read."""
