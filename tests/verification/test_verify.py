@@ -1,0 +1,67 @@
+"""`onnxbuild verify` on a sound release: looked at, run again, built again."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from onnxbuild.core.errors import EXIT_GATE
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.released import read_release
+from onnxbuild.verification.replay import verify_run
+from tests.cli.conftest import Project
+from tests.verification.conftest import edit_json, release_of, sum_again
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_release_is_verified_as_folder_and_as_archive(released, tmp_path):
+    for path in ("dist/tiny-1.0", "dist/tiny-1.0.tar"):
+        for key in ("team.pub.pem", "team.pub"):
+            done = released("verify", path, "--key", key)
+            assert done.code == 0, done.out
+            assert f"ok      signature: made with the key {key}" in done.out
+        assert done.out.endswith("verified: tiny 1.0\n")
+    alone = Project(tmp_path / "elsewhere")  # nothing but the release is needed
+    shutil.copytree(release_of(released), alone.folder / "it")
+    there = alone("verify", "it", "--run")
+    assert there.code == 0, there.out
+    assert "skipped signature: there is one; to check it: --key PUBLIC.pem" in there.out
+    assert "ok      fp32 on cpu: 4 golden points within tolerance" in there.out
+
+
+def test_a_provider_that_nobody_knows_is_refused_before_anything_is_checked(released):
+    done = released("verify", "dist/tiny-1.0", "--run", "--provider", "cup")
+    assert (done.code, done.out) == (2, "")
+    assert "there is no provider 'cup'; expected one of cpu, " in done.err
+    assert "fix: did you mean 'cpu'?" in done.err
+
+
+def test_a_model_out_of_its_tolerance_fails_the_replay(released):
+    folder = release_of(released)
+    edit_json(
+        folder / "variants/fp32/manifest.json",
+        lambda m: m["validation"]["cpu"]["tolerances"].update(atol=0.0, rtol=0.0),
+    )
+    sum_again(folder)
+    (checked,) = verify_run(read_release(check_sums(folder)))
+    assert checked.exit_code == EXIT_GATE
+    assert "elements differ by more than 0 + 0 |b|" in checked.faults[0]
+    none_here = released("verify", "dist/tiny-1.0.tar", "--run", "--provider", "tensorrt")
+    assert none_here.code != 0
+    assert "tensorrt" in none_here.out + none_here.err
+
+
+def test_a_rebuild_gives_the_same_bytes_or_says_where_it_parts(released):
+    same = released("verify", "dist/tiny-1.0", "--rebuild")
+    assert same.code == 0, same.out
+    assert "ok      rebuilt: 7 steps from nothing, every output as released" in same.out
+    released.edit("models/helper.py", "ReLU", "GELU")
+    other = released("verify", "dist/tiny-1.0", "--rebuild")
+    assert other.code == 4
+    assert "not all as locked: source models/helper.py" in other.out
+    assert "FAILED  rebuilt: 'model' of tiny:export is" in other.out
+    away = Project(released.folder.parent)("verify", "project/dist/tiny-1.0", "--rebuild")
+    assert away.code == 2
+    assert "there is no tiny.yaml in the project here" in away.err
