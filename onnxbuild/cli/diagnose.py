@@ -50,6 +50,12 @@ _PERCENT = 100
     metavar="DB",
     help="Name the first node whose output has a signal-to-noise ratio below this.",
 )
+@click.option(
+    "--trial",
+    default="",
+    metavar="NAME",
+    help="Of a variant with `mode: auto`: the trial to look at. Default: the one that was chosen.",
+)
 @click.option("--no-bisect", is_flag=True, help="Only look; build no variant with nodes left out.")
 @jobs_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
@@ -61,6 +67,7 @@ def command(
     points: int,
     shown: int,
     below: float,
+    trial: str,
     no_bisect: bool,
     jobs: int | None,
     as_json: bool,
@@ -87,6 +94,10 @@ def command(
     every failing gate passes, then bisected; all of that is cached. It ends in YAML to paste. For a
     variant that passes but should be better, ask for more with --set, as in the third line.
 
+    A variant with `mode: auto` is searched for first (all of that is cached); then the trial that was
+    chosen, or came nearest, is looked at, or the one that --trial names. The YAML is a variant of
+    that trial's mode, to be put in the search's place or beside it.
+
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request
@@ -98,12 +109,19 @@ def command(
     request = Request((recipe,), (), settings, store)
     options = RunOptions(jobs, keep_going=True)
     if as_json:
-        found = diagnose(request, name, options, points=points, bisect=not no_bisect)
+        found = diagnose(request, name, options, trial=trial, points=points, bisect=not no_bisect)
         click.echo(json.dumps(_as_json(found, below), indent=2))
         return
     with make_display(as_json=False, verbose=False) as display:
         found = diagnose(
-            request, name, options, [display], points=points, bisect=not no_bisect, tell=_tell
+            request,
+            name,
+            options,
+            [display],
+            trial=trial,
+            points=points,
+            bisect=not no_bisect,
+            tell=_tell,
         )
     _show_stages(found)
     _show_nodes(found, shown, below)
@@ -117,7 +135,14 @@ def _tell(trial: Trial) -> None:
 
 
 def _show_stages(found: Diagnosis) -> None:
+    from onnxbuild.diagnosis.written import flow, written_variant
+
     click.echo("")
+    if found.trial:
+        click.echo(
+            f"'{found.chain.variant}' is looked at as its trial '{found.trial}', written out and "
+            f"judged as {flow(written_variant(found.recipe, found.variant))}"
+        )
     for gate, what in found.breaches:
         click.echo(f"{gate} fails: {what}")
     if not found.breaches:
@@ -177,6 +202,13 @@ def _show_nodes(found: Diagnosis, shown: int, below: float) -> None:
     for line in format_table(rows):
         click.echo(line)
     click.echo("")
+    holding = [each for each in found.nodes if each.bodies]
+    if holding:
+        names = ", ".join(f"{each.name} ({each.op_type})" for each in holding)
+        click.echo(
+            f"{sum(each.bodies for each in holding)} nodes are in bodies, whose values can't be "
+            f"compared one by one; what runs them stands for them: {names}"
+        )
     first = _first_below(found, below)
     if first is None:
         click.echo(f"no node's output is below {below:g} dB")
@@ -192,6 +224,11 @@ def _show_nodes(found: Diagnosis, shown: int, below: float) -> None:
             f"first node below {below:g} dB: {first.name} ({first.op_type}), "
             f"{_decibels(first.before)} -> {_decibels(first.after)} dB"
         )
+        if first.behind:
+            click.echo(
+                f"  (it stands for {', '.join(first.behind)}, too, whose own values the other model "
+                f"has not; that one makes it with {first.now})"
+            )
 
 
 def _first_below(found: Diagnosis, below: float) -> NodeError | None:
@@ -208,10 +245,10 @@ def _show_cure(found: Diagnosis) -> None:
 
 
 def _advice(found: Diagnosis) -> list[str]:
-    from onnxbuild.diagnosis.remedies import keep_in_fp32, keeps_nodes
+    from onnxbuild.diagnosis.remedies import keep_in_fp32, keeps_nodes, optimize_less
 
     assert found.fault is not None
-    chain, step = found.chain, found.chain.models[found.fault]
+    step = found.chain.models[found.fault]
     if found.cure is not None:
         return [
             f"the least that passes: {found.cure.remedy.what}; paste this:",
@@ -230,10 +267,13 @@ def _advice(found: Diagnosis) -> list[str]:
             "",
             "export: {exporter: torchscript}   # or dynamo",
         ]
+    if step.kind == "optimize":
+        less = optimize_less(found.recipe, found.variant)
+        return ["not tried by building; what to do less of:", "", *less[0].yaml] if less else []
     if not found.groups or not keeps_nodes(step.kind):
         return []
     names = [name for group in found.groups[:_SUGGESTED] for name in group]
-    yaml = keep_in_fp32(step, chain.variant, names).yaml
+    yaml = keep_in_fp32(found.recipe, found.variant, step, names).yaml
     return ["not tried by building; the worst nodes to leave in fp32:", "", *yaml]
 
 
@@ -253,6 +293,7 @@ def _as_json(found: Diagnosis, below: float) -> dict[str, object]:
     first = _first_below(found, below)
     return {
         "variant": f"{found.chain.recipe}:{found.chain.variant}",
+        "trial": found.trial or None,
         "failing": [{"gate": gate, "what": what} for gate, what in found.breaches],
         "stages": [
             {
@@ -276,6 +317,10 @@ def _as_json(found: Diagnosis, below: float) -> dict[str, object]:
                 "out_db": _decibels(each.after),
                 "cosine": each.cosine,
                 "lost": each.lost,
+                "behind": list(each.behind),
+                "now": each.now,
+                "body_nodes": each.bodies,
+                "changed_in_bodies": list(each.inside),
             }
             for each in found.nodes
         ],

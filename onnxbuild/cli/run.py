@@ -73,6 +73,7 @@ def command(
         _show_up_to_date(remembered, as_json=as_json)
         return
     from onnxbuild.api import Request, build
+    from onnxbuild.cli.diagnosis_commands import diagnosis_commands
     from onnxbuild.cli.display import make_display
     from onnxbuild.wiring import RunOptions
 
@@ -86,6 +87,8 @@ def command(
 
         _print_summary(summarize(result.graph, result.report), result.store)
         print_end(result)
+        for line in diagnosis_commands(result, settings, store):
+            click.echo(f"to see where it goes wrong: {line}", err=True)
     ctx.exit(result.exit_code)
 
 

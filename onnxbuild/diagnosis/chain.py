@@ -65,11 +65,7 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
 
 
 def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
-    """How a variant's model is made.
-
-    Raises:
-        UsageError: It is one that `mode: auto` searches for.
-    """
+    """How a variant's model is made; of a search, `pinned` gives the trial first."""
     own = [step for name, step in graph.steps.items() if name.startswith(f"{recipe}:{variant}/")]
     gates = tuple(step for step in own if step.kind in _GATES)
     validate = next(step for step in gates if step.kind == "validate")
@@ -77,13 +73,6 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
     name = validate.inputs["model"].step
     while True:
         step = graph.steps[name]
-        if step.kind == "choose":
-            raise UsageError(
-                f"'{variant}' is what `mode: auto` chose among trials, each of which was measured",
-                where=str(step.location),
-                fix=f"see artifacts/out/{recipe}/{variant}/, and write the trial down as a variant "
-                "of its own to diagnose it",
-            )
         models.insert(0, step)
         if "model" not in step.inputs:
             break

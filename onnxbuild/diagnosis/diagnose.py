@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onnxbuild.api import BuildResult, Request, build, graph_of
+from onnxbuild.api import BuildResult, Request, build, graph_of, load
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant
+from onnxbuild.diagnosis.pinned import pin_trial
 from onnxbuild.diagnosis.remedies import keep_in_fp32, keeps_nodes, optimize_less, suspects
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
 from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
@@ -28,6 +30,9 @@ class Diagnosis:
     """What was found.
 
     Attributes:
+        recipe: The variant's recipe.
+        variant: The variant; of a search, one of its trials.
+        trial: Which; empty where nothing was searched.
         chain: The variant's way.
         breaches: (gate, what it found) of each gate that fails.
         stages: Each step's part in the error; the last is the whole way.
@@ -40,6 +45,9 @@ class Diagnosis:
         cure: The least that makes every failing gate pass; None if none did or none was tried.
     """
 
+    recipe: Recipe
+    variant: Variant
+    trial: str
     chain: Chain
     breaches: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
@@ -58,6 +66,7 @@ def diagnose(
     options: RunOptions,
     events: Sequence[EventSink] = (),
     *,
+    trial: str = "",
     points: int = 4,
     bisect: bool = True,
     tell: Callable[[Trial], None] | None = None,
@@ -69,17 +78,21 @@ def diagnose(
         name: `RECIPE:VARIANT`.
         options: How to use the machine.
         events: Told of the variant's build.
+        trial: Of a variant with `mode: auto`, the trial to look at; empty for the chosen one.
         points: How many reference points nodes are compared at, those with the most error first.
         bisect: Try remedies, if a gate fails.
         tell: Told of each remedy that is tried, if given.
 
     Raises:
-        UsageError: There is no such variant.
+        UsageError: There is no such variant or trial.
         BuildError: A step that makes its model breaks.
     """
-    graph = graph_of(request)
-    recipe, variant = find_variant(graph, name)
-    chain = chain_of(graph, recipe, variant)
+    request, trial = pin_trial(request, name, trial, options, events)
+    loaded = load(request)
+    graph = graph_of(request, loaded)
+    chain = chain_of(graph, *find_variant(graph, name))
+    recipe = next(each for each in loaded.recipes if each.name == chain.recipe)
+    variant = next(each for each in recipe.variants if each.name == chain.variant)
     wanted = [step.name for step in (*chain.models, *chain.gates)]
     result = build(replace(request, only=tuple(wanted)), options, events)
     needed = [*(step.name for step in chain.models), chain.reference]
@@ -90,7 +103,7 @@ def diagnose(
         reference = folders[chain.reference]
         stages = stages_of(chain, folders, reference)
         fault = first_at_fault(stages)
-        found = Diagnosis(chain, breaches, stages, fault)
+        found = Diagnosis(recipe, variant, trial, chain, breaches, stages, fault)
         if fault is None or fault == 0:
             return found
         ratios = stages[fault].error.points
@@ -133,11 +146,11 @@ def _tried(
         cure = trials.least(
             most,
             lambda k: keep_in_fp32(
-                step, chain.variant, [n for group in found.groups[:k] for n in group]
+                found.recipe, found.variant, step, [n for each in found.groups[:k] for n in each]
             ),
         )
     elif step.kind == "optimize":
-        cure = trials.first(optimize_less(step, chain.variant))
+        cure = trials.first(optimize_less(found.recipe, found.variant))
     return replace(found, trials=tuple(trials.tried), cure=cure)
 
 

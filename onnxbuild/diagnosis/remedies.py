@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -9,19 +10,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.graph import Step
+from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.diagnosis.written import (
+    Written,
+    flow,
+    written_options,
+    written_variant,
+    yaml_lines,
+)
 from onnxbuild.onnxkit.tracing import NodeError
 
-_LIST_OF_KIND: Mapping[str, tuple[str, str]] = {
-    "quantize-dynamic": ("dynamic", "nodes_to_exclude"),
-    "quantize-static": ("static", "nodes_to_exclude"),
-    "quantize-weights": ("weight_only", "nodes_to_exclude"),
-    "convert-fp16": ("fp16", "node_block_list"),
+_LIST_OF_KIND: Mapping[str, str] = {
+    "quantize-dynamic": "nodes_to_exclude",
+    "quantize-static": "nodes_to_exclude",
+    "quantize-weights": "nodes_to_exclude",
+    "convert-fp16": "node_block_list",
 }
-"""Kind of a step -> the mode it stands for, and the option that keeps nodes in fp32."""
+"""Kind of a step -> the option that keeps nodes in fp32."""
 
 _FP16_LARGEST = 65504.0
-_LEVELS = (("transformer", "false"), ("level", "basic"), ("level", "none"))
-"""Of `optimize`, each doing less than the one before."""
+_LESS: tuple[dict[str, Any], ...] = (
+    {"num_heads": 0, "hidden_size": 0},
+    {"transformer": False},
+    {"transformer": False, "level": "basic"},
+    {"transformer": False, "level": "none"},
+)
+"""Of `optimize`, each doing less than the one before; the first takes back what may be told wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +44,13 @@ class Remedy:
 
     Attributes:
         what: It, in words.
-        settings: As `--set` takes them: dotted key -> YAML.
-        short: The same for a variant that is written as its mode alone.
+        settings: As `--set` takes them: dotted key -> YAML; what they set, they set as a whole.
         yaml: Lines to paste.
         nodes: That stay in fp32; those that did before included.
     """
 
     what: str
     settings: Mapping[str, str]
-    short: Mapping[str, str]
     yaml: tuple[str, ...]
     nodes: tuple[str, ...] = ()
 
@@ -71,52 +83,58 @@ def suspects(
         (each for each in nodes if each.changed and each.name not in taken),
         key=lambda each: (-effects.get(each.name, 0.0), -each.added),
     )
-    return (*groups, *((*each.behind, each.name) for each in ranked))
+    return (*groups, *((*each.behind, *each.inside, each.name) for each in ranked))
 
 
-def keep_in_fp32(step: Step, variant: str, names: Sequence[str]) -> Remedy:
+def keep_in_fp32(recipe: Recipe, variant: Variant, step: Step, names: Sequence[str]) -> Remedy:
     """Leave nodes in fp32, beside those that the recipe leaves there.
 
     Args:
+        recipe: The variant's.
+        variant: Whose error it is.
         step: The one at fault.
-        variant: Whose it is.
         names: The nodes.
     """
     params: Any = step.params
-    mode, option = _LIST_OF_KIND[step.kind]
+    option = _LIST_OF_KIND[step.kind]
     nodes = tuple(dict.fromkeys([*getattr(params.options, option), *names]))
-    listed = json.dumps(nodes)
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    written = {**written_variant(recipe, variant), option: list(nodes)}
+    return _of_variant(variant, f"{count} in fp32", written, nodes)
+
+
+def optimize_less(recipe: Recipe, variant: Variant) -> tuple[Remedy, ...]:
+    """Do less in `optimize`, by degrees; what the user told of the model's heads goes first.
+
+    Args:
+        recipe: The variant's.
+        variant: Whose error it is.
+    """
+    own = "optimize" in variant.sections
+    options: Any = variant.sections["optimize"] if own else recipe.sections["optimize"]
+    below: Any = recipe.sections["optimize"] if own else None
+    found = []
+    for changes in _LESS:
+        less = dataclasses.replace(options, **changes)
+        if less == options:
+            continue
+        what = f"optimize: {flow(changes)}"
+        written = written_options(less, below)
+        if own:
+            whole = {**written_variant(recipe, variant), "optimize": written}
+            found.append(_of_variant(variant, what, whole))
+        else:
+            yaml = f"optimize: {flow(written)}"
+            found.append(Remedy(what, {"optimize": json.dumps(written)}, (yaml,)))
+    return tuple(found)
+
+
+def _of_variant(
+    variant: Variant, what: str, written: Written, nodes: tuple[str, ...] = ()
+) -> Remedy:
     return Remedy(
-        what=f"{count} in fp32",
-        settings={f"quantization.{variant}.{option}": listed},
-        short={f"quantization.{variant}": f"{{mode: {mode}, {option}: {listed}}}"},
-        yaml=(
-            "quantization:",
-            f"  {variant}:",
-            f"    mode: {mode}",
-            f"    {option}:",
-            *(f"      - {json.dumps(name)}" for name in nodes),
-        ),
+        what=what,
+        settings={f"quantization.{variant.name}": json.dumps(written)},
+        yaml=("quantization:", f"  {variant.name}:", *yaml_lines(written, 4)),
         nodes=nodes,
-    )
-
-
-def optimize_less(step: Step, variant: str) -> tuple[Remedy, ...]:
-    """Do less in `optimize`, by degrees."""
-    own = f"{variant}/" in step.name
-    key = f"quantization.{variant}.optimize" if own else "optimize"
-    params: Any = step.params
-    now = {name: str(getattr(params.options, name)).lower() for name in ("transformer", "level")}
-    indent = "    " if own else ""
-    head = ("quantization:", f"  {variant}:") if own else ()
-    return tuple(
-        Remedy(
-            what=f"optimize: {{{option}: {value}}}",
-            settings={f"{key}.{option}": value},
-            short={f"{key}.{option}": value},
-            yaml=(*head, f"{indent}optimize: {{{option}: {value}}}"),
-        )
-        for option, value in _LEVELS
-        if now[option] != value
     )

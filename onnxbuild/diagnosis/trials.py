@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from onnxbuild.api import BuildResult, Request, build, load
-from onnxbuild.core.errors import EXIT_GATE, RecipeErrors
+from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.diagnosis.bisect import least_that_passes
 from onnxbuild.diagnosis.remedies import Remedy
 from onnxbuild.wiring import RunOptions
@@ -75,11 +75,6 @@ class Trials:
     def _try(self, remedy: Remedy) -> Trial:
         settings = {**(self._request.settings or {}), **remedy.settings}
         request = replace(self._request, settings=settings)
-        try:
-            load(request)
-        except RecipeErrors:  # the variant is written `int8: dynamic`: set as a whole
-            settings = {**(self._request.settings or {}), **remedy.short}
-            request = replace(self._request, settings=settings)
         trial = self._judge(remedy, build(request, self._options))
         self.tried.append(trial)
         if self._tell is not None:

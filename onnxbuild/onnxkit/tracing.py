@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.graphs import all_graphs, graphs_below, initializers, subgraphs
 from onnxbuild.onnxkit.model_files import load_model, model_path
 from onnxbuild.onnxkit.noise import Noise, decibels
 from onnxbuild.onnxkit.running import run_session
@@ -39,6 +40,10 @@ class NodeError:
         changed: Whether the other model computes it in another way.
         behind: Changed nodes before it whose own outputs the other model has not: a Conv that its
             Relu was fused into.
+        now: Operator that makes its first output in the other model.
+        bodies: How many nodes are in the bodies that it runs (If, Loop, Scan): their values can't
+            be looked at one by one, so its own outputs stand for them.
+        inside: Those of them that the other model computes in another way.
     """
 
     name: str
@@ -50,6 +55,9 @@ class NodeError:
     largest: float
     changed: bool
     behind: tuple[str, ...] = ()
+    now: str = ""
+    bodies: int = 0
+    inside: tuple[str, ...] = ()
 
     @property
     def added(self) -> float:
@@ -97,7 +105,7 @@ def trace(
     names = [_made(each) for each in models]
     seen_as = dequantized(models[1])
     shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}
-    changed = _changed(*models)
+    changed, inside = _changed(*models)
     sessions = [
         _open_traced(model, folder, wanted)
         for model, folder, wanted in zip(
@@ -111,7 +119,8 @@ def trace(
         if types[0].get(name) in _TYPES and types[1].get(other) in _TYPES
     }
     found = _compare(sessions, floats, feeds, most_bytes)
-    return tuple(_nodes(models[0], found, changed))
+    makers = {name: node.op_type for node in models[1].graph.node for name in node.output}
+    return tuple(_nodes(models[0], found, changed, inside, makers))
 
 
 def dequantized(model: onnx.ModelProto) -> dict[str, str]:
@@ -139,16 +148,26 @@ def _made(model: onnx.ModelProto) -> dict[str, None]:
     }
 
 
-def _changed(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
-    """Names of the expected model's nodes that the other has not, or has on other tensors."""
-    weights = [
-        {each.name: each for each in model.graph.initializer} for model in (expected, actual)
-    ]
-    others = {node.name: node for node in actual.graph.node}
-    found = set()
-    for node in expected.graph.node:
+def inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of the bodies that `node` runs, and of those in them."""
+    for body in subgraphs(node):
+        for graph in graphs_below(body):
+            yield from graph.node
+
+
+def _changed(
+    expected: onnx.ModelProto, actual: onnx.ModelProto
+) -> tuple[set[str], dict[str, tuple[str, ...]]]:
+    """The expected model's nodes that the other has not, or has on other tensors.
+
+    Returns: Names of nodes of the main graph; node with bodies -> names of nodes in those.
+    """
+    weights = [{each.name: each for each in initializers(model)} for model in (expected, actual)]
+    others = {node.name: node for graph in all_graphs(actual) for node in graph.node}
+
+    def same(node: onnx.NodeProto) -> bool:
         other = others.get(node.name)
-        same = (
+        return (
             other is not None
             and other.op_type == node.op_type
             and list(other.input) == list(node.input)
@@ -158,9 +177,13 @@ def _changed(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
                 if name in weights[0] and name in weights[1]
             )
         )
-        if not same:
-            found.add(node.name)
-    return found
+
+    inside = {
+        node.name: tuple(each.name for each in inner_nodes(node) if not same(each))
+        for node in expected.graph.node
+    }
+    found = {node.name for node in expected.graph.node if inside[node.name] or not same(node)}
+    return found, {name: nodes for name, nodes in inside.items() if nodes}
 
 
 def _open_traced(
@@ -201,7 +224,11 @@ def _compare(
 
 
 def _nodes(
-    model: onnx.ModelProto, found: Mapping[str, Noise], changed: set[str]
+    model: onnx.ModelProto,
+    found: Mapping[str, Noise],
+    changed: set[str],
+    inside: Mapping[str, tuple[str, ...]],
+    makers: Mapping[str, str],
 ) -> Iterable[NodeError]:
     reaching: dict[str, float] = {}
     hidden: dict[str, tuple[str, ...]] = {}
@@ -212,7 +239,7 @@ def _nodes(
         for name in node.output:
             reaching[name] = found[name].ratio if name in found else before
         if not outputs:
-            own = (node.name,) if node.name in changed else ()
+            own = (node.name, *inside.get(node.name, ())) if node.name in changed else ()
             hidden |= dict.fromkeys(node.output, (*behind, *own))
             continue
         worst = max(outputs, key=lambda each: each.ratio)
@@ -227,4 +254,7 @@ def _nodes(
             largest=max(touched),
             changed=node.name in changed or worst.dtype == "float16",
             behind=behind,
+            now=makers.get(node.output[0], ""),
+            bodies=sum(1 for _ in inner_nodes(node)),
+            inside=inside.get(node.name, ()),
         )

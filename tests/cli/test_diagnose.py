@@ -118,3 +118,177 @@ def test_a_variant_that_is_not_there_is_a_usage_error(project):
     assert told.code == 2
     assert "there is no variant 'fp23'; there are fp32" in told.err
     assert "did you mean 'fp32'?" in told.err
+
+
+HEADS = """
+import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed, self.norm = torch.nn.Linear(8, 8), torch.nn.LayerNorm(8)
+        self.query, self.key, self.value, self.out = (torch.nn.Linear(8, 8) for _ in range(4))
+        self.last = torch.nn.LayerNorm(8)
+
+    def heads(self, x):  # of 4 channels: how many there are, the graph does not say
+        return x.reshape(x.shape[0], x.shape[1], -1, 4).transpose(1, 2)
+
+    def forward(self, input, mask):
+        x = self.norm(self.embed(input))
+        far = (1.0 - mask.to(torch.float32).unsqueeze(1).unsqueeze(2)) * -10000.0
+        query, key, value = (self.heads(f(x)) for f in (self.query, self.key, self.value))
+        scores = torch.matmul(query, key.transpose(-1, -2)) / 2.0 + far
+        mixed = torch.matmul(torch.softmax(scores, -1), value).transpose(1, 2).contiguous()
+        return self.last(self.out(mixed.reshape(mixed.shape[0], mixed.shape[1], 8)) + x)
+
+
+def load():
+    return Block()
+"""
+HEADS_RECIPE = """\
+version: 1
+name: tiny
+model: {entrypoint: models/tiny.py:load}
+dummy_inputs:
+  input: {dtype: float32, shape: [batch, tokens, 8]}
+  mask: {dtype: int64, shape: [batch, tokens], fill: 1}
+dynamic_axes:
+  batch: {min: 1, max: 4, example: 2}
+  tokens: {min: 2, max: 8, example: 6}
+export: {exporter: torchscript}
+optimize: {model_type: bert, num_heads: 4, hidden_size: 8}   # there are 2 heads
+"""
+
+
+def test_a_fusion_that_was_told_a_wrong_number_of_heads_is_found_and_taken_back(project):
+    project.write("models/tiny.py", HEADS)
+    project.write("tiny.yaml", HEADS_RECIPE)
+    failing = project.run("--only", "fp32/validate")
+    assert failing.code == 3
+    assert "onnxbuild diagnose tiny.yaml:fp32" in failing.err
+    told = project("diagnose", "tiny.yaml:fp32")
+    assert told.code == 0, told.out + told.err
+    assert "first step where the error appears: tiny:optimize (optimize)" in told.out
+    assert "(it stands for " in told.out
+    assert "/Softmax, " in told.out
+    assert "that one makes it with Attention)" in told.out
+    assert "the least that passes: optimize: {num_heads: 0, hidden_size: 0}" in told.out
+    pasted = yaml.safe_load(told.out[told.out.rindex("\noptimize:") :])
+    assert pasted == {"optimize": {"model_type": "bert"}}
+    line = HEADS_RECIPE.splitlines()[-1]
+    project.edit("tiny.yaml", line, told.out[told.out.rindex("\noptimize:") :])
+    mended = project.run("--only", "fp32/validate")
+    assert mended.code == 0, mended.out + mended.err
+    assert mended.ran == []
+
+
+def test_a_variants_own_optimize_is_mended_in_the_variant(project):
+    project.write("models/tiny.py", HEADS)
+    project.write(
+        "tiny.yaml",
+        HEADS_RECIPE.replace("optimize:", "quantization:\n  fp32:\n    mode: none\n    optimize:"),
+    )
+    told = project("diagnose", "tiny.yaml:fp32")
+    assert told.code == 0, told.out + told.err
+    assert "first step where the error appears: tiny:fp32/optimize (optimize)" in told.out
+    assert pasted(told.out) == {"fp32": {"mode": "none", "optimize": {"model_type": "bert"}}}
+
+
+def test_weights_that_4_bits_can_not_hold_are_named_and_kept(project):
+    make(
+        project,
+        OUTLIER,
+        "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
+        "validate: {cosine_min: 0.98}}}\n",
+    )
+    told = project("diagnose", "tiny.yaml:small")
+    assert told.code == 0, told.out + told.err
+    assert "first step where the error appears: tiny:small/quantize (quantize-weights)" in told.out
+    yaml_ = pasted(told.out)
+    assert 1 <= len(yaml_["small"]["nodes_to_exclude"]) < 4
+    assert yaml_["small"]["block_size"] == 16
+    replace_quantization(project, told.out)
+    mended = project.run("--only", "small/validate")
+    assert mended.code == 0, mended.out + mended.err
+
+
+def replace_quantization(project, out):
+    """The recipe with the pasted YAML in the place of its own."""
+    path = project.folder / "tiny.yaml"
+    recipe = yaml.safe_load(path.read_text())
+    recipe["quantization"] |= pasted(out)
+    path.write_text(yaml.safe_dump(recipe, sort_keys=False))
+
+
+DATA = """
+import numpy as np
+
+
+def feeds():
+    generator = np.random.default_rng(7)
+    for _ in range(4):
+        yield {"input": generator.standard_normal((4, 16)).astype(np.float32)}
+
+
+def judged():
+    for feeds_ in feeds():
+        yield feeds_, None
+
+
+def closeness(outputs, labels):
+    return -float(np.mean([np.abs(each["logits"]).mean() for each in outputs]))
+"""
+
+
+@pytest.fixture
+def searching(project):
+    project.write("models/data.py", DATA)
+    return make(
+        project,
+        OUTLIER,
+        "quantization:\n"
+        "  small:\n"
+        "    mode: auto\n"
+        "    trials: 2\n"
+        "    include: [dynamic, fp16]\n"
+        "    goal: {cosine_min: 0.5}\n"
+        "    validate: {cosine_min: 0.99999}\n"
+        "fidelity: {data: models/data.py:feeds}\n",
+    )
+
+
+def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
+    failing = searching.run("--only", "small/validate")
+    assert failing.code == 3, failing.out + failing.err
+    assert "to see where it goes wrong: onnxbuild diagnose tiny.yaml:small" in failing.err
+    told = searching("diagnose", "tiny.yaml:small")
+    assert told.code == 0, told.out + told.err
+    assert "'small' is looked at as its trial 'int8-" in told.out
+    assert not [line for line in told.out.splitlines() if line.startswith("run ")]  # all cached
+    written = pasted(told.out)["small"]
+    assert written["mode"] == "dynamic"
+    assert written["validate"] == {"cosine_min": 0.99999}
+    replace_quantization(searching, told.out)
+    mended = searching.run("--only", "small/validate")
+    assert mended.code == 0, mended.out + mended.err
+    assert mended.ran == []
+
+
+def test_a_trial_is_looked_at_by_name_without_the_search(searching):
+    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-keep-5")
+    assert told.code == 0, told.out + told.err
+    assert "'small' is looked at as its trial 'int8-keep-5'" in told.out
+    assert pasted(told.out)["small"]["keep_most_sensitive"] == 0.05
+    assert not [step for step in told.ran if step.startswith(("small/choose", "small/trials"))]
+
+
+def test_a_trial_that_is_not_there_is_a_usage_error(searching):
+    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-dynamik")
+    assert told.code == 2
+    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, int8-" in told.err
+    assert "did you mean 'int8-dynamic'?" in told.err
+    other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
+    assert other.code == 2
+    assert "'fp32' has no trials: its mode is none, not auto" in other.err

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from onnxbuild.diagnosis.remedies import suspects
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.own_errors import output_effects
 from onnxbuild.onnxkit.tracing import trace
@@ -169,3 +170,51 @@ def test_a_node_that_was_fused_into_the_next_is_named_with_it(tmp_path):
     save_model(made, tmp_path / "2")
     behind = {each.name: each.behind for each in trace(exact, tmp_path / "2", feeds)}
     assert behind == {"tanh": ("first",), "third": ("second",)}
+
+
+def branching(folder, *, noise=0.0, op="Tanh"):
+    """y = Tanh(x @ w0) @ w1 if all is well, in the body of an If."""
+    weights = MATRIX.copy()
+    weights[1, 0, 0] += noise
+    then = helper.make_graph(
+        [
+            helper.make_node(op, ["a"], ["b"], name="inner_tanh"),
+            helper.make_node("MatMul", ["b", "w1"], ["c"], name="inner"),
+        ],
+        "then",
+        [],
+        [value("c", ["n", SIZE])],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["a"], ["d"], name="inner_identity")],
+        "else",
+        [],
+        [value("d", ["n", SIZE])],
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+        helper.make_node("If", ["yes"], ["y"], name="choice", then_branch=then, else_branch=other),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [
+            *(weight(f"w{n}", each) for n, each in enumerate(weights)),
+            weight("yes", np.array(True)),
+        ],
+    )
+    save_model(made, folder)
+    return folder
+
+
+def test_nodes_in_a_body_are_counted_and_the_node_that_runs_it_stands_for_them(tmp_path):
+    exact = branching(tmp_path / "1")
+    first, choice = trace(exact, branching(tmp_path / "2", noise=0.5), feeds)
+    assert (first.name, first.after, first.bodies) == ("first", 0.0, 0)
+    assert (choice.name, choice.bodies, choice.inside) == ("choice", 3, ())
+    assert choice.added > 0
+    _, choice = trace(exact, branching(tmp_path / "3", op="Sigmoid"), feeds)
+    assert choice.changed
+    assert choice.inside == ("inner_tanh",)
+    assert suspects("quantize-weights", (first, choice), {}) == (("inner_tanh", "choice"),)

@@ -1,0 +1,66 @@
+"""A variant that `mode: auto` searches for, as the trial that it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from onnxbuild.api import Request, build, choices_of, graph_of, load
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.ports import EventSink
+from onnxbuild.diagnosis.chain import find_variant
+from onnxbuild.diagnosis.written import written_variant
+from onnxbuild.resolver.trials import trials_of
+from onnxbuild.wiring import RunOptions
+
+
+def pin_trial(
+    request: Request, name: str, trial: str, options: RunOptions, events: Sequence[EventSink] = ()
+) -> tuple[Request, str]:
+    """The request with a searched variant written out as one of its trials.
+
+    Its steps are the trial's own, so nothing is built twice.
+
+    Args:
+        request: The variant's recipe.
+        name: `RECIPE:VARIANT`.
+        trial: The trial's name; empty for the one that the search chose, or came nearest with.
+        options: How to use the machine, where the search has to run.
+        events: Told of it.
+
+    Returns: The request, and the trial's name; as it was, and empty, for any other variant.
+
+    Raises:
+        UsageError: There is no such variant or trial, or the variant is not searched for.
+        BuildError: The search breaks.
+    """
+    loaded = load(request)
+    recipe_name, variant_name = find_variant(graph_of(request, loaded), name)
+    recipe = next(each for each in loaded.recipes if each.name == recipe_name)
+    variant = next(each for each in recipe.variants if each.name == variant_name)
+    if variant.mode != "auto":
+        if trial:
+            raise UsageError(
+                f"'{variant_name}' has no trials: its mode is {variant.mode}, not auto",
+                fix="leave `--trial` out",
+            )
+        return request, ""
+    auto: Any = variant.options
+    trials = trials_of(recipe, variant, auto)
+    if not trial:
+        wanted = f"{recipe_name}:{variant_name}"
+        result = build(dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events)
+        choices = choices_of(result)
+        if wanted not in choices:
+            raise result.report.failures[0].error
+        trial = choices[wanted]
+    if trial not in trials:
+        raise UsageError(
+            f"'{variant_name}' has no trial '{trial}'; it tries {', '.join(trials)}",
+            fix=did_you_mean(trial, list(trials)) or f"write `--trial {next(iter(trials))}`",
+        )
+    text = json.dumps(written_variant(recipe, trials[trial]))
+    settings = {**(request.settings or {}), f"quantization.{variant_name}": text}
+    return dataclasses.replace(request, settings=settings), trial
