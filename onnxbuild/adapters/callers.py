@@ -9,7 +9,7 @@ from typing import Any
 _LINE_READERS = ("linecache.py", "tokenize.py")
 _FRAMES_LOOKED_AT = 4
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OBSERVER = os.path.join(_TOOL, "adapters", "observe.py")
+_IMPORT_WATCH = os.path.join(_TOOL, "adapters", "import_watch.py")
 
 
 def own_line(file: str, line: int, project: str) -> str:
@@ -45,7 +45,7 @@ def searches_for_modules() -> bool:
         if frame is None:
             return False
         file = frame.f_code.co_filename
-        if file.startswith("<frozen importlib") or "/importlib/" in file or file == _OBSERVER:
+        if file.startswith("<frozen importlib") or "/importlib/" in file or file == _IMPORT_WATCH:
             return True
         frame = frame.f_back
     return False
