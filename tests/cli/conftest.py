@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.zygotes import command
 
 MODEL = '''\
 import torch
@@ -42,6 +43,7 @@ dynamic_axes:
 quantization: {fp32: none}
 benchmark: {max_time_s: 0.1, min_samples: 3}
 """
+QUICK = "export: {exporter: torchscript}\n"  # a tenth of a second, where dynamo loads for three
 
 
 @dataclass
@@ -79,7 +81,7 @@ class Project:
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
         done = subprocess.run(
-            [sys.executable, "-m", "onnxbuild", *arguments],
+            command(*arguments),
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -98,7 +100,7 @@ def make_project(folder: Path) -> Project:
     """A recipe, its model and a helper, in a folder that is made."""
     made = Project(folder)
     made.write("pyproject.toml", "")
-    made.write("tiny.yaml", RECIPE)
+    made.write("tiny.yaml", RECIPE + QUICK)
     made.write("models/tiny.py", MODEL)
     made.write("models/helper.py", HELPER)
     return made

@@ -356,6 +356,7 @@ def _(x):
 
 @pytest.mark.slow
 def test_an_operator_that_no_exporter_knows_is_named_with_what_to_do(project):
+    project.write("tiny.yaml", RECIPE)
     project.write("models/tiny.py", CUSTOM)
     out = failed(project, "export")
     assert "dynamo: the dynamo exporter can't translate the operator 'mine.op' to opset 18" in out
@@ -368,6 +369,7 @@ def test_an_operator_that_no_exporter_knows_is_named_with_what_to_do(project):
 
 @pytest.mark.slow
 def test_a_batch_axis_that_is_baked_in_is_named(project):
+    project.write("tiny.yaml", RECIPE)
     project.write("models/tiny.py", NET.format(more="", value="input * int(input.shape[0])"))
     out = failed(project, "export")
     assert "axis 'batch' (dimension 0) is fixed at 2 in the graph" in out
