@@ -147,6 +147,8 @@ def _files(view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[st
                 wanted[path] = digest
             elif path == REPORT_FILE:
                 wanted[name] = digest
+            else:
+                wanted[f"{name.removesuffix('.json')}-{path}"] = digest
     return wanted
 
 

@@ -12,13 +12,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+Turns = Sequence[Sequence[int]]
+"""A runner's turns, one after the other: the times of each one's runs, in nanoseconds."""
+
 _SETTLE_S = 0.010
 """Before each turn. OpenMP threads spin on for some milliseconds after PyTorch's call returns; on
 two cores the next runner then measured 60 % slower, and 4 % with this pause."""
 
 _BURST_S = 0.05
 _BURST_RUNS = 20
-_STABLE_SHARE = 0.1
+_ASK_SHARE = 0.1
 _STABLE_WITHIN = 0.05
 _STABLE_WITHIN_MS = 0.02
 """Waking a thread takes as long: a model of 0.02 ms measures 0.018 or 0.037 ms, minutes on end."""
@@ -35,6 +38,7 @@ class Latency:
     Attributes:
         p50_ms: Median.
         p90_ms: 90th percentile.
+        p95_ms: 95th percentile.
         p99_ms: 99th percentile; with fewer than 100 samples it leans on the slowest.
         mean_ms: Mean.
         std_ms: Population standard deviation.
@@ -46,6 +50,7 @@ class Latency:
 
     p50_ms: float
     p90_ms: float
+    p95_ms: float
     p99_ms: float
     mean_ms: float
     std_ms: float
@@ -63,26 +68,36 @@ class _Runner:
     spent_s: float = 0.0
 
 
-def measure_latencies(
+def all_stable(measured: Mapping[str, Turns]) -> bool:
+    """Whether the median of each is known."""
+    return all(summarize_turns(turns).stable for turns in measured.values())
+
+
+def measure_turns(
     runners: Mapping[str, Callable[[], object]],
     *,
     warmup: int,
     min_samples: int,
     max_time_s: float,
+    settled: Callable[[Mapping[str, Turns]], bool] = all_stable,
     seed: int = 0,
-) -> dict[str, Latency]:
-    """Measure runners in rounds until all are stable or the time is up.
+) -> dict[str, list[list[int]]]:
+    """Measure runners in rounds until enough is known or the time is up.
 
     In each round every runner has one turn, in random order: a pause, one run thrown away (it
     pays for what the one before left in caches; a run of over 50 ms hardly feels that, and none
-    is thrown away), then a burst of measured runs. All take the same number of turns.
+    is thrown away), then a burst of measured runs. All take the same number of turns, and the
+    turns of one round lie side by side: `ratios` compares them pair by pair.
 
     Args:
         runners: Name -> a call that does the work once.
         warmup: Runs of each thrown away at the start.
         min_samples: Least measured runs of each, time bound or not; at least 3.
         max_time_s: Bound on the time spent on each, on average, pauses included.
+        settled: Whether what was measured so far is enough; asked after each tenth of that time.
         seed: Of the order.
+
+    Returns: Name -> its turns, in nanoseconds.
     """
     order = list(runners)
     shuffle = random.Random(seed).shuffle  # noqa: S311 - an order of turns, nothing secret
@@ -90,18 +105,19 @@ def measure_latencies(
     for runner in state.values():
         for _ in range(warmup):
             runner.run()
+    ask_at_s = _ASK_SHARE * max_time_s
     while True:
         shuffle(order)
         for name in order:
             _take_turn(state[name])
+        turns = {name: runner.turns_ns for name, runner in state.items()}
         fewest = min(runner.samples for runner in state.values())
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
-        enough = fewest >= min_samples
-        settled = spent_s >= _STABLE_SHARE * max_time_s and all(
-            summarize_turns(runner.turns_ns).stable for runner in state.values()
-        )
-        if enough and (settled or spent_s >= max_time_s):
-            return {name: summarize_turns(runner.turns_ns) for name, runner in state.items()}
+        if fewest < min_samples or spent_s < ask_at_s:
+            continue
+        if spent_s >= max_time_s or settled(turns):
+            return turns
+        ask_at_s = spent_s + _ASK_SHARE * max_time_s
 
 
 def timed(call: Callable[[], T]) -> tuple[T, float]:
@@ -111,8 +127,8 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return value, (time.perf_counter_ns() - start) / 1e9
 
 
-def summarize_turns(turns_ns: Sequence[Sequence[int]]) -> Latency:
-    """The figures of some turns, each the times of its runs in nanoseconds, as they were measured."""
+def summarize_turns(turns_ns: Turns) -> Latency:
+    """The figures of a runner's turns."""
     ordered = sorted(sample for turn in turns_ns for sample in turn)
     mean = sum(ordered) / len(ordered)
     variance = sum((sample - mean) ** 2 for sample in ordered) / len(ordered)
@@ -122,6 +138,7 @@ def summarize_turns(turns_ns: Sequence[Sequence[int]]) -> Latency:
     return Latency(
         p50_ms=_ms(median),
         p90_ms=_ms(_percentile(ordered, 90)),
+        p95_ms=_ms(_percentile(ordered, 95)),
         p99_ms=_ms(_percentile(ordered, 99)),
         mean_ms=_ms(mean),
         std_ms=_ms(variance**0.5),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 VECTORS_FILE = "vectors.npz"
+ERRORS_FILE = "errors.npz"
 
 Projection = Callable[..., Any]
 """(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
@@ -67,28 +69,91 @@ def sample_vectors(
         StepError: ONNX Runtime fails, the projection raises or returns no array, or a value is not
             finite.
     """
-    import numpy as np
-
     for number, item in enumerate(feeds):
         outputs = run_session(session, item, where)
-        if project is None:
-            rows = _rows(list(outputs.values()))
-        else:
-            rows = _projected(project, outputs, item, target, where)
-        for row in rows:
-            vector = np.asarray(row, np.float64).ravel()
-            if not np.isfinite(vector).all():
-                raise StepError(
-                    f"item {number} of the data gives a value that is not finite",
-                    where=where,
-                    fix="look for an overflow in the variant, or a row that is masked wholly",
-                )
-            yield vector
+        yield from output_vectors(
+            outputs, item, number, project=project, target=target, where=where
+        )
+
+
+def output_vectors(
+    outputs: Mapping[str, np.ndarray],
+    item: Feeds,
+    number: int,
+    *,
+    project: Projection | None,
+    target: str,
+    where: str,
+) -> Iterator[np.ndarray]:
+    """The vectors of what a model made of one item; see `sample_vectors`.
+
+    Args:
+        outputs: Output name -> array.
+        item: What they were made of.
+        number: Its place in the data, for messages.
+        project: The user's.
+        target: Its name, for messages.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: The projection raises or returns no array, or a value is not finite.
+    """
+    import numpy as np
+
+    if project is None:
+        rows = _rows(list(outputs.values()))
+    else:
+        rows = _projected(project, outputs, item, target, where)
+    for row in rows:
+        vector = np.asarray(row, np.float64).ravel()
+        if not np.isfinite(vector).all():
+            raise StepError(
+                f"item {number} of the data gives a value that is not finite",
+                where=where,
+                fix="look for an overflow in the variant, or a row that is masked wholly",
+            )
+        yield vector
+
+
+@dataclass(frozen=True, slots=True)
+class SampleErrors:
+    """How near each sample is to the baseline's.
+
+    Attributes:
+        cosines: Cosine similarity of each, -1..1.
+        signal: Sum of the squares of the baseline's vector.
+        noise: Sum of the squares of the difference.
+    """
+
+    cosines: tuple[float, ...]
+    signal: tuple[float, ...]
+    noise: tuple[float, ...]
+
+    def fidelity(self, first: int = 0, step: int = 1) -> Fidelity:
+        """All samples in one, or every `step`-th from `first` on; there must be one."""
+        import numpy as np
+
+        cosines = self.cosines[first::step]
+        signal, noise = sum(self.signal[first::step]), sum(self.noise[first::step])
+        sqnr_db = None
+        if noise > 0:
+            sqnr_db = 10.0 * math.log10(signal / noise) if signal > 0 else -999.0
+        worst = int(np.argmin(cosines))
+        return Fidelity(
+            len(cosines), float(np.mean(cosines)), cosines[worst], first + worst * step, sqnr_db
+        )
 
 
 def compare_vectors(
     expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
 ) -> Fidelity:
+    """All samples in one; see `compare_samples`."""
+    return compare_samples(expected, actual, where).fidelity()
+
+
+def compare_samples(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> SampleErrors:
     """Compare sample by sample; neither side is held in memory as a whole.
 
     Raises:
@@ -96,23 +161,16 @@ def compare_vectors(
     """
     import numpy as np
 
-    cosines: list[float] = []
-    signal = noise = 0.0
-    pairs = _paired(expected, actual, where)
-    for one, other in pairs:
-        cosines.append(cosine(one, other))
-        signal += float(np.einsum("i,i", one, one))
+    rows: list[tuple[float, float, float]] = []
+    for one, other in _paired(expected, actual, where):
         difference = one - other
-        noise += float(np.einsum("i,i", difference, difference))
-    if not cosines:
+        signal, noise = (float(np.einsum("i,i", each, each)) for each in (one, difference))
+        rows.append((cosine(one, other), signal, noise))
+    if not rows:
         raise StepError(
             "the data yields nothing to compare on", where=where, fix="yield at least one item"
         )
-    sqnr_db = None
-    if noise > 0:
-        sqnr_db = 10.0 * float(np.log10(signal / noise)) if signal > 0 else -999.0
-    worst = int(np.argmin(cosines))
-    return Fidelity(len(cosines), float(np.mean(cosines)), cosines[worst], worst, sqnr_db)
+    return SampleErrors(*zip(*rows, strict=True))
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
@@ -147,6 +205,28 @@ def read_vectors(folder: Path) -> Iterator[np.ndarray]:
         flat, starts = arrays["flat"], arrays["starts"]
     for first, last in itertools.pairwise(starts):
         yield flat[first:last].astype(np.float64)
+
+
+def write_errors(folder: Path, errors: SampleErrors) -> None:
+    """Write ERRORS_FILE: cosine, signal and noise of each sample."""
+    import numpy as np
+
+    np.savez(
+        folder / ERRORS_FILE,
+        allow_pickle=False,
+        cosines=np.asarray(errors.cosines, np.float64),
+        signal=np.asarray(errors.signal, np.float64),
+        noise=np.asarray(errors.noise, np.float64),
+    )
+
+
+def read_errors(folder: Path) -> SampleErrors:
+    """What `write_errors` wrote."""
+    import numpy as np
+
+    with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
+        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise"))
+        return SampleErrors(*map(tuple, columns))
 
 
 def _paired(

@@ -81,6 +81,7 @@ class AutoModels:
         params = choose.ChooseParams(
             variant=variant.name,
             goal=options.goal,
+            margin=options.margin,
             trials=tuple(choose.Trial(trial, written(each)) for trial, each in trials.items()),
             choice=choice,
         )

@@ -78,12 +78,15 @@ class RecipeSteps:
                 baseline=baseline,
                 reports=reports,
             )
+        searches = {variant.name for variant in variants if variant.mode == "auto"}
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
             measured = [
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.providers[n]}.json")
                 for n, ref in enumerate(benchmarks)
             ]
+            if name in searches:
+                measured.append((OutputRef(models[name].step, "search"), "search.json"))
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured)))
 
     def _model(
@@ -257,6 +260,7 @@ class RecipeSteps:
                 provider=provider,
                 provider_options=dict(recipe.provider_options.get(provider, {})),
                 options=options if pytorch else dataclasses.replace(options, baseline=False),
+                ranking=not pytorch,
             ),
             recipe.lines.get("benchmark", recipe.location),
             {f"model/{name}": ref for name, ref in models.items()},

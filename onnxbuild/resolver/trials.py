@@ -59,6 +59,8 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
     if keeps:
         for share in _KEPT_SHARES:
             yield f"int8-keep-{share:.0%}".rstrip("%"), "dynamic", {"keep_most_sensitive": share}
+    if balances:
+        yield "weights-4-gptq", "weight_only", {"bits": 4, "method": "gptq"}
     yield "weights-4", "weight_only", {"bits": 4}
     yield "fp16", "fp16", {}
 

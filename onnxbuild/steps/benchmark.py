@@ -13,9 +13,18 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.host import describe_host, usable_cores
-from onnxbuild.onnxkit.latency import Latency, measure_latencies, timed
+from onnxbuild.onnxkit.latency import (
+    Latency,
+    Turns,
+    all_stable,
+    measure_turns,
+    summarize_turns,
+    timed,
+)
 from onnxbuild.onnxkit.memory import peak_growth_bytes
 from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.ratios import Ratio, is_ranked, ratio_of
+from onnxbuild.onnxkit.raw_samples import write_samples
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds, run_session
 from onnxbuild.onnxkit.sessions import open_session
@@ -38,8 +47,12 @@ _METHOD = {
     "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
     "stretches of the measurement",
     "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
+    "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
+    "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
+    "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
 }
 _BUSY_PERCENT = 25.0
+_RANKING_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,17 @@ class BenchmarkOptions:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkParams:
-    """All that steers a measurement."""
+    """All that steers a measurement.
+
+    Attributes:
+        model: PyTorch's.
+        inputs: What is fed.
+        axes: Sizes that points leave out.
+        provider: Short name of the execution provider.
+        provider_options: Its options.
+        options: The recipe's.
+        ranking: Whether to go on, up to four times as long, until the fastest is known.
+    """
 
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
@@ -70,6 +93,7 @@ class BenchmarkParams:
     provider: str
     provider_options: dict[str, str]
     options: BenchmarkOptions
+    ranking: bool
 
 
 def run(context: StepContext) -> Outcome:
@@ -96,15 +120,21 @@ def run(context: StepContext) -> Outcome:
         models[name] = record
         for point, run_once in runs.items():
             runners[point][name] = run_once
-    measured = {
-        point.name: measure_latencies(
+    turns = {
+        point.name: measure_turns(
             runners[point.name],
             warmup=options.warmup,
             min_samples=options.min_samples,
-            max_time_s=options.max_time_s,
+            max_time_s=options.max_time_s * (_RANKING_TIMES if params.ranking else 1),
+            settled=is_ranked if params.ranking else all_stable,
         )
         for point in points
     }
+    measured = {
+        point: {name: summarize_turns(each) for name, each in runners.items()}
+        for point, runners in turns.items()
+    }
+    ratios = {point: _ratios(runners) for point, runners in turns.items()}
     for name, folder in _variants(context).items():
         models[name]["size_bytes"] = file_bytes(context.input(folder))
     report = {
@@ -112,12 +142,16 @@ def run(context: StepContext) -> Outcome:
         "provider": params.provider,
         "method": _METHOD,
         "models": models,
-        "points": [_show(point, feeds[point.name], measured[point.name]) for point in points],
+        "points": [
+            _show(point, feeds[point.name], measured[point.name], ratios[point.name])
+            for point in points
+        ],
     }
     write_report(context.output("report"), report)
+    write_samples(context.output("report"), turns)
     return Outcome(
-        metrics=_metrics(points[0], measured, models),
-        notes=_notes(host, measured),
+        metrics=_metrics(points[0], measured, ratios, models),
+        notes=_notes(host, measured, ranking=params.ranking),
     )
 
 
@@ -213,35 +247,52 @@ def _points(params: BenchmarkParams, where: str) -> tuple[Point, ...]:
     return tuple(points.values())
 
 
-def _show(point: Point, feeds: Feeds, measured: Mapping[str, Latency]) -> dict[str, object]:
+def _ratios(runners: Mapping[str, Turns]) -> dict[str, Ratio]:
+    """How many times as fast as PyTorch each is; empty if that was not measured."""
+    base = runners.get(BASELINE)
+    if base is None:
+        return {}
+    return {name: ratio_of(base, turns) for name, turns in runners.items()}
+
+
+def _show(
+    point: Point, feeds: Feeds, measured: Mapping[str, Latency], ratios: Mapping[str, Ratio]
+) -> dict[str, object]:
     first = next(iter(feeds.values()))
     items = int(first.shape[0]) if first.ndim else 1
-    base = measured.get(BASELINE)
     results = {
         name: {
             **asdict(latency),
             "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
-            "speedup": None if base is None else round(base.p50_ms / latency.p50_ms, 3),
+            **_speedup(ratios.get(name)),
         }
         for name, latency in measured.items()
     }
     return {"point": point.name, "sizes": dict(point.sizes), "items": items, "results": results}
 
 
+def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
+    if ratio is None:
+        return dict.fromkeys(("speedup", "speedup_low", "speedup_high"))
+    bounds = (ratio.low, ratio.high) if ratio.low else (None, None)
+    low, high = (None if each is None else round(each, 3) for each in bounds)
+    return {"speedup": round(ratio.value, 3), "speedup_low": low, "speedup_high": high}
+
+
 def _metrics(
     point: Point,
     measured: Mapping[str, Mapping[str, Latency]],
+    ratios: Mapping[str, Mapping[str, Ratio]],
     models: Mapping[str, Mapping[str, object]],
 ) -> dict[str, object]:
     """For the table: each variant, and PyTorch, at the first point."""
     latencies = measured[point.name]
-    base = latencies.get(BASELINE)
     return {
         "point": point.name,
         "variants": {
             name: {
                 "p50_ms": latency.p50_ms,
-                "speedup": None if base is None else round(base.p50_ms / latency.p50_ms, 3),
+                "speedup": _speedup(ratios[point.name].get(name))["speedup"],
                 "size_bytes": models[name].get("size_bytes"),
             }
             for name, latency in latencies.items()
@@ -250,14 +301,17 @@ def _metrics(
 
 
 def _notes(
-    host: Mapping[str, object], measured: Mapping[str, Mapping[str, Latency]]
+    host: Mapping[str, object],
+    measured: Mapping[str, Mapping[str, Latency]],
+    *,
+    ranking: bool,
 ) -> tuple[str, ...]:
     notes = []
     busy = host["busy_percent"]
     if isinstance(busy, float) and busy > _BUSY_PERCENT:
         notes.append("the machine was busy with other work when the measurement began")
     shaky = sorted({n for each in measured.values() for n, x in each.items() if not x.stable})
-    if shaky:
+    if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
         notes.append(
             f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
             "`p50_low_ms` and `p50_high_ms` in benchmark.json"
@@ -267,7 +321,7 @@ def _notes(
 
 KIND = StepKind(
     name="benchmark",
-    version=2,
+    version=3,
     params=BenchmarkParams,
     inputs=("model/*",),
     outputs={"report": "report"},

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
+from onnxbuild.onnxkit.measured_trials import MeasuredTrials
 from onnxbuild.onnxkit.pareto import pareto_front
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sample_vectors import SampleErrors, read_errors
+from onnxbuild.onnxkit.scatter import Point, scatter_svg
+
+PLOT_FILE = "front.svg"
 
 _TIE = 0.03
-"""Latencies that are nearer than this share are one: of those, the more faithful is taken."""
+"""Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""
 
+_DOUBT = 0.06
+"""A trial that may be faster than the chosen by more is told of: the measurement was too noisy."""
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What a variant must keep of the fp32 model, over the `fidelity` or the `evaluate` data."""
+_CHOOSING, _JUDGING = (0, 2), (1, 2)
+"""Samples of the `fidelity` data, as (first, step): a trial is chosen by one half and held to the
+goal on the other, so that luck in the one is not taken for quality."""
 
-    cosine_mean: float | None = option(
-        None, help="least mean cosine similarity of the samples", minimum=-1, maximum=1
-    )
-    cosine_min: float | None = option(
-        None, help="least cosine similarity of any sample", minimum=-1, maximum=1
-    )
-    sqnr_db: float | None = option(None, help="least signal-to-noise ratio over all samples, dB")
-    max_drop: float | None = option(
-        None, help="how far the `evaluate` score may lie below PyTorch's", minimum=0
-    )
+_LEAST_SPLIT = 20
+"""With fewer samples both halves are all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,13 @@ class AutoOptions:
         default_factory=Goal, metadata={"help": "what may be lost; all that is named must hold"}
     )
     trials: int = option(8, help="how many ways are tried at most", minimum=1, maximum=64)
+    margin: float = option(
+        0.1,
+        help="share of the loss that the goal allows which a trial must leave unused on the half "
+        "of the `fidelity` data that it is chosen by; the other half then judges without it",
+        minimum=0,
+        maximum=0.9,
+    )
     include: tuple[Literal["dynamic", "static", "weight_only", "fp16"], ...] = option(
         (), help="modes to try; empty: dynamic, and static where calibration.data is named"
     )
@@ -67,59 +73,90 @@ class ChooseParams:
     Attributes:
         variant: The variant's name.
         goal: What must hold.
+        margin: See AutoOptions.
         trials: In the order of the search.
         choice: The trial that a lock names; empty to choose by the benchmark.
     """
 
     variant: str
     goal: Goal
+    margin: float
     trials: tuple[Trial, ...]
     choice: str
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the chosen model, and report.json: what was tried, what it gave, what is best in what.
+    """Write the chosen model, report.json (what was tried, what it gave), and a plot of the front.
 
-    If no trial meets the goal, the nearest is told as a finding.
+    If no trial meets the goal, or the chosen one misses it where it is judged, that is a finding.
     """
     params: ChooseParams = context.params
     rows = [_row(context, trial) for trial in params.trials]
+    measured = None if params.choice else _measured(context, params)
+    for row in rows:
+        row.update(_speed(measured, row["name"]))
     front = pareto_front([(row["latency"], _error(row), row["size_bytes"]) for row in rows])
     for number, row in enumerate(rows):
-        row["missed"] = _missed(params.goal, row)
         row["on_front"] = number in front
+        row["missed"] = missed(params.goal, row["choosing"], 0 if params.choice else params.margin)
+        row["missed_judging"] = missed(params.goal, row["judging"])
     met = [row for row in rows if not row["missed"]]
     chosen = _fastest(met) if met else min(rows, key=lambda row: sum(row["missed"].values()))
-    target = context.output("model")
-    shutil.copytree(context.input(f"model/{chosen['name']}"), target, dirs_exist_ok=True)
-    report = {"goal": _asked(params.goal), "chosen": chosen["name"] if met else None}
-    write_report(context.output("search"), {**report, "trials": rows})
-    findings = () if met else (_unmet(params, chosen),)
-    notes = (_told(params, chosen, len(rows)),) if met and len(rows) > 1 else ()
+    shutil.copytree(
+        context.input(f"model/{chosen['name']}"), context.output("model"), dirs_exist_ok=True
+    )
+    holds = bool(met) and not chosen["missed_judging"]
+    _write(context, params, rows, chosen["name"] if holds else None)
+    findings = _findings(params, chosen, any_met=bool(met))
+    notes = (_told(params, chosen, len(rows)),) if holds and len(rows) > 1 else ()
+    doubts = _doubts(params, met, chosen, measured) if holds else ()
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
-    return Outcome(metrics=metrics, findings=findings, notes=notes)
+    return Outcome(metrics=metrics, findings=findings, notes=(*notes, *doubts))
 
 
 def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
-    """What is known of a trial; `latency` is the geometric mean over points, in ms, 0 if locked."""
-    row: dict[str, Any] = {"name": trial.name, "written": trial.written}
-    told = _report(context, f"fidelity/{trial.name}") or {}
-    row |= {name: told.get(name) for name in ("cosine_mean", "cosine_min", "sqnr_db")}
+    """What a trial loses on either half of the data, and its size."""
     scored = _report(context, f"evaluation/{trial.name}") or {}
-    row |= {"score": scored.get("score"), "drop": scored.get("drop")}
-    measured = _report(context, "benchmark")
-    points = (
-        {}
-        if measured is None
-        else {
-            point["point"]: point["results"][trial.name]["p50_ms"] for point in measured["points"]
-        }
-    )
-    row["p50_ms"] = points
-    row["latency"] = math.exp(sum(map(math.log, points.values())) / len(points)) if points else 0.0
+    score = {"score": scored.get("score"), "drop": scored.get("drop")}
+    name = f"fidelity/{trial.name}"
+    errors = read_errors(context.input(name)) if name in context.input_names else None
+    choosing, judging = (_half(errors, *half) | score for half in (_CHOOSING, _JUDGING))
     folder = context.input(f"model/{trial.name}")
-    row["size_bytes"] = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    return row
+    return {
+        "name": trial.name,
+        "written": trial.written,
+        "choosing": choosing,
+        "judging": judging,
+        "size_bytes": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()),
+    }
+
+
+def _half(errors: SampleErrors | None, first: int, step: int) -> dict[str, Any]:
+    if errors is None:
+        return {}
+    whole = len(errors.cosines) < _LEAST_SPLIT
+    found = asdict(errors.fidelity() if whole else errors.fidelity(first, step))
+    return {name: found[name] for name in ("samples", "cosine_mean", "cosine_min", "sqnr_db")}
+
+
+def _measured(context: StepContext, params: ChooseParams) -> MeasuredTrials:
+    report = _report(context, "benchmark")
+    assert report is not None
+    points = [point["point"] for point in report["points"]]
+    return MeasuredTrials(
+        context.input("benchmark"), points, [trial.name for trial in params.trials]
+    )
+
+
+def _speed(measured: MeasuredTrials | None, name: str) -> dict[str, Any]:
+    """Latencies in ms, and the ratio to the fastest; zero where nothing was measured."""
+    if measured is None:
+        return {"p50_ms": {}, "latency": 0.0, "ratio": None}
+    return {
+        "p50_ms": measured.p50_ms(name),
+        "latency": measured.latency_ms(name),
+        "ratio": asdict(measured.ratio(name, measured.fastest())),
+    }
 
 
 def _report(context: StepContext, name: str) -> dict[str, Any] | None:
@@ -129,72 +166,117 @@ def _report(context: StepContext, name: str) -> dict[str, Any] | None:
     return found
 
 
+def _write(
+    context: StepContext, params: ChooseParams, rows: Sequence[Mapping[str, Any]], name: str | None
+) -> None:
+    report = {
+        "goal": asked(params.goal),
+        "margin": params.margin,
+        "chosen": name,
+        "trials": rows,
+    }
+    folder = context.output("search")
+    write_report(folder, report)
+    if params.choice:
+        return
+    points = [
+        Point(
+            f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
+            max(_error(row), 0.0),
+            row["latency"],
+            row["on_front"],
+        )
+        for row in rows
+    ]
+    what = "drop of the score" if rows[0]["choosing"].get("cosine_mean") is None else "1 - cosine"
+    plot = scatter_svg(f"{context.where}", f"{what}, mean", "latency, ms", points, log_x=True)
+    (folder / PLOT_FILE).write_text(plot, encoding="utf-8")
+
+
 def _error(row: Mapping[str, Any]) -> float:
     """The smaller, the more faithful."""
-    if row["cosine_mean"] is not None:
-        return 1.0 - float(row["cosine_mean"])
-    return float(row["drop"] or 0.0)
-
-
-def _asked(goal: Goal) -> dict[str, float]:
-    values = {field.name: getattr(goal, field.name) for field in fields(goal)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _missed(goal: Goal, row: Mapping[str, Any]) -> dict[str, float]:
-    """Goal -> by how much it is missed, as a share of what may be lost; those met are left out."""
-    missed = {}
-    for name, bound in _asked(goal).items():
-        value = row["drop" if name == "max_drop" else name]
-        if value is None:  # no noise at all, or nothing to tell
-            continue
-        lacking = value - bound if name == "max_drop" else bound - value
-        if lacking > 0:
-            allowed = {"cosine_mean": 1 - bound, "cosine_min": 1 - bound}.get(name, abs(bound))
-            missed[name] = lacking / max(allowed, 1e-9)
-    return missed
+    if row["choosing"].get("cosine_mean") is not None:
+        return 1.0 - float(row["choosing"]["cosine_mean"])
+    return float(row["choosing"]["drop"] or 0.0)
 
 
 def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    least = min(row["latency"] for row in rows)
-    near: Iterable[dict[str, Any]] = (r for r in rows if r["latency"] <= least * (1 + _TIE))
-    return min(near, key=_error)
+    """The most faithful of those that are as fast as the fastest."""
+    if rows[0]["ratio"] is None:
+        return rows[0]
+    least = min(row["ratio"]["value"] for row in rows)
+    return min((r for r in rows if r["ratio"]["value"] <= least * (1 + _TIE)), key=_error)
 
 
-def _reached(goal: Goal, row: Mapping[str, Any]) -> str:
-    parts = []
-    for name in _asked(goal):
-        value = row["drop" if name == "max_drop" else name]
-        shown = "drop" if name == "max_drop" else name
-        parts.append(f"{shown} {value:.5g}" if value is not None else f"{shown} without loss")
-    return ", ".join(parts)
-
-
-def _unmet(params: ChooseParams, nearest: Mapping[str, Any]) -> Finding:
-    goal = ", ".join(f"{name} {bound:g}" for name, bound in _asked(params.goal).items())
-    return Finding(
-        f"none of {len(params.trials)} trials meets the goal ({goal}); the nearest, "
-        f"'{nearest['name']}', reaches {_reached(params.goal, nearest)}",
-        f"variant '{params.variant}'",
-        "ask for less, raise `trials`, or add modes to `include`",
-    )
+def _findings(
+    params: ChooseParams, chosen: Mapping[str, Any], *, any_met: bool
+) -> tuple[Finding, ...]:
+    goal = written(params.goal)
+    where = f"variant '{params.variant}'"
+    if not any_met:
+        margin = f" with a margin of {params.margin:g}" if params.margin else ""
+        return (
+            Finding(
+                f"none of {len(params.trials)} trials meets the goal ({goal}){margin}; the nearest, "
+                f"'{chosen['name']}', reaches {reached(params.goal, chosen['choosing'])}",
+                where,
+                "ask for less, raise `trials`, or add modes to `include`",
+            ),
+        )
+    if chosen["missed_judging"]:
+        samples = chosen["judging"].get("samples")
+        return (
+            Finding(
+                f"'{chosen['name']}' meets the goal ({goal}) on the samples that it was chosen by "
+                f"({reached(params.goal, chosen['choosing'])}), but not on the {samples} others: "
+                f"{reached(params.goal, chosen['judging'])}",
+                where,
+                f"raise `margin` above {params.margin:g}, or yield more `fidelity` data",
+            ),
+        )
+    return ()
 
 
 def _told(params: ChooseParams, chosen: Mapping[str, Any], tried: int) -> str:
     return (
         f"variant '{params.variant}': '{chosen['name']}' is the fastest of {tried} trials that "
-        f"meets the goal ({chosen['latency']:.3g} ms, {_reached(params.goal, chosen)}); "
-        f"written out: {chosen['written']}"
+        f"meets the goal ({chosen['latency']:.3g} ms, {reached(params.goal, chosen['judging'])} "
+        f"where it is judged); written out: {chosen['written']}"
     )
+
+
+def _doubts(
+    params: ChooseParams,
+    met: Sequence[Mapping[str, Any]],
+    chosen: Mapping[str, Any],
+    measured: MeasuredTrials | None,
+) -> tuple[str, ...]:
+    """Trials that meet the goal, too, and may be faster."""
+    found = []
+    for row in met:
+        if row is chosen or measured is None:
+            continue
+        ratio = measured.ratio(row["name"], chosen["name"])
+        if ratio.low < 1 / (1 + _DOUBT):
+            bounds = f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.low else ""
+            found.append(f"'{row['name']}' {ratio.value:.2f} x{bounds}")
+    if not found:
+        return ()
+    note = (
+        f"variant '{params.variant}': the machine was too noisy to tell whether others that meet "
+        f"the goal are faster than '{chosen['name']}': its time is {', '.join(found)}; search again "
+        "when it is idle"
+    )
+    return (note,)
 
 
 KIND = StepKind(
     name="choose",
-    version=1,
+    version=2,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},
-    toolchain=(),
+    toolchain=("numpy",),
     run=run,
     options=AutoOptions,
 )

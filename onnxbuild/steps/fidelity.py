@@ -10,7 +10,12 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sample_vectors import compare_vectors, read_vectors, sample_vectors
+from onnxbuild.onnxkit.sample_vectors import (
+    compare_samples,
+    read_vectors,
+    sample_vectors,
+    write_errors,
+)
 from onnxbuild.onnxkit.sessions import open_session
 
 
@@ -43,7 +48,7 @@ class FidelityParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json: cosine_mean, cosine_min, the worst sample, sqnr_db.
+    """Write report.json (cosine_mean, cosine_min, the worst sample, sqnr_db) and each sample's.
 
     Raises:
         StepError: The data is not what it was for the baseline; see `sample_vectors`.
@@ -55,7 +60,7 @@ def run(context: StepContext) -> Outcome:
         options=params.provider_options,
         where=context.where,
     )
-    found = compare_vectors(
+    errors = compare_samples(
         read_vectors(context.input("baseline")),
         sample_vectors(
             session,
@@ -66,14 +71,15 @@ def run(context: StepContext) -> Outcome:
         ),
         context.where,
     )
-    report = dataclasses.asdict(found)
+    report = dataclasses.asdict(errors.fidelity())
     write_report(context.output("report"), report)
+    write_errors(context.output("report"), errors)
     return Outcome(metrics=report)
 
 
 KIND = StepKind(
     name="fidelity",
-    version=1,
+    version=2,
     params=FidelityParams,
     inputs=("model", "baseline"),
     outputs={"report": "report"},

@@ -49,6 +49,10 @@ def test_a_search_finds_a_variant_that_meets_its_goal_and_its_choice_is_locked(
     bundle = searching.folder / "artifacts/out/tiny/small"
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["fidelity"]["cpu"]["cosine_mean"] >= 0.9
+    search = json.loads((bundle / "search.json").read_text())
+    assert len(search["trials"]) == 3
+    assert "<svg" in (bundle / "search-front.svg").read_text()
+    assert (bundle / "benchmark-samples.npz").exists()
     again = searching.run()
     assert again.ran == []
 
@@ -79,7 +83,7 @@ def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searchin
     searching.edit("tiny.yaml", "cosine_mean: 0.9", "cosine_mean: 0.9999999")
     done = searching.run()
     assert done.code == 3
-    assert "none of 3 trials meets the goal (cosine_mean 1); the nearest" in done.out
+    assert "none of 3 trials meets the goal (cosine_mean 0.9999999) with a margin of 0.1; the nearest" in done.out
     assert not (searching.folder / "artifacts/out/tiny/small").exists()
 
 

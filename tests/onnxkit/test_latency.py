@@ -3,12 +3,13 @@ import time
 
 import pytest
 
-from onnxbuild.onnxkit.latency import measure_latencies, median_bounds, summarize_turns, timed
+from onnxbuild.onnxkit.latency import measure_turns, median_bounds, summarize_turns, timed
 
 
 def measured(runners, **options):
     bounds = {"warmup": 0, "min_samples": 3, "max_time_s": 0.05, **options}
-    return measure_latencies(runners, **bounds)
+    turns = measure_turns(runners, **bounds)
+    return {name: summarize_turns(each) for name, each in turns.items()}
 
 
 def test_the_slower_of_two_is_measured_as_the_slower():
@@ -39,6 +40,20 @@ def test_runners_take_turns_in_an_order_that_changes_and_repeats_with_the_seed()
 
     assert order(1) == order(1)
     assert order(1) != order(2)
+
+
+def test_it_ends_when_enough_is_known_and_asks_for_that_now_and_then():
+    asked = []
+
+    def enough(turns):
+        asked.append(len(turns["a"]))
+        return len(asked) == 3
+
+    start = time.perf_counter()
+    measured({"a": lambda: None}, max_time_s=5, settled=enough)
+    assert len(asked) == 3
+    assert asked == sorted(set(asked))
+    assert time.perf_counter() - start < 4
 
 
 def test_warm_up_runs_are_not_samples():

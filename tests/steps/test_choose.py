@@ -3,7 +3,10 @@ import json
 import pytest
 
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.steps.choose import KIND, ChooseParams, Goal, Trial
+from onnxbuild.onnxkit.goals import Goal
+from onnxbuild.onnxkit.raw_samples import write_samples
+from onnxbuild.onnxkit.sample_vectors import SampleErrors, write_errors
+from onnxbuild.steps.choose import KIND, PLOT_FILE, ChooseParams, Trial
 from tests.fakes.step_context import run_step
 
 TRIALS = {  # name: (cosine_mean, cosine_min, latency in ms, bytes)
@@ -15,34 +18,54 @@ TRIALS = {  # name: (cosine_mean, cosine_min, latency in ms, bytes)
 }
 
 
-def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None):
+def errors(mean, least, samples=40):
+    """Cosines with that mean and least; the least is in both halves."""
+    rest = (mean * samples - 2 * least) / (samples - 2)
+    return SampleErrors(
+        (least, least, *[rest] * (samples - 2)), (100.0,) * samples, (1.0,) * samples
+    )
+
+
+def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
     inputs = {}
     for name in names:
         mean, least, _, size = TRIALS[name]
-        for kind, content in (
-            ("fidelity", {"cosine_mean": mean, "cosine_min": least, "sqnr_db": 20.0}),
-            ("evaluation", {"score": 0.9, "drop": (drops or {}).get(name, 0.0)}),
-        ):
-            place = folder / kind / name
-            place.mkdir(parents=True)
-            (place / "report.json").write_text(json.dumps(content))
-            inputs[f"{kind}/{name}"] = place
+        place = folder / "fidelity" / name
+        place.mkdir(parents=True)
+        write_errors(place, more.get("errors", {}).get(name) or errors(mean, least))
+        inputs[f"fidelity/{name}"] = place
+        place = folder / "evaluation" / name
+        place.mkdir(parents=True)
+        scored = {"score": 0.9, "drop": (drops or {}).get(name, 0.0)}
+        (place / "report.json").write_text(json.dumps(scored))
+        inputs[f"evaluation/{name}"] = place
         model = folder / "model" / name
         model.mkdir(parents=True)
         (model / MODEL_FILE).write_bytes(name[0].encode() * size)
         inputs[f"model/{name}"] = model
     if not choice:
-        points = [
-            {"point": p, "results": {n: {"p50_ms": TRIALS[n][2] * f} for n in names}}
-            for p, f in (("one", 1.0), ("many", 4.0))
-        ]
         (folder / "benchmark").mkdir()
-        (folder / "benchmark/report.json").write_text(json.dumps({"points": points}))
         inputs["benchmark"] = folder / "benchmark"
+        points = {"one": 1.0, "many": 4.0}
+        report = {"points": [{"point": point} for point in points]}
+        (folder / "benchmark/report.json").write_text(json.dumps(report))
+        noise = more.get("noise", [1.0] * 12)
+        turns = {
+            point: {
+                n: [
+                    [round(TRIALS[n][2] * f * 1e6 * shift)] * 5
+                    for shift in (noise if n == "middle" else [1.0] * 12)
+                ]
+                for n in names
+            }
+            for point, f in points.items()
+        }
+        write_samples(folder / "benchmark", turns)
     trials = tuple(Trial(name, f"{{mode: {name}}}") for name in names)
-    params = ChooseParams("v", goal, trials, choice)
+    params = ChooseParams("v", goal, more.get("margin", 0.0), trials, choice)
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     report = json.loads((context.output("search") / "report.json").read_text())
+    assert (context.output("search") / PLOT_FILE).exists() != bool(choice)
     return outcome, report, (context.output("model") / MODEL_FILE).read_bytes()
 
 
@@ -85,6 +108,8 @@ def test_the_search_is_told_with_its_front(tmp_path):
     _, report, _ = chosen(tmp_path, Goal(cosine_mean=0.99))
     rows = {row["name"]: row for row in report["trials"]}
     assert [name for name, row in rows.items() if not row["on_front"]] == ["silly"]
+    assert rows["small"]["ratio"]["value"] == 1.0
+    assert rows["large"]["ratio"]["value"] == pytest.approx(2.0)
     assert rows["small"]["latency"] == pytest.approx(2.0)  # geometric mean of 1 and 4 ms
     assert rows["silly"]["missed"]["cosine_mean"] == pytest.approx(1.0)
     assert rows["large"]["missed"] == {}
@@ -98,3 +123,49 @@ def test_a_locked_choice_needs_no_measurement_and_is_still_held_to_the_goal(tmp_
         tmp_path / "b", Goal(cosine_mean=0.9999), names=("large",), choice="large"
     )
     assert len(outcome.findings) == 1
+
+
+def lucky(first, second, samples=40):
+    """Cosines of one kind in the half that chooses, of another in the half that judges."""
+    return SampleErrors((first, second) * (samples // 2), (1.0,) * samples, (0.1,) * samples)
+
+
+def test_one_half_of_the_data_chooses_and_the_other_judges(tmp_path):
+    outcome, report, _ = chosen(
+        tmp_path, Goal(cosine_mean=0.995), errors={"small": lucky(0.999, 0.99)}
+    )
+    (finding,) = outcome.findings
+    assert finding.what == (
+        "'small' meets the goal (cosine_mean 0.995) on the samples that it was chosen by "
+        "(cosine_mean 0.999), but not on the 20 others: cosine_mean 0.99"
+    )
+    assert finding.fix == "raise `margin` above 0, or yield more `fidelity` data"
+    assert report["chosen"] is None
+    row = report["trials"][0]
+    assert (row["choosing"]["samples"], row["judging"]["samples"]) == (20, 20)
+
+
+def test_few_samples_choose_and_judge_as_a_whole(tmp_path):
+    outcome, report, _ = chosen(
+        tmp_path, Goal(cosine_mean=0.994), errors={"small": lucky(0.999, 0.99, samples=10)}
+    )
+    assert outcome.findings == ()
+    assert report["trials"][0]["choosing"]["samples"] == 10
+
+
+def test_a_margin_is_left_where_it_is_chosen_and_not_where_it_is_judged(tmp_path):
+    found = {"small": lucky(0.9951, 0.9951), "near": lucky(0.9956, 0.99501)}
+    outcome, report, _ = chosen(tmp_path, Goal(cosine_mean=0.995), margin=0.1, errors=found)
+    assert (report["chosen"], outcome.findings) == ("middle", ())  # as fast, and more faithful
+    assert report["trials"][0]["missed"]["cosine_mean"] == pytest.approx(0.08)
+    assert report["trials"][0]["missed_judging"] == {}
+
+
+def test_a_measurement_too_noisy_to_rank_by_is_told(tmp_path):
+    noise = [0.6, 1.4] * 6
+    outcome, _, _ = chosen(tmp_path, Goal(cosine_min=0.985), noise=noise)
+    assert len(outcome.notes) == 1
+    (tmp_path / "b").mkdir()
+    outcome, _, _ = chosen(tmp_path / "b", Goal(cosine_min=0.97), noise=noise)
+    assert "the machine was too noisy to tell whether others" in outcome.notes[1]
+    assert "'middle'" in outcome.notes[1]
