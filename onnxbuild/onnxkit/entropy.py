@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 _CANDIDATES = 128
+_LEAST_STEPS = 2
+
 _SMOOTHING = 1e-4
 """Share of the quantized distribution spread over all its bins, so that none is zero."""
 
@@ -23,7 +25,9 @@ def least_divergence(histogram: Histogram, *, levels: int, folded: bool) -> tupl
     grid has numbers there, and spread again over those that held something.
 
     Zeros are left out (they are exact in every grid, and would hide the rest behind a ReLU).
-    Thresholds so low that a bin is wider than a step are not tried: nothing would be merged.
+    Thresholds so low that a bin is wider than a step are not tried: nothing would be merged. Nor
+    are those that leave less than two steps, where zero lies outside what was seen: a range of one
+    step holds one number, and whatever is clipped to that diverges from nothing.
 
     Source: Migacz, 8-bit Inference with TensorRT, GTC 2017; ONNX Runtime's own keeps 128 bins
     for 128 levels, which leaves it one candidate, the whole range.
@@ -43,7 +47,7 @@ def least_divergence(histogram: Histogram, *, levels: int, folded: bool) -> tupl
         threshold = top * number / _CANDIDATES
         first, last, share = _slice(histogram, threshold, folded=folded)
         merged = max(1, round(levels * share))
-        if last - first < merged and number < _CANDIDATES:
+        if (last - first < merged or merged < _LEAST_STEPS) and number < _CANDIDATES:
             break
         divergence = _divergence(histogram.counts, first, last, merged)
         if divergence < best:

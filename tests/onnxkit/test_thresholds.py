@@ -156,6 +156,17 @@ def test_negative_values_alone_are_those_of_positive_ones_mirrored(method, grid)
     assert top == pytest.approx(-float(values.min()), abs=histogram.width) or top == 0
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("grid", GRIDS[:2])
+def test_values_far_from_zero_are_not_clipped_to_one_number(grid, sign):
+    # ResNet-50's pooled features: all between 0.45 and 1.95, zero outside
+    values = sign * np.random.default_rng(0).uniform(0.45, 1.95, 16_000).astype(np.float32)
+    for method in ("percentile", "entropy", "mse"):
+        bounds, histogram = chosen(method, values, grid)
+        assert clipped_share(histogram, bounds) < 0.05
+        assert squared_error(values, bounds, grid) < 1e-4
+
+
 def test_the_share_that_is_clipped_is_that_of_the_values():
     values = heavy_tailed()
     _, histogram = chosen("percentile", values)
