@@ -108,14 +108,20 @@ def leaf_paths(value, path=()):
         yield path
 
 
+def kind_of(place):
+    return tuple("each" if isinstance(key, int) else key for key in place)
+
+
 @pytest.mark.parametrize("name", ["release.json", PROVENANCE, "reports/benchmark.json"])
 def test_any_value_gone_or_replaced_is_refused_by_name(released, name):
     folder = release_of(released)
     path = folder / name
     content = path.read_bytes()
-    places = list(leaf_paths(json.loads(content)))
-    assert len(places) > 20
-    for place in places[:: max(1, len(places) // 60)]:
+    places = {}
+    for place in leaf_paths(json.loads(content)):
+        places.setdefault(kind_of(place), place)  # the tenth point is read as the first is
+    assert len(places) > 10
+    for place in places.values():
         for other in (None, [], {"a": [1]}, 10**400, "\x00\ud800", MISSING):
             value = json.loads(content)
             inner = value
