@@ -26,7 +26,7 @@ from tests.fakes.world import HERE, FakeParams
 SCRIPT = """
 import importlib, json, sys
 from pathlib import Path
-from onnxbuild.adapters.child import ChildContext
+from onnxbuild.adapters.child_context import ChildContext
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.observe import Observer
