@@ -292,3 +292,16 @@ def test_a_trial_that_is_not_there_is_a_usage_error(searching):
     other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
     assert other.code == 2
     assert "'fp32' has no trials: its mode is none, not auto" in other.err
+
+
+def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project):
+    project.write("models/data.py", DATA)
+    make(project, OUTLIER, "quantization: {fp32: none}\n")
+    evaluate = "evaluate: {data: models/data.py:judged, metric: models/data.py:closeness}\n"
+    project.edit("tiny.yaml", "quantization:", evaluate + "quantization:")
+    done = project.run("--only", "fp32/evaluate", "--set", "evaluate.min=5")
+    assert done.code == 3, done.out + done.err
+    assert "onnxbuild diagnose tiny.yaml:fp32 --set evaluate.min=5" in done.err
+    told = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
+    assert told.code == 0
+    assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in told.out

@@ -1,0 +1,222 @@
+"""`calibration: {data: ...}` in each of its forms, through the command: good data and bad."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Project, make_project
+
+pytestmark = pytest.mark.slow
+
+DATA = """
+import numpy as np
+
+
+def feeds(count=120, scale=1.0):
+    generator = np.random.default_rng(3)
+    for _ in range(count):
+        yield {"input": scale * generator.standard_normal((2, 4)).astype(np.float32)}
+
+
+def nothing():
+    yield from ()
+
+
+def misnamed():
+    yield {"imput": np.zeros((2, 4), np.float32)}
+
+
+def misshapen():
+    yield {"input": np.zeros((2, 5), np.float32)}
+
+
+def mistyped():
+    yield {"input": np.zeros((2, 4), np.float64)}
+
+
+def broken():
+    yield {"input": np.zeros((2, 4), np.float32)}
+    yield {"input": np.full((2, 4), np.nan, np.float32)}
+"""
+QUANTIZATION = "quantization: {int8: {mode: static, validate: {cosine_min: 0.9}}}\n"
+CALIBRATION = "calibration: {data: models/data.py:feeds}\n"
+
+
+@pytest.fixture(scope="module")
+def calibrating(tmp_path_factory):
+    """A recipe with a static variant; what comes before its calibration is built."""
+    made = make_project(tmp_path_factory.mktemp("calibration") / "project")
+    made.write("models/data.py", DATA)
+    made.edit("tiny.yaml", "quantization: {fp32: none}\n", QUANTIZATION + CALIBRATION)
+    built = made.run("--only", "int8/preprocess")
+    assert built.code == 0, built.out + built.err
+    return made
+
+
+@pytest.fixture
+def data(calibrating):
+    """The folder that the data is written into, empty."""
+    folder = calibrating.folder / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+def calibrate(project: Project, data: str, *settings: str):
+    """Quantize with calibration data; each setting is `KEY=VALUE` of `calibration`."""
+    chosen = [f"calibration.data={data}", *(f"calibration.{each}" for each in settings)]
+    arguments = [part for each in chosen for part in ("--set", each)]
+    return project.run("--only", "int8/quantize", *arguments)
+
+
+def rows(count: int) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal((count, 4)).astype(np.float32)
+
+
+def test_an_npz_of_stacked_samples_calibrates(calibrating, data):
+    np.savez(data / "real.npz", input=rows(100))
+    done = calibrate(calibrating, "data/real.npz")
+    assert done.code == 0, done.out + done.err
+    assert done.ran == ["int8/calibrate", "int8/quantize"]
+    assert "samples are few" not in done.out
+    assert "no calibration" not in done.out
+
+
+def test_npy_files_of_a_folder_calibrate_one_after_the_other(calibrating, data):
+    for number in range(3):
+        np.save(data / f"part-{number}.npy", rows(10 + number))
+    done = calibrate(calibrating, "data/*.npy")
+    assert done.code == 0, done.out + done.err
+    assert "3 files from data/part-0.npy on yields 33 samples, fewer than the 100" in done.out
+    assert "33 samples are few to calibrate with; 100 are usual" in done.out
+
+
+def test_a_callable_calibrates_with_as_many_samples_as_are_asked_for(calibrating):
+    done = calibrate(calibrating, "models/data.py:feeds")
+    assert done.code == 0, done.out + done.err
+    assert "samples" not in done.out
+    few = calibrate(calibrating, "models/data.py:feeds", "samples=99")
+    assert few.code == 0
+    assert "99 samples are few to calibrate with; 100 are usual" in few.out
+
+
+def test_dummy_inputs_work_and_are_told_to_be_no_calibration(calibrating):
+    done = calibrate(calibrating, "dummy")
+    assert done.code == 0, done.out + done.err
+    assert (
+        "the ranges come from random inputs, which is no calibration: name real data in "
+        "`calibration.data`"
+    ) in done.out
+
+
+def refusals(project: Project, data: dict[str, str]) -> dict[str, str]:
+    """Recipe -> what its calibration was refused with, all of them built in one run.
+
+    Args:
+        project: Has the recipe that they are made after.
+        data: Recipe -> its `calibration.data`.
+    """
+    recipe = (project.folder / "tiny.yaml").read_text()
+    for name, each in data.items():
+        text = recipe.replace("name: tiny", f"name: {name}").replace("models/data.py:feeds", each)
+        project.write(f"{name}.yaml", text)
+    files = [f"{name}.yaml" for name in data]
+    done = project("run", *files, "--keep-going", "--only", "int8/calibrate")
+    assert done.code == 1, done.out + done.err
+    _, *told = done.out.split("FAILED  ")
+    return {each.partition(":")[0]: each.split("blocked ")[0] for each in told}
+
+
+def test_a_callables_bad_samples_are_told(calibrating):
+    expected = {
+        "nothing": ("models/data.py:nothing yields no sample", "yield at least one mapping"),
+        "misnamed": ("found an input 'imput'; expected input", "did you mean 'input'?"),
+        "misshapen": ("input 'input' has shape [2, 5]; expected [batch, 4]", "keep the leading"),
+        "mistyped": ("input 'input' has dtype float64; expected float32", ".astype('float32')"),
+        "broken": ("input 'input' holds 8 NaN", "fix: clean the data"),
+    }
+    told = refusals(calibrating, {name: f"models/data.py:{name}" for name in expected})
+    for name, (what, fix) in expected.items():
+        assert told[name].startswith(f"{name}:int8/calibrate: {what}"), told[name]
+        assert fix in told[name]
+    assert "(models/data.py:misnamed, sample 0)" in told["misnamed"]
+    assert "(models/data.py:broken, sample 1)" in told["broken"]
+
+
+def test_a_callable_that_is_not_there_is_told_before_anything_runs(calibrating):
+    done = calibrate(calibrating, "models/data.py:fees")
+    assert done.code == 2
+    assert "did you mean 'feeds'?" in done.out + done.err
+
+
+def test_bad_files_are_told_by_name_with_what_to_do(calibrating, data):
+    np.savez(data / "whole.npz", input=rows(4))
+    content = (data / "whole.npz").read_bytes()
+    (data / "empty.npz").write_bytes(b"")
+    (data / "cut.npz").write_bytes(content[: len(content) // 2])
+    arrays = {
+        "short": {"input": rows(0)},
+        "misnamed": {"imput": rows(4)},
+        "surplus": {"input": rows(4), "more": rows(4)},
+        "misshapen": {"input": np.zeros((4, 5), np.float32)},
+        "mistyped": {"input": rows(4).astype(np.float64)},
+        "broken": {"input": np.full((4, 4), np.nan, np.float32)},
+        "objects": {"input": np.array([{}], object)},
+    }
+    for name, each in arrays.items():
+        np.savez(data / f"{name}.npz", **each)
+    (data / "several").mkdir()
+    np.save(data / "several/a.npy", rows(3))
+    np.save(data / "several/b.npy", np.full((3, 4), np.nan, np.float32))
+    (data / "several/notes.txt").write_text("no array")
+    expected = {
+        "empty": ("'data/empty.npz' can't be read", "write it with numpy.save"),
+        "cut": ("'data/cut.npz' can't be read", "write it with numpy.save"),
+        "short": ("data/short.npz yields no sample; expected 100", "at least one"),
+        "misnamed": ("found an input 'imput'; expected input", "did you mean 'input'?"),
+        "surplus": ("found an input 'more'; expected input", "leave 'more' out"),
+        "misshapen": ("input 'input' has shape [1, 5]; expected [batch, 4]", "keep the leading"),
+        "mistyped": ("input 'input' has dtype float64; expected float32", ".astype('float32')"),
+        "broken": ("input 'input' holds 4 NaN", "fix: clean the data"),
+        "objects": ("'data/objects.npz' can't be read", "arrays of objects are refused"),
+    }
+    named = {name: f"data/{name}.npz" for name in expected}
+    told = refusals(
+        calibrating,
+        {**named, "among": "data/several/*.npy", "other": "data/several/*.*"},
+    )
+    for name, (what, fix) in expected.items():
+        assert told[name].startswith(f"{name}:int8/calibrate: {what}"), told[name]
+        assert named[name] in told[name]
+        assert fix in told[name]
+    assert "input 'input' holds 4 NaN" in told["among"]
+    assert "(data/several/b.npy, sample 0)" in told["among"]
+    assert "'data/several/notes.txt' is neither an .npy nor an .npz file" in told["other"]
+    assert "`data/*.npz`" in told["other"]
+
+
+def test_a_folder_without_data_is_a_fault_of_the_recipe(calibrating, data):
+    done = calibrate(calibrating, "data/*.npy")
+    assert done.code == 2
+    assert "data/*.npy" in done.err
+    assert "fix:" in done.err
+
+
+def test_a_pattern_that_matches_no_node_is_told_with_the_names_there_are(calibrating):
+    done = calibrating.run(
+        "--only", "int8/quantize", "--set", 'quantization.int8.nodes_to_exclude=["*/attention/*"]'
+    )
+    assert done.code == 1
+    assert (
+        "the pattern '*/attention/*' in `nodes_to_exclude` matches none of the graph's" in done.out
+    )
+    assert "leave '*/attention/*' out of `nodes_to_exclude`" in done.out
+
+
+def test_a_number_of_samples_that_is_none_is_a_fault_of_the_recipe(calibrating):
+    done = calibrate(calibrating, "dummy", "samples=0")
+    assert done.code == 2
+    assert "calibration.samples" in done.err
