@@ -5,9 +5,9 @@ y + gate * (quantized y - y): one session, made once, tells what each node alone
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from onnxbuild.onnxkit.linear_nodes import is_branch
 
@@ -60,51 +60,90 @@ def quantizable_nodes(model: onnx.ModelProto) -> list[Quantizable]:
     return found
 
 
-def add_gates(model: onnx.ModelProto, nodes: list[Quantizable]) -> None:
+class Rounding(Protocol):
+    """How a node is computed in few bits."""
+
+    def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
+        """Nodes that compute `PREFIX/low`: what `node` gives in few bits.
+
+        Args:
+            model: Constants are added to it.
+            node: As it stands in the graph.
+            prefix: Of the names of all that is made.
+        """
+        ...
+
+
+def add_gates(model: onnx.ModelProto, names: Sequence[str], rounding: Rounding) -> None:
     """Put a gate on each node; the graph gets the input GATES.
 
-    Weights are rounded to symmetric int8 by output channel, activations to uint8 by tensor as the
-    model runs (DynamicQuantizeLinear): what `mode: dynamic` does.
+    Args:
+        model: It is changed.
+        names: Of the nodes; gate n is that of the nth.
+        rounding: What an open gate lets through.
     """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    weights = {each.name: each for each in model.graph.initializer}
-    by_name = {each.name: (number, each) for number, each in enumerate(nodes)}
+    numbers = {name: number for number, name in enumerate(names)}
     made: list[Any] = []
-    rounded: set[str] = set()
     for node in model.graph.node:
-        if node.name not in by_name:
+        number = numbers.get(node.name)
+        if number is None:
             made.append(node)
             continue
-        number, told = by_name[node.name]
-        activation, output = node.input[0], node.output[0]
         prefix = f"onnxbuild/{number}"
-        if activation not in rounded:
-            rounded.add(activation)
-            made += _round_trip(activation)
-        weight = numpy_helper.to_array(weights[told.weight])
-        low = numpy_helper.from_array(round_weight(weight, told.axis), f"{prefix}/weight")
-        place = numpy_helper.from_array(_index(number), f"{prefix}/place")
-        model.graph.initializer.extend([low, place])
-        exact, quantized = onnx.NodeProto(), onnx.NodeProto()
+        exact = onnx.NodeProto()
         exact.CopyFrom(node)
-        quantized.CopyFrom(node)
         exact.output[0] = f"{prefix}/exact"
-        quantized.name = f"{prefix}/quantized"
-        quantized.input[0], quantized.input[1] = f"{activation}/rounded", low.name
-        quantized.output[0] = f"{prefix}/low"
+        place = numpy_helper.from_array(_index(number), f"{prefix}/place")
+        model.graph.initializer.append(place)
         made += [
             exact,
-            quantized,
-            helper.make_node("Sub", [quantized.output[0], exact.output[0]], [f"{prefix}/error"]),
+            *rounding.lowered(model, node, prefix),
+            helper.make_node("Sub", [f"{prefix}/low", exact.output[0]], [f"{prefix}/error"]),
             helper.make_node("Gather", [GATES, place.name], [f"{prefix}/gate"]),
             helper.make_node("Mul", [f"{prefix}/error", f"{prefix}/gate"], [f"{prefix}/let"]),
-            helper.make_node("Add", [exact.output[0], f"{prefix}/let"], [output]),
+            helper.make_node("Add", [exact.output[0], f"{prefix}/let"], [node.output[0]]),
         ]
     del model.graph.node[:]
     model.graph.node.extend(made)
-    model.graph.input.append(helper.make_tensor_value_info(GATES, TensorProto.FLOAT, [len(nodes)]))
+    model.graph.input.append(helper.make_tensor_value_info(GATES, TensorProto.FLOAT, [len(names)]))
+
+
+class DynamicRounding:
+    """What `mode: dynamic` does.
+
+    Weights are symmetric int8 by channel, activations uint8 by tensor at the scale of each run
+    (DynamicQuantizeLinear).
+
+    Args:
+        model: Its constants are read.
+        nodes: All that will be lowered.
+    """
+
+    def __init__(self, model: onnx.ModelProto, nodes: Sequence[Quantizable]) -> None:
+        self._weights = {each.name: each for each in model.graph.initializer}
+        self._nodes = {each.name: each for each in nodes}
+        self._rounded: set[str] = set()
+
+    def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
+        """The node on its rounded activation and weight."""
+        import onnx
+        from onnx import numpy_helper
+
+        told, activation = self._nodes[node.name], node.input[0]
+        made = [] if activation in self._rounded else _round_trip(activation)
+        self._rounded.add(activation)
+        weight = numpy_helper.to_array(self._weights[told.weight])
+        low = numpy_helper.from_array(round_weight(weight, told.axis), f"{prefix}/weight")
+        model.graph.initializer.append(low)
+        quantized = onnx.NodeProto()
+        quantized.CopyFrom(node)
+        quantized.name = f"{prefix}/quantized"
+        quantized.input[0], quantized.input[1] = f"{activation}/rounded", low.name
+        quantized.output[0] = f"{prefix}/low"
+        return [*made, quantized]
 
 
 def round_weight(weight: np.ndarray, axis: int) -> np.ndarray:
@@ -119,16 +158,13 @@ def round_weight(weight: np.ndarray, axis: int) -> np.ndarray:
     return rounded
 
 
-def gate_settings(count: int) -> Iterator[np.ndarray]:
-    """All closed; then each open alone; then all open."""
+def gates_open(count: int, opened: Collection[int]) -> np.ndarray:
+    """The value of GATES with some of `count` gates open."""
     import numpy as np
 
-    yield np.zeros(count, np.float32)
-    for number in range(count):
-        gates: np.ndarray = np.zeros(count, np.float32)
-        gates[number] = 1
-        yield gates
-    yield np.ones(count, np.float32)
+    gates: np.ndarray = np.zeros(count, np.float32)
+    gates[sorted(opened)] = 1
+    return gates
 
 
 def _round_trip(activation: str) -> list[Any]:

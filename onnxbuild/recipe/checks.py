@@ -11,6 +11,7 @@ from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
+from onnxbuild.recipe.sensitivity_checks import check_sensitivity
 from onnxbuild.recipe.weight_checks import check_weights
 
 _INTEGER_RANGES = {
@@ -40,6 +41,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from check_dynamic(parts)
     yield from _evaluation(parts)
     yield from _fidelity(parts)
+    yield from check_sensitivity(parts)
     yield from _goals(parts)
     yield from _providers(parts)
     yield from _tolerances(parts)
@@ -239,12 +241,9 @@ def _fidelity(parts: Parts) -> Iterator[Fault]:
 
 
 def _goals(parts: Parts) -> Iterator[Fault]:
-    """What a search, or a choice of sensitive nodes, needs to be told."""
+    """What a search needs to be told."""
     for name, (at, node) in variant_nodes(parts.root).items():
         mode = None if isinstance(node.value, str) else node.child("mode")
-        if node.child("keep_most_sensitive") and not parts.node("fidelity", "data"):
-            what = f"variant '{name}' keeps sensitive nodes, and no fidelity.data is named"
-            yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
         if node.value == "auto":
             what = f"variant '{name}' has mode 'auto', and no goal"
             yield Fault(what, at, f"write `{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}`")

@@ -6,12 +6,10 @@ from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import baseline, fidelity, sensitivity
-
-_SENSITIVITY_SAMPLES = 8
-"""Each runs once a node; on MiniLM 8 sentences give nearly the order that 228 do."""
 
 
 class FidelitySteps:
@@ -50,14 +48,40 @@ class FidelitySteps:
         )
         return OutputRef(step, "report")
 
-    def sensitivity(self, recipe: Recipe, fp32: OutputRef, name: str = "sensitivity") -> OutputRef:
-        """What 8 bits in each node do."""
+    def sensitivity(
+        self,
+        recipe: Recipe,
+        model: OutputRef,
+        name: str = "sensitivity",
+        *,
+        static: StaticScheme | None = None,
+        calibration: OutputRef | None = None,
+    ) -> OutputRef:
+        """What few bits in each node do.
+
+        Args:
+            recipe: Names the data, or the metric.
+            model: In fp32.
+            name: The step's, without the recipe's.
+            static: How a static variant rounds; None rounds as dynamic ones do.
+            calibration: Its ranges.
+        """
+        options: sensitivity.SensitivityOptions = typed(recipe.sections["sensitivity"])
+        by_metric = options.rank_by == "metric"
         step = self._assembly.step(
             f"{recipe.name}:{name}",
             sensitivity.KIND.name,
-            sensitivity.SensitivityParams(**self._data(recipe), samples=_SENSITIVITY_SAMPLES),
-            recipe.lines.get("fidelity", recipe.location),
-            {"model": fp32},
+            sensitivity.SensitivityParams(
+                data=recipe.entrypoints["evaluation" if by_metric else "fidelity"],
+                project=recipe.entrypoints.get("projection"),
+                inputs=recipe.inputs,
+                samples=options.samples,
+                runs=options.runs,
+                metric=recipe.entrypoints["metric"] if by_metric else None,
+                static=static,
+            ),
+            recipe.lines.get("evaluate" if by_metric else "fidelity", recipe.location),
+            {"model": model, **({"calibration": calibration} if calibration else {})},
         )
         return OutputRef(step, "sensitivity")
 

@@ -78,6 +78,7 @@ class RecipeSteps:
                 baseline=baseline,
                 reports=reports,
             )
+        tables = self._models.tables(recipe, variants, exported)
         searches = {variant.name for variant in variants if variant.mode == "auto"}
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
@@ -85,9 +86,10 @@ class RecipeSteps:
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.providers[n]}.json")
                 for n, ref in enumerate(benchmarks)
             ]
+            told = [(tables[name], "sensitivity.json")] if name in tables else []
             if name in searches:
-                measured.append((OutputRef(models[name].step, "search"), "search.json"))
-            self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured)))
+                told.append((OutputRef(models[name].step, "search"), "search.json"))
+            self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
 
     def _model(
         self, recipe: Recipe, variant: Variant, exported: str, baseline: OutputRef | None

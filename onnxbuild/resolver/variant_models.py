@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
@@ -58,6 +58,29 @@ class VariantModels:
         """
         return self._by_mode[variant.mode](recipe, variant, exported)
 
+    def tables(
+        self, recipe: Recipe, variants: Sequence[Variant], exported: str
+    ) -> dict[str, OutputRef]:
+        """Variant name -> what 8 bits in each of its nodes do, where the recipe asks for tables.
+
+        Those of dynamic and static variants have their own; where there are none, and for searches,
+        it is that of plain dynamic quantization.
+        """
+        if not typed(recipe.sections["sensitivity"]).table:
+            return {}
+        by_mode = {"dynamic": self._dynamic_table, "static": self._static_table}
+        found = {
+            each.name: by_mode[each.mode](recipe, each, exported)
+            for each in variants
+            if each.mode in by_mode
+        }
+        for each in variants:
+            if each.mode == "auto" or (not found and each.mode == "none"):
+                model = self.optimized(recipe, each, exported)
+                name = own_name(each, "sensitivity")
+                found[each.name] = self._fidelity.sensitivity(recipe, model, name)
+        return found
+
     def fused(self, recipe: Recipe, exported: str) -> OutputRef:
         """The recipe's fused fp32 model."""
         step = self._assembly.step(
@@ -92,18 +115,26 @@ class VariantModels:
 
     def _dynamic(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         options = self._without_auto(recipe, variant.options)
-        inputs = {"model": self.optimized(recipe, variant, exported)}
-        if options.balance:
-            inputs["model"] = self._balancing.balanced(recipe, variant, inputs["model"])
+        inputs = {"model": self._balanced(recipe, variant, exported)}
         if options.keep_most_sensitive:
-            name = "balance/sensitivity" if options.balance else "sensitivity"
-            inputs["sensitivity"] = self._fidelity.sensitivity(
-                recipe, inputs["model"], own_name(variant, name)
-            )
+            inputs["sensitivity"] = self._dynamic_table(recipe, variant, exported)
         if options.rounding == "gptq":
             inputs["rounded"] = self._balancing.rounded(recipe, variant, options, inputs["model"])
         params = quantize_dynamic.DynamicParams(options)
         return self._step(recipe, variant, "quantize", params, inputs)
+
+    def _balanced(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """What a dynamic variant quantizes."""
+        model = self.optimized(recipe, variant, exported)
+        if typed(variant.options).balance:
+            return self._balancing.balanced(recipe, variant, model)
+        return model
+
+    def _dynamic_table(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """What 8 bits at each run's scale do to each node."""
+        name = "balance/sensitivity" if typed(variant.options).balance else "sensitivity"
+        model = self._balanced(recipe, variant, exported)
+        return self._fidelity.sensitivity(recipe, model, own_name(variant, name))
 
     def _weight_only(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         inputs = {"model": self.optimized(recipe, variant, exported)}
@@ -131,6 +162,28 @@ class VariantModels:
 
     def _static(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         options = self._without_auto(recipe, variant.options)
+        inputs = self._calibrated(recipe, variant, exported)
+        if options.keep_most_sensitive:
+            inputs["sensitivity"] = self._static_table(recipe, variant, exported)
+        params = quantize_static.StaticParams(
+            options, sums_saturate=self._target(recipe).sums_saturate
+        )
+        return self._step(recipe, variant, "quantize", params, inputs)
+
+    def _static_table(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """What the calibrated scales of a static variant do to each node."""
+        inputs = self._calibrated(recipe, variant, exported)
+        return self._fidelity.sensitivity(
+            recipe,
+            inputs["model"],
+            f"{variant.name}/sensitivity",
+            static=quantize_static.scheme_of(self._without_auto(recipe, variant.options)),
+            calibration=inputs["calibration"],
+        )
+
+    def _calibrated(self, recipe: Recipe, variant: Variant, exported: str) -> dict[str, OutputRef]:
+        """A static variant's preprocessed model, and the ranges of its values."""
+        options = self._without_auto(recipe, variant.options)
         calibration: Any = recipe.sections["calibration"]
         prepared = self._assembly.step(
             _name(recipe, variant, "preprocess"),
@@ -153,14 +206,10 @@ class VariantModels:
             recipe.lines.get("calibration", variant.location),
             {"model": OutputRef(prepared, "model")},
         )
-        inputs = {
+        return {
             "model": OutputRef(prepared, "model"),
             "calibration": OutputRef(calibrated, "calibration"),
         }
-        params = quantize_static.StaticParams(
-            options, sums_saturate=self._target(recipe).sums_saturate
-        )
-        return self._step(recipe, variant, "quantize", params, inputs)
 
     def _step(
         self,

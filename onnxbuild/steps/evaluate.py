@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bootstrap import Resampling, Spread, spread_of
-from onnxbuild.onnxkit.feeds import Feeds, check_feeds
+from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
@@ -24,8 +22,7 @@ from onnxbuild.onnxkit.torch_module import (
     output_names,
     run_module,
 )
-from onnxbuild.onnxkit.user_code import an, call_user
-from onnxbuild.onnxkit.user_data import iterate_user
+from onnxbuild.onnxkit.user_metric import labelled_batches, score_batches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +85,7 @@ def run(context: StepContext) -> Outcome:
     outputs: list[dict[str, np.ndarray]] = []
     labels: list[object] = []
     sizes: list[int] = []
-    for feeds, truth in _batches(context):
+    for feeds, truth in labelled_batches(context, params.data, params.inputs):
         outputs.append(predict(feeds))
         labels.append(truth)
         first = next(iter(feeds.values()))
@@ -99,12 +96,12 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one (feeds, labels)",
         )
-    score = _score(context, outputs, labels)
+    score = score_batches(context, params.metric, outputs, labels)
     baseline = _baseline(context)
     drop = None if baseline is None else baseline["score"] - score
     spread = spread_of(
         Resampling(outputs, labels, sizes),
-        lambda *draw: _score(context, *draw),
+        lambda *draw: score_batches(context, params.metric, *draw),
         count=params.options.resamples,
         confidence=params.options.confidence,
         baseline=(baseline or {}).get("resampled"),
@@ -157,19 +154,6 @@ def _doubts(
     return tuple(found)
 
 
-def _batches(context: StepContext) -> Iterator[tuple[Feeds, object]]:
-    params: EvaluateParams = context.params
-    for n, item in enumerate(iterate_user(context, params.data)):
-        place = f"{context.where} ({params.data.target}, item {n})"
-        if not isinstance(item, (tuple, list)) or len(item) != 2:  # noqa: PLR2004 - a pair
-            raise StepError(
-                f"found {an(item)}; expected a pair (feeds, labels)",
-                where=place,
-                fix="yield {input name: array}, labels",
-            )
-        yield check_feeds(item[0], params.inputs, place), item[1]
-
-
 def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
     params: EvaluateParams = context.params
     assert params.model is not None
@@ -193,29 +177,6 @@ def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.n
         where=context.where,
     )
     return lambda feeds: run_session(session, feeds, where=context.where)
-
-
-def _score(
-    context: StepContext, outputs: Sequence[Mapping[str, np.ndarray]], labels: Sequence[object]
-) -> float:
-    """What the user's metric says of all batches."""
-    params: EvaluateParams = context.params
-    metric = context.load(params.metric)
-    target = params.metric.target
-    value = call_user(lambda: metric(outputs, labels, **params.metric.args), target, context.where)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise StepError(
-            f"{target} returned {an(value)}; expected a float",
-            where=context.where,
-            fix="return float(...)",
-        )
-    if not math.isfinite(value):
-        raise StepError(
-            f"{target} returned {float(value)}; expected a finite number",
-            where=context.where,
-            fix="look for an empty class, a division by zero, or a model whose outputs hold NaN",
-        )
-    return float(value)
 
 
 def _baseline(context: StepContext) -> dict[str, Any] | None:

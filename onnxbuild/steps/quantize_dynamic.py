@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import MODEL_FILE, REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
@@ -24,6 +22,7 @@ from onnxbuild.onnxkit.quantization import (
     refuse_nothing,
 )
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
+from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.value_types import load_typed
 
@@ -96,7 +95,7 @@ def run(context: StepContext) -> Outcome:
         _split(select_nodes(getattr(options, name), model, option=name, where=where), gemms)
         for name in ("nodes_to_include", "nodes_to_exclude")
     )
-    kept = _most_sensitive(context)
+    kept = most_sensitive(context, options.keep_most_sensitive)
     excluded += _split(kept, gemms)
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
@@ -127,15 +126,6 @@ def run(context: StepContext) -> Outcome:
         )
     metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
     return Outcome(metrics, notes=tuple(notes))
-
-
-def _most_sensitive(context: StepContext) -> list[str]:
-    """The share of nodes that the options keep, by the measured sensitivity."""
-    if "sensitivity" not in context.input_names:
-        return []
-    report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
-    nodes = [str(each["name"]) for each in report["nodes"]]
-    return nodes[: math.ceil(context.params.options.keep_most_sensitive * len(nodes))]
 
 
 def _take_rounded(

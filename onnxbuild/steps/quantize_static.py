@@ -25,7 +25,9 @@ from onnxbuild.onnxkit.quantization import (
 from onnxbuild.onnxkit.ranges import tensors_data
 from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
+from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 
@@ -65,6 +67,30 @@ class StaticOptions:
     )
     nodes_to_exclude: tuple[str, ...] = option(
         (), help="nodes that stay in fp32, by name or pattern (`*/ffn/*`)"
+    )
+    keep_most_sensitive: float = option(
+        0.0,
+        help="share of the nodes that compute (Conv, MatMul, Add, Softmax, ...) that stay in fp32, "
+        "the most sensitive to their calibrated ranges first; needs `fidelity: {data: ...}` to tell "
+        "which they are",
+        minimum=0,
+        maximum=1,
+    )
+
+
+def scheme_of(options: StaticOptions) -> StaticScheme:
+    """How nodes are rounded, for their sensitivity.
+
+    Args:
+        options: Of a variant, nothing left at `auto` but `symmetric`.
+    """
+    return StaticScheme(
+        weight_type=options.weight_type,
+        activation_type=options.activation_type,
+        symmetric=_is_symmetric(options),
+        per_channel=options.per_channel,
+        reduce_range=bool(options.reduce_range),
+        op_types=options.op_types,
     )
 
 
@@ -124,7 +150,8 @@ def run(context: StepContext) -> Outcome:
     calibration = json.loads((context.input("calibration") / RANGES_FILE).read_text("utf-8"))
     unbounded = set(calibration["unbounded"])
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
-    excluded = sorted({*left_out, *masked, *misread})
+    kept = most_sensitive(context, options.keep_most_sensitive)
+    excluded = sorted({*left_out, *masked, *misread, *kept})
     notes = []
     try:
         model = call_tool(
@@ -156,7 +183,8 @@ def run(context: StepContext) -> Outcome:
         )
     if saturating:
         notes.append(saturation_note(saturating))
-    return Outcome(quantized_metrics(counts, source, target), notes=tuple(notes))
+    metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
+    return Outcome(metrics, notes=tuple(notes))
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
@@ -205,9 +233,9 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=2,
+    version=3,
     params=StaticParams,
-    inputs=("model", "calibration"),
+    inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,

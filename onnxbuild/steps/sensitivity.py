@@ -1,31 +1,64 @@
-"""What 8 bits in each node alone do to the outputs, over the user's data."""
+"""What few bits in each node, and in each block of nodes, do to the outputs, over the user's data."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bars import bars_svg
+from onnxbuild.onnxkit.blocks import find_blocks
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.gates import GATES, add_gates, gate_settings, quantizable_nodes
+from onnxbuild.onnxkit.gated_losses import GatedLosses, Outputs
+from onnxbuild.onnxkit.gates import DynamicRounding, Rounding, add_gates, quantizable_nodes
+from onnxbuild.onnxkit.gemm_beta import fold_beta
 from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sample_vectors import Fidelity, compare_vectors, sample_vectors
+from onnxbuild.onnxkit.sensitivity_order import Ranking, rank
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.static_gates import StaticRounding, StaticScheme
+from onnxbuild.onnxkit.user_metric import labelled_batches, score_batches
 
 if TYPE_CHECKING:
-    import numpy as np
+    import onnx
 
-PLOT_FILE = "sensitivity.svg"
+PLOT_FILE = "plot.svg"
+_RANGES_FILE = "ranges.json"
 _PLOTTED = 40
+_TOLD = 3
+_LEAST_SETTINGS = 8
 _NOTHING = 1e-7
 """1 - cosine of less is rounding of float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityOptions:
+    """What 8 bits in each node do, for `keep_most_sensitive` and as a table of its own."""
+
+    table: bool = option(
+        False,
+        help="lay sensitivity.json and sensitivity-plot.svg into the folder of every variant in 8 "
+        "bits, and tell the worst nodes in the run's output",
+    )
+    rank_by: Literal["cosine", "metric"] = option(
+        "cosine",
+        help="what ranks nodes: cosine, how far they turn the outputs over `fidelity.data`; metric, "
+        "the drop of `evaluate.metric` over `evaluate.data`",
+    )
+    samples: int = option(
+        8, help="items of the data that are used: each is run once a node", minimum=1
+    )
+    runs: int = option(
+        1024,
+        help="most runs of the model; where nodes and blocks times samples are more, blocks are "
+        "measured first and then only the nodes of the worst",
+        minimum=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,99 +66,203 @@ class SensitivityParams:
     """All that steers it.
 
     Attributes:
-        data: A callable that yields feeds: input name -> array.
+        data: A callable that yields feeds: input name -> array; with a metric, (feeds, labels).
         project: A callable: (outputs, feeds) -> (samples, ...); None takes all outputs.
         inputs: What the recipe declares.
-        samples: Items of the data that are used: each is run once a node.
+        samples: Items of the data that are used: each is run once a node and once a block.
+        runs: Most runs of the model; eight sets of nodes are measured at least.
+        metric: The user's, (outputs, labels) -> float, by whose drop nodes are ranked; None ranks
+            by cosine.
+        static: How `mode: static` rounds, with the ranges of the input `calibration`; None rounds
+            as `mode: dynamic` does.
     """
 
     data: Entrypoint
     project: Entrypoint | None
     inputs: tuple[DummyInput, ...]
     samples: int
+    runs: int = 1024
+    metric: Entrypoint | None = None
+    static: StaticScheme | None = None
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json, the nodes by falling loss, and a plot.
+    """Write report.json, blocks and nodes by falling loss, and a plot.
 
     All nodes are in one graph, each with a gate, so that one session serves them all: the time is
-    (nodes + 2) x samples runs of a graph twice the model's work.
+    (nodes + blocks + 2) x samples runs of a graph twice the model's work, `runs` of them at most.
 
     Raises:
-        StepError: There is no node to quantize, or the data yields nothing.
+        StepError: There is no node to quantize, the data yields nothing, or the metric gives no
+            finite number.
     """
     params: SensitivityParams = context.params
     model = load_model(context.input("model"))
-    nodes = quantizable_nodes(model)
+    nodes, rounding = _gates(context, model)
     if not nodes:
         raise StepError(
-            "the model has no MatMul, Gemm or Conv with constant weights: nothing to measure",
+            "the model has no MatMul, Gemm or Conv with constant weights: nothing to measure"
+            if params.static is None
+            else "no node has calibrated ranges and an operator that is quantized: nothing to "
+            "measure",
             where=context.where,
-            fix="take the variant that asks for it out of `quantization`",
+            fix="take the variant that asks for it out of `quantization`, or `table: true` out of "
+            "`sensitivity`",
         )
-    add_gates(model, nodes)
+    names = [name for name, _ in nodes]
+    blocks = find_blocks(model, names)
+    add_gates(model, names, rounding)
     save_model(model, context.scratch / "gated")
     del model
-    session = open_session(context.scratch / "gated", where=context.where)
-    project = projection_of(context, params.project)
-    target = params.project.target if params.project else ""
-    feeds = list(data_of(context, params.data, params.inputs, params.samples))
-
-    def vectors(gates: np.ndarray) -> list[np.ndarray]:
-        return list(
-            sample_vectors(
-                session, _gated(feeds, gates), project=project, target=target, where=context.where
-            )
-        )
-
-    settings = gate_settings(len(nodes))
-    exact = vectors(next(settings))
-    found = [compare_vectors(exact, vectors(gates), context.where) for gates in settings]
-    *alone, together = found
-    ranked = sorted(
-        zip(nodes, alone, strict=True), key=lambda pair: (pair[1].cosine_mean, pair[0].name)
-    )
+    losses = _losses(context, len(nodes))
+    together = losses.of(range(len(nodes)))
+    settings = max(_LEAST_SETTINGS, params.runs // max(1, params.samples) - 2)
+    ranking = rank(losses.of, blocks, names, settings)
+    folder = context.output("sensitivity")
+    unmeasured = sum(loss is None for _, _, loss in ranking.nodes)
     report = {
-        "samples": together.samples,
-        "all": _loss(together),
+        "samples": together.fidelity.samples,
+        "runs": losses.runs,
+        "rounding": "dynamic" if params.static is None else "static",
+        "ranked_by": params.metric.target if params.metric else "cosine_mean",
+        **({"score": losses.score} if params.metric else {}),
+        "all": together.as_json(),
+        "blocks": [
+            {"name": block.name, "nodes": len(block.nodes), **loss.as_json()}
+            for block, loss in ranking.blocks
+        ],
         "nodes": [
-            {"name": node.name, "op_type": node.op_type, **_loss(each)} for node, each in ranked
+            {
+                "name": names[number],
+                "op_type": nodes[number][1],
+                "block": block.name,
+                "measured": loss is not None,
+                **(loss.as_json() if loss else {}),
+            }
+            for number, block, loss in ranking.nodes
         ],
     }
-    folder = context.output("sensitivity")
     write_report(folder, report)
-    bars = [(node.name, max(0.0, 1 - each.cosine_mean)) for node, each in ranked[:_PLOTTED]]
-    title = f"1 - mean cosine with one node in 8 bits, {together.samples} samples"
-    (folder / PLOT_FILE).write_text(bars_svg(title, bars), encoding="utf-8")
-    worst, how = ranked[0]
+    svg = _plot(params, ranking, names, together.fidelity.samples)
+    (folder / PLOT_FILE).write_text(svg, encoding="utf-8")
+    worst, _, how = ranking.nodes[0]
+    assert how is not None  # of the worst block one node at least is measured
     return Outcome(
         metrics={
             "nodes": len(nodes),
-            "samples": together.samples,
-            "cosine_mean_all": together.cosine_mean,
-            "most_sensitive": worst.name if 1 - how.cosine_mean > _NOTHING else "",
-        }
+            "unmeasured_nodes": unmeasured,
+            "blocks": len(ranking.blocks),
+            "samples": together.fidelity.samples,
+            "cosine_mean_all": together.fidelity.cosine_mean,
+            "most_sensitive": names[worst] if how.size > _NOTHING else "",
+        },
+        notes=_notes(params, ranking, names, unmeasured),
     )
 
 
-def _gated(feeds: Sequence[Feeds], gates: np.ndarray) -> list[Feeds]:
-    return [dict(itertools.chain(item.items(), [(GATES, gates)])) for item in feeds]
+def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str, str]], Rounding]:
+    """(name, operator type) of the nodes to measure, and how each is rounded."""
+    scheme: StaticScheme | None = context.params.static
+    if scheme is None:
+        found = quantizable_nodes(model)
+        return [(each.name, each.op_type) for each in found], DynamicRounding(model, found)
+    text = (context.input("calibration") / _RANGES_FILE).read_text("utf-8")
+    calibration = json.loads(text)
+    misread = fold_beta(model)
+    rounding = StaticRounding(model, scheme, calibration["ranges"], calibration["unbounded"])
+    return [(each.name, each.op_type) for each in rounding.nodes(model, misread)], rounding
 
 
-def _loss(found: Fidelity) -> dict[str, object]:
-    told = asdict(found)
-    return {key: told[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")}
+def _losses(context: StepContext, count: int) -> GatedLosses:
+    params: SensitivityParams = context.params
+    feeds: list[Feeds] = []
+    labels: list[object] = []
+    if params.metric is None:
+        feeds += data_of(context, params.data, params.inputs, params.samples)
+    else:
+        for item, truth in labelled_batches(context, params.data, params.inputs, params.samples):
+            feeds.append(item)
+            labels.append(truth)
+    if not feeds:
+        raise StepError(
+            f"{params.data.target} yields nothing to compare on",
+            where=context.where,
+            fix="yield at least one item",
+        )
+    metric = params.metric
+
+    def score(outputs: Outputs) -> float:
+        assert metric is not None
+        return score_batches(context, metric, outputs, labels)
+
+    return GatedLosses(
+        open_session(context.scratch / "gated", where=context.where),
+        count,
+        feeds,
+        project=projection_of(context, params.project),
+        target=params.project.target if params.project else "",
+        score=score if metric is not None else None,
+        where=context.where,
+    )
+
+
+def _measure_name(params: SensitivityParams) -> str:
+    return f"drop of {params.metric.target}" if params.metric else "1 - mean cosine"
+
+
+def _plot(params: SensitivityParams, ranking: Ranking, names: list[str], samples: int) -> str:
+    """Blocks of several nodes, then nodes, the greatest loss first in each."""
+    bars = [
+        (f"[block] {block.name}", max(0.0, loss.size))
+        for block, loss in ranking.blocks
+        if len(block.nodes) > 1
+    ][: _PLOTTED // 2]
+    bars += [
+        (names[number], max(0.0, loss.size))
+        for number, _, loss in ranking.nodes[:_PLOTTED]
+        if loss
+    ]
+    bits = "few bits" if params.static and "16" in params.static.activation_type else "8 bits"
+    title = f"{_measure_name(params)} with one block, or one node, in {bits}, {samples} samples"
+    return bars_svg(title, bars)
+
+
+def _notes(
+    params: SensitivityParams, ranking: Ranking, names: list[str], unmeasured: int
+) -> tuple[str, ...]:
+    """The worst nodes and blocks, and what was not measured."""
+    nodes = [(names[number], loss) for number, _, loss in ranking.nodes]
+    blocks = [(block.name, loss) for block, loss in ranking.blocks if len(block.nodes) > 1]
+    found = [
+        f"most sensitive {things} of {len(ranked)} ({_measure_name(params)}): "
+        + ", ".join(f"{name} {loss.size:.3g}" for name, loss in ranked[:_TOLD] if loss)
+        for things, ranked in (("blocks", blocks), ("nodes", nodes))
+        if ranked
+    ]
+    if unmeasured:
+        found.append(
+            f"{unmeasured} of {len(nodes)} nodes were not measured alone, their blocks were: raise "
+            "`sensitivity: {runs: ...}` to measure them"
+        )
+    return tuple(found)
+
+
+def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
+    others = (params.project, params.metric)
+    return (params.data, *(each for each in others if each is not None))
 
 
 KIND = StepKind(
     name="sensitivity",
-    version=1,
+    version=2,
     params=SensitivityParams,
-    inputs=("model",),
+    inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
+    section="sensitivity",
+    options=SensitivityOptions,
     host_bound=True,
     user_code=True,
-    entrypoints=lambda params: (params.data, *((params.project,) if params.project else ())),
+    entrypoints=_entrypoints,
 )

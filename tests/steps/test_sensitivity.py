@@ -21,6 +21,23 @@ def data():
 
 def nothing():
     return []
+
+def labelled():
+    for item, _ in zip(data(), range(6)):
+        yield item, item["x"][:, 0] > 0
+
+def nearness(outputs, labels):
+    # looks at one output alone: how near zero its mean is
+    return -abs(float(np.mean([each["y"][:, 3].mean() for each in outputs])))
+
+def nan(outputs, labels):
+    return float("nan")
+
+def raising(outputs, labels):
+    raise ValueError("no such class")
+
+def unlabelled():
+    yield from [next(data())]
 """
 
 
@@ -49,7 +66,7 @@ def chain(folder):
     return folder
 
 
-def measured(folder, model, data="data", samples=3):
+def measured(folder, model, data="data", samples=3, metric=None, **options):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "user.py").write_text(USER)
     params = SensitivityParams(
@@ -57,6 +74,8 @@ def measured(folder, model, data="data", samples=3):
         project=None,
         inputs=(DummyInput("x", "float32", ("batch", 16)),),
         samples=samples,
+        metric=Entrypoint(f"{folder}/user.py:{metric}") if metric else None,
+        **options,
     )
     outcome, context = run_step(KIND, params, folder / "step", {"model": model})
     made = context.output("sensitivity")
@@ -130,6 +149,107 @@ def test_a_model_without_weights_has_nothing_to_measure(tmp_path):
     save_model(model, tmp_path / "bare")
     with pytest.raises(StepError, match="no MatMul, Gemm or Conv with constant weights"):
         measured(tmp_path / "s", tmp_path / "bare")
+
+
+def deep(folder, layers=6, bad=4):
+    """Two MatMuls a layer, named by modules; the weights of layer `bad` lose the most."""
+    generator = np.random.default_rng(3)
+    nodes, weights, source = [], [], "x"
+    for number in range(2 * layers):
+        layer, part = divmod(number, 2)
+        weight = generator.standard_normal((16, 16)).astype(np.float32) / 4
+        if layer == bad:
+            weight[0] *= 60 - 30 * part
+        target = "y" if number == 2 * layers - 1 else f"v{number}"
+        name = f"h.{layer}.part{part}"
+        weights.append(onnx.numpy_helper.from_array(weight, f"{name}.weight"))
+        nodes.append(onnx.helper.make_node("MatMul", [source, weights[-1].name], [target], name))
+        source = target
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes, "deep", [value("x", 1, ["batch", 16])], [value("y", 1, ["batch", 16])], weights
+    )
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    save_model(model, folder)
+    return folder
+
+
+def loss(found):
+    return 1 - found["cosine_mean"]
+
+
+def test_the_block_that_loses_most_comes_first_and_loses_what_its_nodes_do(tmp_path):
+    _, report, plot = measured(tmp_path, deep(tmp_path / "model"))
+    worst, *others = report["blocks"]
+    assert worst["name"] == "h.4"
+    assert {each["name"] for each in others} == {f"h.{n}" for n in (0, 1, 2, 3, 5)}
+    assert [loss(each) for each in report["blocks"]] == sorted(
+        map(loss, report["blocks"]), reverse=True
+    )
+    inside = {each["name"]: loss(each) for each in report["nodes"] if each["block"] == "h.4"}
+    assert set(inside) == {"h.4.part0", "h.4.part1"}
+    assert loss(worst) >= 0.8 * max(inside.values())
+    assert loss(report["all"]) >= 0.8 * loss(worst)
+    assert "[block] h.4" in plot
+    assert report["runs"] == 3 * (1 + 1 + 6 + 12)
+
+
+def test_in_a_deep_model_the_nodes_of_the_worst_blocks_alone_are_measured(tmp_path):
+    outcome, report, _ = measured(tmp_path, deep(tmp_path / "model", layers=20, bad=13), runs=120)
+    assert report["runs"] <= 120
+    assert outcome.metrics["unmeasured_nodes"] > 0
+    assert "were not measured alone" in outcome.notes[-1]
+    assert outcome.metrics["most_sensitive"].startswith("h.13.")
+    told = [each["measured"] for each in report["nodes"]]
+    assert told == sorted(told, reverse=True)
+    assert len(told) == 40
+    assert all("cosine_mean" in each for each in report["nodes"] if each["measured"])
+    assert not any("cosine_mean" in each for each in report["nodes"] if not each["measured"])
+
+
+def test_the_metric_ranks_nodes_by_its_own_drop(tmp_path):
+    model = chain(tmp_path / "model")
+    outcome, report, _ = measured(tmp_path, model, data="labelled", metric="nearness")
+    assert report["ranked_by"].endswith("user.py:nearness")
+    drops = [each["drop"] for each in report["nodes"]]
+    assert drops == sorted(drops, reverse=True)
+    for each in report["nodes"]:
+        assert each["score"] == pytest.approx(report["score"] - each["drop"])
+    assert report["samples"] == 12
+    assert any("drop of" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize(
+    ("data", "metric", "told"),
+    [
+        ("labelled", "nan", "nan returned nan; expected a finite number"),
+        ("labelled", "raising", "raising raised ValueError: no such class"),
+        ("unlabelled", "nearness", r"expected a pair \(feeds, labels\)"),
+        ("nothing", "nearness", "nothing yields nothing to compare on"),
+    ],
+)
+def test_a_metric_that_says_nothing_is_an_error(tmp_path, data, metric, told):
+    with pytest.raises(StepError, match=told) as caught:
+        measured(tmp_path, chain(tmp_path / "model"), data=data, metric=metric)
+    assert caught.value.fix
+
+
+def test_one_node_is_measured_once(tmp_path):
+    _, report, _ = measured(tmp_path, deep(tmp_path / "model", layers=1, bad=0))
+    assert len(report["nodes"]) == 2
+    model = load_model(chain(tmp_path / "chain"))
+    del model.graph.node[1:]
+    model.graph.node[0].output[0] = "y"
+    (tmp_path / "single").mkdir()
+    save_model(model, tmp_path / "single")
+    _, report, _ = measured(tmp_path / "s", tmp_path / "single")
+    assert [each["name"] for each in report["nodes"]] == ["multiply_0"]
+    assert [each["name"] for each in report["blocks"]] == ["multiply_0"]
+    assert report["runs"] == 3 * 2
+    assert loss(report["nodes"][0]) == loss(report["all"])
 
 
 def test_no_data_is_an_error(tmp_path):

@@ -1,0 +1,22 @@
+"""Reading a sensitivity report: which nodes stay in fp32."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from onnxbuild.core.step import REPORT_FILE, StepContext
+
+
+def most_sensitive(context: StepContext, share: float) -> list[str]:
+    """Names of the nodes to keep, the most sensitive first; none without the input `sensitivity`.
+
+    Args:
+        context: Of a quantizer.
+        share: Of all nodes in the report, 0 to 1, rounded up.
+    """
+    if "sensitivity" not in context.input_names:
+        return []
+    report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
+    nodes = [str(each["name"]) for each in report["nodes"]]
+    return nodes[: math.ceil(share * len(nodes))]
