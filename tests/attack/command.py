@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.zygotes import command
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,14 @@ class Command:
     def start(
         self, *arguments: str, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """`onnxbuild run RECIPE --json ARGUMENTS`, not waited for."""
+        """`onnxbuild run RECIPE --json ARGUMENTS`, not waited for; all that it starts is its own."""
+        return self._start([self.python, "-m", "onnxbuild"], arguments, env)
+
+    def _start(
+        self, program: Sequence[str], arguments: Sequence[str], env: Mapping[str, str] | None
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [self.python, "-m", "onnxbuild", "run", self.recipe, "--json", *arguments],
+            [*program, "run", self.recipe, "--json", *arguments],
             cwd=self.folder,
             env={**os.environ, **(env or {})},
             stdout=subprocess.PIPE,
@@ -72,12 +79,12 @@ class Command:
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Seen:
         """Run and wait; a traceback is a defect whatever the exit code."""
-        return seen(self.start(*arguments, env=env))
+        return seen(self._start(self._program, arguments, env))
 
     def call(self, *arguments: str) -> tuple[int, str, str]:
         """`onnxbuild ARGUMENTS`: exit code, standard output, standard error."""
         done = subprocess.run(
-            [self.python, "-m", "onnxbuild", *arguments],
+            [*self._program, *arguments],
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -85,6 +92,11 @@ class Command:
             check=False,
         )
         return done.returncode, done.stdout, done.stderr
+
+    @property
+    def _program(self) -> list[str]:
+        own = self.python != sys.executable
+        return [self.python, "-m", "onnxbuild"] if own else command()
 
 
 def seen(process: subprocess.Popen[str]) -> Seen:

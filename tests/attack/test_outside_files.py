@@ -47,6 +47,7 @@ dynamic_axes:
   batch: {{min: 1, max: 8, example: 2}}
 quantization: {{fp32: none}}
 benchmark: {{max_time_s: 0.1, min_samples: 3}}
+export: {{exporter: torchscript}}
 """
 
 READER = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,12 @@ quantization: {fp32: none}
 benchmark: {max_time_s: 0.1, min_samples: 3}
 """
 QUICK = "export: {exporter: torchscript}\n"  # a tenth of a second, where dynamo loads for three
+
+
+def heed_signals() -> None:
+    """For a child: what nohup, or a shell's `&`, has the suite ignore is not ignored there."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import onnxbuild
+from tests.cli.conftest import heed_signals
 
 pytestmark = pytest.mark.slow
 
@@ -35,14 +36,15 @@ def plant(project, code):
     path.write_text(head + "".join(f"    {line}\n" for line in code.splitlines()) + _SCALED)
 
 
-def leftovers():
-    return set(Path(os.environ.get("TMPDIR", "/tmp")).glob("onnxbuild-reproduce-*"))
+def leftovers(folder):
+    return set(folder.glob("onnxbuild-reproduce-*"))
 
 
 def reproduce(project, *arguments):
-    before = leftovers()
-    seen = project("reproduce", "tiny.yaml", *arguments)
-    assert leftovers() <= before
+    scratch = project.folder.parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+    seen = project("reproduce", "tiny.yaml", *arguments, env={"TMPDIR": str(scratch)})
+    assert leftovers(scratch) == set()
     return seen
 
 
@@ -51,7 +53,7 @@ AT = ", the first at [1, 3]: "
 
 
 def test_a_time_is_found_and_the_gate_that_it_fails_does_not_hide_it(project):
-    plant(project, "import time\nscale = time.time() % 100")
+    plant(project, "import time\nscale = time.time_ns() % 100_000 / 1000")
     seen = reproduce(project, "--only", "fp32/validate")
     assert "FAILED  tiny:fp32/validate" in seen.out
     assert seen.code == 4, seen.err
@@ -268,12 +270,13 @@ def test_a_terminal_that_is_closed_leaves_no_folder_behind(project, tmp_path, mo
     process = subprocess.Popen(
         [sys.executable, "-m", "onnxbuild", "reproduce", "tiny.yaml", "--only", "export"],
         cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
     )  # fmt: skip
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("run ") and leftovers():
+        if line.startswith("run ") and leftovers(tmp_path):
             break
     process.send_signal(signal.SIGHUP)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGHUP
-    assert leftovers() == set()
+    assert leftovers(tmp_path) == set()

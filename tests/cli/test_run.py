@@ -10,6 +10,9 @@ import time
 
 import pytest
 
+from tests.cli.conftest import heed_signals
+from tests.zygotes import command
+
 ALL = ["benchmark", "check", "export", "fp32/check", "fp32/package", "fp32/validate"]
 ALL = sorted([*ALL, "optimize", "reference"])
 USER_CODE = ["benchmark", "export", "reference"]
@@ -105,10 +108,9 @@ def test_a_step_can_be_asked_for_alone_and_its_story_be_read(project):
 
 @pytest.mark.slow
 def test_two_runs_at_once_share_the_work(project):
-    command = [sys.executable, "-m", "onnxbuild", "run", "tiny.yaml", "--only", "fp32/package"]
     both = [
         subprocess.Popen(
-            command,
+            command("run", "tiny.yaml", "--only", "fp32/package"),
             cwd=project.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -129,6 +131,7 @@ def _started(project, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("run ")
