@@ -10,7 +10,7 @@ run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
