@@ -25,6 +25,7 @@ from onnxbuild.steps import (
     quantize_weights,
     reference,
     round_weights,
+    saturation,
     sensitivity,
     validate,
 )
@@ -43,6 +44,7 @@ CATALOG: Mapping[str, StepKind] = {
         round_weights.KIND,
         quantize_dynamic.KIND,
         quantize_static.KIND,
+        saturation.KIND,
         hessians.KIND,
         quantize_weights.KIND,
         validate.KIND,

@@ -41,12 +41,12 @@ def saturating_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
             continue
         array = onnx.numpy_helper.to_array(weights[behind[node.input[1]]])
         transposed = any(a.name == "transB" and a.i for a in node.attribute)
-        if _overflows(_columns(array, node.op_type, transposed=transposed)):
+        if may_saturate(summed_columns(array, node.op_type, transposed=transposed)):
             found.append(node.name)
     return tuple(found)
 
 
-def _columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.ndarray:
+def summed_columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.ndarray:
     """Weights as (what is summed over, the rest), neighbours as the kernels have them."""
     import numpy as np
 
@@ -61,19 +61,31 @@ def _columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.ndarray:
     return found
 
 
-def _overflows(columns: np.ndarray) -> bool:
+def may_saturate(columns: np.ndarray) -> bool:
+    """Whether two neighbours along the first axis could add up beyond 16 bits."""
     import numpy as np
 
     wide: np.ndarray = columns.astype(np.int64)
     if len(wide) % 2:
         wide = np.concatenate([wide, np.zeros_like(wide[:1])])
-    first, second = wide[0::2], wide[1::2]
+    return bool(may_saturate_at(wide[0::2], wide[1::2]).any())
+
+
+def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Where two weights could do so with the greatest activation; all of one shape.
+
+    Args:
+        first: Weights, in a type that holds 255 times their sum.
+        second: What each is added up with.
+    """
+    import numpy as np
+
     highest = np.maximum(first, 0) + np.maximum(second, 0)
     lowest = np.minimum(first, 0) + np.minimum(second, 0)
-    return bool(
-        highest.max(initial=0) * _GREATEST_ACTIVATION > _GREATEST_SUM
-        or lowest.min(initial=0) * _GREATEST_ACTIVATION < _LEAST_SUM
+    found: np.ndarray = (highest * _GREATEST_ACTIVATION > _GREATEST_SUM) | (
+        lowest * _GREATEST_ACTIVATION < _LEAST_SUM
     )
+    return found
 
 
 def saturation_note(names: Sequence[str]) -> str:

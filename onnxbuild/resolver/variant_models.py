@@ -14,6 +14,7 @@ from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.balancing_steps import BalancingSteps, own_name
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.reference_step import add_reference
+from onnxbuild.resolver.saturation_step import add_saturation
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import (
     calibrate,
@@ -56,7 +57,17 @@ class VariantModels:
             variant: One of the recipe's.
             exported: Name of the export step.
         """
-        return self._by_mode[variant.mode](recipe, variant, exported)
+        model = self._by_mode[variant.mode](recipe, variant, exported)
+        if variant.mode in {"dynamic", "static"}:
+            add_saturation(
+                self._assembly,
+                recipe,
+                variant,
+                options=self._without_auto(recipe, variant.options),
+                model=model,
+                target=self._target(recipe),
+            )
+        return model
 
     def tables(
         self, recipe: Recipe, variants: Sequence[Variant], exported: str
