@@ -127,6 +127,17 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return value, (time.perf_counter_ns() - start) / 1e9
 
 
+def runs_in(run_once: Callable[[], object], seconds: float) -> int:
+    """How many runs fit into a time, at least one."""
+    end = time.perf_counter() + seconds
+    count = 1
+    run_once()
+    while time.perf_counter() < end:
+        run_once()
+        count += 1
+    return count
+
+
 def summarize_turns(turns_ns: Turns) -> Latency:
     """The figures of a runner's turns."""
     ordered = sorted(sample for turn in turns_ns for sample in turn)

@@ -24,11 +24,8 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
     """
     import psutil
 
-    gc.collect()
-    if sys.platform == "linux":
-        _trim()
     process = psutil.Process()
-    before = peak = int(process.memory_info().rss)
+    before = peak = resident_bytes()
     done = threading.Event()
 
     def sample() -> None:
@@ -44,6 +41,16 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
         done.set()
         sampler.join()
     return value, max(0, peak, int(process.memory_info().rss)) - before
+
+
+def resident_bytes() -> int:
+    """This process's resident memory, after what is free was given back where that is possible."""
+    import psutil
+
+    gc.collect()
+    if sys.platform == "linux":
+        _trim()
+    return int(psutil.Process().memory_info().rss)
 
 
 def _trim() -> None:

@@ -4,73 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Literal
 
-from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.params import option
-from onnxbuild.core.points import Point, example_sizes
+from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.host import describe_host, usable_cores
-from onnxbuild.onnxkit.latency import (
-    Latency,
-    Turns,
-    all_stable,
-    measure_turns,
-    summarize_turns,
-    timed,
+from onnxbuild.onnxkit.benchmark_points import benchmark_points
+from onnxbuild.onnxkit.benchmark_report import (
+    BASELINE,
+    METHOD,
+    Measured,
+    benchmark_notes,
+    show_point,
+    table_metrics,
 )
-from onnxbuild.onnxkit.memory import peak_growth_bytes
+from onnxbuild.onnxkit.concurrency import Throughput, measure_throughput
+from onnxbuild.onnxkit.conditions import conditions, read_times
+from onnxbuild.onnxkit.contenders import Bind, Contender, Cost, cost_alone
+from onnxbuild.onnxkit.energy import measured_joules
+from onnxbuild.onnxkit.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.host import usable_cores
+from onnxbuild.onnxkit.io_bound import copy_times_ms
+from onnxbuild.onnxkit.latency import all_stable, measure_turns, runs_in
 from onnxbuild.onnxkit.model_files import file_bytes
-from onnxbuild.onnxkit.ratios import Ratio, is_ranked, ratio_of
+from onnxbuild.onnxkit.ratios import is_ranked
 from onnxbuild.onnxkit.raw_samples import write_samples
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.running import fit_feeds, run_session
+from onnxbuild.onnxkit.running import fit_feeds
+from onnxbuild.onnxkit.runtimes import onnx_runtime, pytorch
 from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.torch_module import load_module
-from onnxbuild.onnxkit.user_code import call_user
 
-if TYPE_CHECKING:
-    import torch
+COMPILED = "pytorch-compile"
 
-BASELINE = "pytorch"
-
-_METHOD = {
-    "latency": "rounds of short bursts, all models interleaved in random order in one process; "
-    "each burst after a 10 ms pause and one run thrown away (none of those over 50 ms); inputs and outputs are numpy arrays "
-    "(tensors for PyTorch)",
-    "load_s": "wall time to make the session; for pytorch, to call the entrypoint, its imports "
-    "included",
-    "peak_rss_growth_bytes": "peak resident memory of the process while the model is loaded and "
-    "run once at each point, less that before, sampled each ms; earlier models stay loaded",
-    "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
-    "stretches of the measurement",
-    "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
-    "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
-    "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
-    "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
-}
-_BUSY_PERCENT = 25.0
 _RANKING_TIMES = 4
+_ENERGY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
     """What is measured, and for how long."""
 
-    points: tuple[dict[str, int], ...] = option(
-        (), help="points to measure at, axis to size; empty: the example alone"
+    points: tuple[dict[str, int | tuple[int, ...]], ...] = option(
+        (),
+        help="points to measure at, axis to size or to several sizes (`{batch: [1, 8], sequence: "
+        "128}` are two); empty: the example alone",
     )
     threads: int = option(
         0, help="threads of each runtime; 0: all the cores this process may use", minimum=0
     )
-    warmup: int = option(3, help="runs of each that are thrown away", minimum=0)
+    warmup: int = option(3, help="runs of each that are thrown away at the start", minimum=0)
     min_samples: int = option(20, help="least samples of each, time bound or not", minimum=3)
     max_time_s: float = option(
         3.0, help="seconds spent on each variant at each point, at most", minimum=0.1
     )
     baseline: bool = option(True, help="measure PyTorch eager beside the variants")
+    compile: bool = option(
+        False, help="measure PyTorch with torch.compile, too (compiling takes a while)"
+    )
+    clients: tuple[int, ...] = option(
+        (), help="numbers of threads that ask at once, to measure throughput with", minimum=1
+    )
+    sessions: Literal["one", "each"] = option(
+        "one",
+        help="whether clients share one session, or have one each with its share of the threads",
+    )
+    io_binding: bool = option(
+        False, help="measure each variant with inputs and outputs bound to its device, too"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +106,17 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: A point names an axis that is not there, or a model does not load or run.
     """
-    import torch
-
     params: BenchmarkParams = context.params
     options = params.options
     threads = options.threads or usable_cores()
-    torch.set_num_threads(threads)
-    host = describe_host()
-    points = _points(params, context.where)
+    points = benchmark_points(params.axes, options.points, context.where)
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
-    models: dict[str, dict[str, object]] = {}
-    runners: dict[str, dict[str, Callable[[], object]]] = {point.name: {} for point in points}
-    for name, load in _loaders(context, threads).items():
-        record, runs = _prepare(load, feeds)
-        models[name] = record
-        for point, run_once in runs.items():
-            runners[point][name] = run_once
-    turns = {
+    contenders = _contenders(context, threads)
+    # Before anything else is loaded: a process forked off later would hold that, too.
+    costs = {each.name: cost_alone(each, feeds, context.where) for each in contenders}
+    runners = _runners(contenders, feeds, threads)
+    before = read_times()
+    rounds = {
         point.name: measure_turns(
             runners[point.name],
             warmup=options.warmup,
@@ -130,193 +126,145 @@ def run(context: StepContext) -> Outcome:
         )
         for point in points
     }
-    measured = {
-        point: {name: summarize_turns(each) for name, each in runners.items()}
-        for point, runners in turns.items()
-    }
-    ratios = {point: _ratios(runners) for point, runners in turns.items()}
-    for name, folder in _variants(context).items():
-        models[name]["size_bytes"] = file_bytes(context.input(folder))
+    found = conditions(before, read_times())
+    measured = {name: Measured.of(each) for name, each in rounds.items()}
+    joules = _joules(runners[points[0].name])
     report = {
-        "host": {**host, "threads": threads},
+        "host": {**found.to_json(), "threads": threads},
         "provider": params.provider,
-        "method": _METHOD,
-        "models": models,
-        "points": [
-            _show(point, feeds[point.name], measured[point.name], ratios[point.name])
-            for point in points
-        ],
+        "method": METHOD,
+        "models": {each.name: _record(each, costs, joules) for each in contenders},
+        "points": [show_point(point, feeds[point.name], measured[point.name]) for point in points],
+        **_extras(context, points, feeds, threads),
     }
     write_report(context.output("report"), report)
-    write_samples(context.output("report"), turns)
+    write_samples(context.output("report"), rounds)
     return Outcome(
-        metrics=_metrics(points[0], measured, ratios, models),
-        notes=_notes(host, measured, ranking=params.ranking),
+        metrics=table_metrics(points[0], measured[points[0].name], contenders),
+        notes=benchmark_notes(found, measured, ranking=params.ranking),
     )
 
 
-_Load = Callable[[], Callable[[Feeds], Callable[[], object]]]
-"""Loads a model; what it gives binds feeds to a call that runs once."""
+def _variants(context: StepContext) -> dict[str, Path]:
+    """Variant -> its model's folder."""
+    return {name.partition("/")[2]: context.input(name) for name in context.input_names}
 
 
-def _variants(context: StepContext) -> dict[str, str]:
-    """Variant -> the input that holds its model."""
-    return {name.partition("/")[2]: name for name in context.input_names}
-
-
-def _loaders(context: StepContext, threads: int) -> dict[str, _Load]:
+def _contenders(context: StepContext, threads: int) -> list[Contender]:
     params: BenchmarkParams = context.params
-    loaders: dict[str, _Load] = {}
+    found = []
     if params.options.baseline:
-        loaders[BASELINE] = lambda: _bind_module(load_module(context, params.model), context)
+        found.append(Contender(BASELINE, pytorch(context, params.model, threads=threads)))
+    if params.options.compile:
+        compiled = pytorch(context, params.model, threads=threads, compiled=True)
+        found.append(Contender(COMPILED, compiled))
     for name, folder in _variants(context).items():
-        loaders[name] = lambda folder=folder: _open(context, folder, threads)  # type: ignore[misc]
-    return loaders
+        size = file_bytes(folder)
+        found.append(Contender(name, _opener(context, folder, threads), size))
+        if params.options.io_binding:
+            bound = _opener(context, folder, threads, io_binding=True)
+            found.append(Contender(f"{name}+io-binding", bound, size))
+    return found
 
 
-def _bind_module(
-    module: torch.nn.Module, context: StepContext
-) -> Callable[[Feeds], Callable[[], object]]:
-    import torch
-
+def _opener(
+    context: StepContext, folder: Path, threads: int, *, io_binding: bool = False
+) -> Callable[[], Bind]:
     params: BenchmarkParams = context.params
-
-    def bind(feeds: Feeds) -> Callable[[], object]:
-        tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
-
-        def run_once() -> object:
-            with torch.inference_mode():
-                return module(**tensors)
-
-        call_user(run_once, params.model.target, context.where)
-        return run_once
-
-    return bind
-
-
-def _open(
-    context: StepContext, folder: str, threads: int
-) -> Callable[[Feeds], Callable[[], object]]:
-    params: BenchmarkParams = context.params
-    session = open_session(
-        context.input(folder),
+    return onnx_runtime(
+        folder,
         provider=params.provider,
         options=params.provider_options,
         threads=threads,
-        spin=False,  # threads that spin on would slow whatever is measured next
         where=context.where,
+        io_binding=io_binding,
     )
 
-    def bind(feeds: Feeds) -> Callable[[], object]:
-        fitting = fit_feeds(session, feeds)
-        run_session(session, fitting, where=context.where)
-        return lambda: session.run(None, fitting)
 
-    return bind
+def _runners(
+    contenders: Sequence[Contender], feeds: Mapping[str, Feeds], threads: int
+) -> dict[str, dict[str, Callable[[], object]]]:
+    """Point -> contender -> what runs it there once."""
+    import torch
 
-
-def _prepare(
-    load: _Load, feeds: Mapping[str, Feeds]
-) -> tuple[dict[str, object], dict[str, Callable[[], object]]]:
-    """Load a model and run it once at each point; how long and how much memory that took."""
-
-    def prepare() -> tuple[float, dict[str, Callable[[], object]]]:
-        bind, seconds = timed(load)
-        return seconds, {point: bind(each) for point, each in feeds.items()}
-
-    (load_s, runs), grown = peak_growth_bytes(prepare)
-    return {"load_s": round(load_s, 4), "peak_rss_growth_bytes": grown}, runs
+    torch.set_num_threads(threads)
+    runners: dict[str, dict[str, Callable[[], object]]] = {point: {} for point in feeds}
+    for each in contenders:
+        bind = each.load()
+        for point, item in feeds.items():
+            runners[point][each.name] = bind(item)
+    return runners
 
 
-def _points(params: BenchmarkParams, where: str) -> tuple[Point, ...]:
-    example = example_sizes(params.axes)
-    wanted: Sequence[Mapping[str, int]] = params.options.points or ({},)
-    points: dict[str, Point] = {}
-    for sizes in wanted:
-        for axis in sizes:
-            if axis not in example:
-                raise StepError(
-                    f"`benchmark.points` names the axis '{axis}'; expected "
-                    f"{', '.join(example) or 'none'}",
-                    where=where,
-                    fix=did_you_mean(axis, example) or "declare it in `dynamic_axes`",
-                )
-        filled = {**example, **sizes}
-        name = ",".join(f"{axis}={size}" for axis, size in filled.items()) or "fixed"
-        points[name] = Point(name, filled)
-    return tuple(points.values())
+def _joules(runners: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Contender -> energy of a run, where the machine tells."""
+    found = {}
+    for name, run_once in runners.items():
+        counted, joules = measured_joules(lambda run_once=run_once: runs_in(run_once, _ENERGY_S))  # type: ignore[misc]
+        if joules is None:
+            return {}
+        found[name] = joules / counted
+    return found
 
 
-def _ratios(runners: Mapping[str, Turns]) -> dict[str, Ratio]:
-    """How many times as fast as PyTorch each is; empty if that was not measured."""
-    base = runners.get(BASELINE)
-    if base is None:
-        return {}
-    return {name: ratio_of(base, turns) for name, turns in runners.items()}
-
-
-def _show(
-    point: Point, feeds: Feeds, measured: Mapping[str, Latency], ratios: Mapping[str, Ratio]
+def _record(
+    contender: Contender, costs: Mapping[str, Cost], joules: Mapping[str, float]
 ) -> dict[str, object]:
-    first = next(iter(feeds.values()))
-    items = int(first.shape[0]) if first.ndim else 1
-    results = {
-        name: {
-            **asdict(latency),
-            "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
-            **_speedup(ratios.get(name)),
+    record = costs[contender.name].to_json()
+    if contender.size_bytes is not None:
+        record["size_bytes"] = contender.size_bytes
+    if contender.name in joules:
+        record["joules_per_run"] = round(joules[contender.name], 6)
+    return record
+
+
+def _extras(
+    context: StepContext,
+    points: Sequence[Point],
+    feeds: Mapping[str, Feeds],
+    threads: int,
+) -> dict[str, object]:
+    """Throughput by clients, and what copies to a device take, at the first point."""
+    params: BenchmarkParams = context.params
+    options, first = params.options, points[0]
+    extras: dict[str, object] = {}
+    if options.clients:
+        extras["concurrency"] = {
+            "point": first.name,
+            "sessions": options.sessions,
+            "models": {
+                name: [asdict(each) for each in rows]
+                for name, rows in _throughput(context, feeds[first.name], threads).items()
+            },
         }
-        for name, latency in measured.items()
-    }
-    return {"point": point.name, "sizes": dict(point.sizes), "items": items, "results": results}
+    if options.io_binding:
+        copies = {}
+        for name, folder in _variants(context).items():
+            session = open_session(
+                folder,
+                provider=params.provider,
+                options=params.provider_options,
+                threads=threads,
+                where=context.where,
+            )
+            inward, outward = copy_times_ms(session, fit_feeds(session, feeds[first.name]))
+            copies[name] = {"to_device_ms": round(inward, 5), "to_host_ms": round(outward, 5)}
+        extras["copies"] = {"point": first.name, "models": copies}
+    return extras
 
 
-def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
-    if ratio is None:
-        return dict.fromkeys(("speedup", "speedup_low", "speedup_high"))
-    bounds = (ratio.low, ratio.high) if ratio.low else (None, None)
-    low, high = (None if each is None else round(each, 3) for each in bounds)
-    return {"speedup": round(ratio.value, 3), "speedup_low": low, "speedup_high": high}
-
-
-def _metrics(
-    point: Point,
-    measured: Mapping[str, Mapping[str, Latency]],
-    ratios: Mapping[str, Mapping[str, Ratio]],
-    models: Mapping[str, Mapping[str, object]],
-) -> dict[str, object]:
-    """For the table: each variant, and PyTorch, at the first point."""
-    latencies = measured[point.name]
-    return {
-        "point": point.name,
-        "variants": {
-            name: {
-                "p50_ms": latency.p50_ms,
-                "speedup": _speedup(ratios[point.name].get(name))["speedup"],
-                "size_bytes": models[name].get("size_bytes"),
-            }
-            for name, latency in latencies.items()
-        },
-    }
-
-
-def _notes(
-    host: Mapping[str, object],
-    measured: Mapping[str, Mapping[str, Latency]],
-    *,
-    ranking: bool,
-) -> tuple[str, ...]:
-    notes = []
-    busy = host["busy_percent"]
-    if isinstance(busy, float) and busy > _BUSY_PERCENT:
-        notes.append("the machine was busy with other work when the measurement began")
-    shaky = sorted({n for each in measured.values() for n, x in each.items() if not x.stable})
-    if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
-        notes.append(
-            f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
-            "`p50_low_ms` and `p50_high_ms` in benchmark.json"
-        )
-    return tuple(notes)
+def _throughput(context: StepContext, feeds: Feeds, threads: int) -> dict[str, list[Throughput]]:
+    options: BenchmarkOptions = context.params.options
+    calls: dict[str, list[Callable[[], object]]] = {}
+    most = max(options.clients)
+    for name, folder in _variants(context).items():
+        if options.sessions == "one":
+            calls[name] = [_opener(context, folder, threads)()(feeds)]
+        else:
+            share = max(1, threads // most)
+            opener = _opener(context, folder, share)
+            calls[name] = [opener()(feeds) for _ in range(most)]
+    return measure_throughput(calls, options.clients)
 
 
 KIND = StepKind(

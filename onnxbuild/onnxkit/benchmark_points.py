@@ -1,0 +1,59 @@
+"""Where a benchmark measures: points of the dynamic axes, checked and expanded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.core.points import Point, example_sizes
+from onnxbuild.core.recipe import Axis
+
+Sizes = Mapping[str, int | Sequence[int]]
+"""Axis -> a size, or several."""
+
+
+def benchmark_points(
+    axes: Sequence[Axis], wanted: Sequence[Sizes], where: str
+) -> tuple[Point, ...]:
+    """Points with one size an axis; several sizes are combined in all ways, others are the example's.
+
+    Args:
+        axes: The recipe's.
+        wanted: As the recipe has them; none for the example alone.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: There is no such axis, or a size lies outside it.
+    """
+    example = example_sizes(axes)
+    bounds = {axis.name: axis for axis in axes}
+    points: dict[str, Point] = {}
+    for sizes in _single(wanted):
+        for axis, size in sizes.items():
+            if axis not in example:
+                raise StepError(
+                    f"`benchmark.points` names the axis '{axis}'; expected "
+                    f"{', '.join(example) or 'none'}",
+                    where=where,
+                    fix=did_you_mean(axis, example) or "declare it in `dynamic_axes`",
+                )
+            if not bounds[axis].min <= size <= bounds[axis].max:
+                raise StepError(
+                    f"`benchmark.points` has {axis}={size}; `dynamic_axes` allows "
+                    f"{bounds[axis].min} to {bounds[axis].max}",
+                    where=where,
+                    fix="take a size within, or widen the axis",
+                )
+        filled = {**example, **sizes}
+        name = ",".join(f"{axis}={size}" for axis, size in filled.items()) or "fixed"
+        points[name] = Point(name, filled)
+    return tuple(points.values())
+
+
+def _single(wanted: Sequence[Sizes]) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = []
+    for sizes in wanted or ({},):
+        choices = [(each,) if isinstance(each, int) else tuple(each) for each in sizes.values()]
+        found += [dict(zip(sizes, each, strict=True)) for each in itertools.product(*choices)]
+    return found

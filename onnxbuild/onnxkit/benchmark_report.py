@@ -1,0 +1,150 @@
+"""What a benchmark tells: figures of each point, ratios with intervals, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from onnxbuild.core.points import Point
+from onnxbuild.onnxkit.conditions import Conditions
+from onnxbuild.onnxkit.contenders import Contender
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.latency import Latency, Turns, summarize_turns
+from onnxbuild.onnxkit.ratios import Ratio, percentile_ratio, ratio_of
+from onnxbuild.onnxkit.warm_up import warmup_rounds
+
+BASELINE = "pytorch"
+
+METHOD = {
+    "latency": "rounds of short bursts, all models interleaved in random order in one process; "
+    "each burst after a 10 ms pause and one run thrown away (none of those over 50 ms); the first "
+    "`warmup_rounds` rounds left out, until the clock settles (MSER-5); inputs and outputs are "
+    "numpy arrays (tensors for PyTorch)",
+    "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
+    "a fresh process with its runtime imported; for pytorch, to call the entrypoint",
+    "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
+    "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
+    "less that before",
+    "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
+    "stretches of the measurement",
+    "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
+    "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
+    "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
+    "speedup_p90, speedup_p95, speedup_p99": "[ratio, low, high] of percentiles of all runs",
+    "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
+    "concurrency": "windows of 0.3 s, interleaved in random order, in which so many threads ask "
+    "one after the other; median of the windows' rates, with its 95 % bounds",
+    "joules_per_run": "what all processor packages used while one model ran for half a second, "
+    "idle power included; absent where the machine does not tell",
+    "conditions": "of the machine while latencies were measured; others_busy_percent is the share "
+    "of the usable cores that other processes took",
+}
+_TAILS = (90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A point's figures.
+
+    Attributes:
+        warmup: Rounds that were left out.
+        turns: Contender -> its turns after those.
+        latency: Contender -> its figures.
+        ratios: Contender -> how many times as fast as PyTorch; empty if that was not measured.
+    """
+
+    warmup: int
+    turns: Mapping[str, Turns]
+    latency: Mapping[str, Latency]
+    ratios: Mapping[str, Ratio]
+
+    @classmethod
+    def of(cls, rounds: Mapping[str, Turns]) -> Measured:
+        """The figures of what `measure_turns` gave."""
+        cut = warmup_rounds(rounds)
+        turns = {name: each[cut:] for name, each in rounds.items()}
+        base = turns.get(BASELINE)
+        ratios = {} if base is None else {n: ratio_of(base, each) for n, each in turns.items()}
+        return cls(cut, turns, {n: summarize_turns(each) for n, each in turns.items()}, ratios)
+
+
+def show_point(point: Point, feeds: Feeds, measured: Measured) -> dict[str, object]:
+    """A point's part of the report."""
+    first = next(iter(feeds.values()))
+    items = int(first.shape[0]) if first.ndim else 1
+    results = {
+        name: {
+            **asdict(latency),
+            "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
+            **_speedup(measured.ratios.get(name)),
+            **_tails(measured.turns, name),
+        }
+        for name, latency in measured.latency.items()
+    }
+    return {
+        "point": point.name,
+        "sizes": dict(point.sizes),
+        "items": items,
+        "warmup_rounds": measured.warmup,
+        "results": results,
+    }
+
+
+def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
+    if ratio is None:
+        return dict.fromkeys(("speedup", "speedup_low", "speedup_high"))
+    value, low, high = _rounded(ratio)
+    return {"speedup": value, "speedup_low": low, "speedup_high": high}
+
+
+def _tails(turns: Mapping[str, Turns], name: str) -> dict[str, object]:
+    """Ratios of high percentiles to PyTorch's."""
+    if BASELINE not in turns or name == BASELINE:
+        return {}
+    return {
+        f"speedup_p{percent}": _rounded(percentile_ratio(turns[BASELINE], turns[name], percent))
+        for percent in _TAILS
+    }
+
+
+def _rounded(ratio: Ratio) -> list[float | None]:
+    known = ratio.low > 0
+    bounds = (ratio.low, ratio.high) if known else (None, None)
+    return [None if each is None else round(each, 3) for each in (ratio.value, *bounds)]
+
+
+def table_metrics(
+    point: Point, measured: Measured, contenders: Sequence[Contender]
+) -> dict[str, object]:
+    """For the table: each variant, and PyTorch, at the first point."""
+    return {
+        "point": point.name,
+        "variants": {
+            each.name: {
+                "p50_ms": measured.latency[each.name].p50_ms,
+                "speedup": _speedup(measured.ratios.get(each.name))["speedup"],
+                "size_bytes": each.size_bytes,
+            }
+            for each in contenders
+        },
+    }
+
+
+def benchmark_notes(
+    found: Conditions, measured: Mapping[str, Measured], *, ranking: bool
+) -> tuple[str, ...]:
+    """What a user should see.
+
+    Args:
+        found: What the machine did besides.
+        measured: Point -> its figures.
+        ranking: Whether only ratios count.
+    """
+    notes = [f"the machine was noisy: {why}" for why in found.noisy]
+    shaky = sorted({n for m in measured.values() for n, x in m.latency.items() if not x.stable})
+    if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
+        notes.append(
+            f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
+            "`p50_low_ms` and `p50_high_ms` in benchmark.json"
+        )
+    return tuple(notes)

@@ -1,0 +1,107 @@
+"""Runtimes that a benchmark measures: each loads a model, and binds feeds to a call that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.contenders import Bind
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.io_bound import bind_io
+from onnxbuild.onnxkit.running import fit_feeds, run_session
+from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.torch_module import load_module
+from onnxbuild.onnxkit.user_code import call_user
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+def pytorch(
+    context: StepContext, model: Entrypoint, *, threads: int, compiled: bool = False
+) -> Callable[[], Bind]:
+    """The recipe's module, in inference mode.
+
+    Args:
+        context: The step's.
+        model: Gives the module.
+        threads: Within an operator.
+        compiled: Whether it goes through torch.compile, which happens at the first run.
+    """
+
+    def load() -> Bind:
+        import torch
+
+        torch.set_num_threads(threads)
+        loaded = load_module(context, model)
+        module = torch.compile(loaded) if compiled else loaded
+
+        def bind(feeds: Feeds) -> Callable[[], object]:
+            tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
+
+            def run_once() -> object:
+                with torch.inference_mode():
+                    return module(**tensors)
+
+            call_user(run_once, model.target, context.where)
+            return run_once
+
+        return bind
+
+    return load
+
+
+def onnx_runtime(
+    folder: Path,
+    *,
+    provider: str,
+    options: Mapping[str, str],
+    threads: int,
+    where: str,
+    io_binding: bool = False,
+) -> Callable[[], Bind]:
+    """A session on a provider.
+
+    Args:
+        folder: Holds the model.
+        provider: Short name, a key of PROVIDERS.
+        options: The provider's own.
+        threads: Within an operator.
+        where: `recipe:step`, for messages.
+        io_binding: Whether inputs and outputs stay in the device's memory.
+    """
+
+    def load() -> Bind:
+        session = open_session(
+            folder,
+            provider=provider,
+            options=options,
+            threads=threads,
+            spin=False,  # threads that spin on would slow whatever is measured next
+            where=where,
+        )
+        binder = _bind_io if io_binding else _bind_arrays
+        return lambda feeds: binder(session, feeds, where)
+
+    return load
+
+
+def _bind_arrays(
+    session: onnxruntime.InferenceSession, feeds: Feeds, where: str
+) -> Callable[[], object]:
+    fitting = fit_feeds(session, feeds)
+    run_session(session, fitting, where=where)
+    return lambda: session.run(None, fitting)
+
+
+def _bind_io(
+    session: onnxruntime.InferenceSession, feeds: Feeds, where: str
+) -> Callable[[], object]:
+    fitting = fit_feeds(session, feeds)
+    run_session(session, fitting, where=where)
+    call = bind_io(session, fitting)
+    call()
+    return call
