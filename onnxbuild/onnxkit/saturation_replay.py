@@ -1,7 +1,8 @@
 """What x86 CPUs without VNNI or AMX would lose: their 16-bit sums, replayed exactly on real values.
 
-`session.x64quantprecision` is no help here: on such a CPU it replaces the weights by unsigned ones, on
-any other it does nothing (onnxruntime pull request 12088). So the sums are added up here.
+`session.x64quantprecision` can't tell it elsewhere: it swaps signed weights for unsigned ones, which
+mends the sums at a cost in speed (onnxruntime pull request 12088), and a CPU with VNNI computes the
+same with either (measured, onnxruntime 1.31 on AVX512-VNNI). So the sums are added up here.
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ def replay(
 def products(model: onnx.ModelProto) -> Iterator[Product]:
     """The nodes of the main graph whose kernels add up pairs of unsigned times signed products.
 
-    Convolutions with one channel a group are left out: their kernels widen first.
+    Convolutions with one channel a group are left out: their kernels widen first. So is ConvInteger,
+    which has its weights as the left factor, where signed ones are moved up to unsigned.
     """
     import onnx
 
@@ -171,7 +173,7 @@ def products(model: onnx.ModelProto) -> Iterator[Product]:
                 continue
             (value, _, zero), (weight, scale, *_) = _padded(low[inputs[0]]), low[inputs[1]]
             scales = floats.get(scale)
-        elif node.op_type in {"MatMulInteger", "ConvInteger"}:
+        elif node.op_type == "MatMulInteger":
             value, weight, zero, _ = (*inputs, "", "")[:4]
             scales = None
         elif node.op_type == "QAttention":
