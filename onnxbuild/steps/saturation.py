@@ -100,7 +100,7 @@ def _notes(
         )
         return [note]
     worst = ", ".join(
-        f"{each.node} {each.share:.2%} (SQNR {each.sqnr_db:.0f} dB)"
+        f"{each.node} {100 * each.share:.3g}% (SQNR {each.sqnr_db:.0f} dB)"
         for each in saturating[:_SHOWN]
     )
     more = ", ..." if len(saturating) > _SHOWN else ""

@@ -52,7 +52,7 @@ def test_the_share_of_each_node_is_reported_and_the_fix_is_told(tmp_path):
     assert outcome.metrics["greatest_share"] == 1 / 6
     (note,) = outcome.notes
     assert note.startswith("WARNING: variant 'int8': 16-bit sums saturate")
-    assert "product 16.67% (SQNR " in note
+    assert "product 16.7% (SQNR " in note
     assert note.endswith("write `reduce_range: true`")
 
 
