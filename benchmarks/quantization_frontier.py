@@ -93,6 +93,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.threads < 1:
         parser.error("--threads is at least 1")
+    for path in (arguments.json, arguments.plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            parser.error(f"there is no folder {path.parent}")  # before minutes of measuring
     arguments.store = arguments.store.resolve()
     said = f"{machine()}, onnxruntime {onnxruntime.__version__}, threads: {arguments.threads}"
     print(said)
