@@ -204,6 +204,7 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
         )
     for recipe in () if request.only else loaded.recipes:
         names = {variant.name for variant in recipe.variants}
+        names |= {each.name for each in recipe.formats}
         found += [
             f"{folder} is of a variant that '{recipe.name}' no longer has"
             for folder in workspace.views.forgotten(recipe.name, names)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from onnxbuild.core.step import StepKind
 from onnxbuild.steps import (
+    aotinductor,
     balance,
     baseline,
     benchmark,
@@ -19,6 +20,7 @@ from onnxbuild.steps import (
     hessians,
     optimize,
     package,
+    package_program,
     preprocess,
     quantize_dynamic,
     quantize_static,
@@ -27,7 +29,10 @@ from onnxbuild.steps import (
     round_weights,
     saturation,
     sensitivity,
+    torch_export,
+    torchscript,
     validate,
+    validate_program,
 )
 
 CATALOG: Mapping[str, StepKind] = {
@@ -55,6 +60,11 @@ CATALOG: Mapping[str, StepKind] = {
         choose.KIND,
         benchmark.KIND,
         package.KIND,
+        torchscript.KIND,
+        torch_export.KIND,
+        aotinductor.KIND,
+        validate_program.KIND,
+        package_program.KIND,
     )
 }
 
@@ -65,3 +75,10 @@ KIND_OF_MODE: Mapping[str, StepKind] = {
     "weight_only": quantize_weights.KIND,
     "auto": choose.KIND,
 }
+
+KIND_OF_FORMAT: Mapping[str, StepKind] = {
+    "torchscript": torchscript.KIND,
+    "torch-export": torch_export.KIND,
+    "aotinductor": aotinductor.KIND,
+}
+"""What makes a format beside ONNX."""

@@ -7,9 +7,9 @@ import pytest
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
+from onnxbuild.onnxkit.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
-from onnxbuild.steps.validate import Tolerance
 
 VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 OLD = HostFacts("x86_64", frozenset({"avx2"}))

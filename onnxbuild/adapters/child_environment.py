@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.host import PASSED_ON
 
-_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 _NO_HOME = "/nonexistent"  # until a step has one of its own; Debian's name for it
 
 
@@ -48,7 +48,7 @@ def clean_environment(
     threads = surroundings.threads
     return {
         **kept,
-        "PATH": f"{os.path.dirname(sys.executable)}:{_SYSTEM_PATH}",
+        "PATH": ":".join(program_folders()),
         "HOME": _NO_HOME,
         "LANG": surroundings.locale,
         "TZ": surroundings.time_zone,
@@ -61,6 +61,11 @@ def clean_environment(
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "ORT_DISABLE_TELEMETRY": "1",
     }
+
+
+def program_folders() -> tuple[str, ...]:
+    """Where steps find programs."""
+    return (os.path.dirname(sys.executable), *_SYSTEM_FOLDERS)
 
 
 def _counts(threads: int) -> dict[str, str]:

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.child_environment import program_folders
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.places import MachinePlaces
 from onnxbuild.adapters.statcache import StatCache, settled
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 from onnxbuild.core.places import real_path
+from onnxbuild.core.step import COMPILER, COMPILERS
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
@@ -28,12 +30,20 @@ class DiskFingerprints:
         project: Relative paths start here.
         stats: Digests by stat identity.
         distributions: What is installed.
+        programs: Folders that steps find programs in.
     """
 
-    def __init__(self, project: Path, stats: StatCache, distributions: Distributions) -> None:
+    def __init__(
+        self,
+        project: Path,
+        stats: StatCache,
+        distributions: Distributions,
+        programs: Sequence[str] = program_folders(),
+    ) -> None:
         self._project = str(project)
         self._stats = stats
         self._distributions = distributions
+        self._programs = programs
         self._places = MachinePlaces(distributions)
         self._host: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
@@ -81,13 +91,27 @@ class DiskFingerprints:
         return tuple(sorted(found))
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution; None if it is not installed.
+        """Digest of an installed distribution, or of COMPILER; None if it is not installed.
 
         Looked at once, until `still` asks for a fresh look.
         """
         if name not in self._installed_now:
-            self._installed_now[name] = self._distributions.digest(name)
+            found = self._compiler() if name == COMPILER else self._distributions.digest(name)
+            self._installed_now[name] = found
         return self._installed_now[name]
+
+    def _compiler(self) -> str | None:
+        """The first C++ compiler as `name program sha256`, like a distribution's digest.
+
+        The driver's bytes stand for the whole compiler: they tell its version and its package's.
+        """
+        for name in COMPILERS:
+            for folder in self._programs:
+                path = f"{folder}/{name}"
+                digest = self._stats.digest(path)
+                if digest is not None:
+                    return f"{name} {os.path.basename(os.path.realpath(path))} {digest}"
+        return None
 
     def python(self) -> str:
         """The Python build."""

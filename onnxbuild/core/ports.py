@@ -80,7 +80,7 @@ class Fingerprints(Protocol):
         ...
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution; None if it is not installed."""
+        """Digest of an installed distribution, or of COMPILER; None if it is not installed."""
         ...
 
     def python(self) -> str:

@@ -141,6 +141,27 @@ class Variant:
         return PRECISION_OF_MODE[self.mode]
 
 
+ONNX = "onnx"
+"""The format whose variants `quantization` names; all others are Formats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to ship the fp32 model beside ONNX.
+
+    Attributes:
+        name: A key of catalog.KIND_OF_FORMAT; folder name below out/<recipe>/.
+        options: The options dataclass of the format's step kind.
+        tolerances: Its own tolerances (VariantTolerances), or None for those of fp32.
+        location: Where the recipe asks for it.
+    """
+
+    name: str
+    options: object
+    tolerances: object
+    location: Location
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """One model's build, validated, with all defaults filled in.
@@ -153,7 +174,7 @@ class Recipe:
         outputs: Names for the flattened outputs; empty means output_0, output_1, ...
         axes: Every symbol used by a shape.
         opset: ONNX operator set version.
-        variants: In the order written.
+        variants: ONNX models, in the order written; none if `formats` leaves ONNX out.
         providers: Short provider names (keys of PROVIDERS), in order of preference.
         provider_options: Short provider name -> its options.
         sections: Options dataclasses by section name (export, reference, optimize, validate,
@@ -161,6 +182,7 @@ class Recipe:
         entrypoints: The user's other callables: `samples`, `calibration`, `evaluation`, `metric`,
             `translations`; absent where the recipe names none.
         lines: Dotted key -> where the recipe writes it, for messages.
+        formats: Those beside ONNX, in the order written.
     """
 
     name: str
@@ -176,3 +198,4 @@ class Recipe:
     sections: Mapping[str, object]
     entrypoints: Mapping[str, Entrypoint]
     lines: Mapping[str, Location]
+    formats: tuple[Format, ...] = ()

@@ -12,6 +12,12 @@ from onnxbuild.core.recipe import Entrypoint
 MODEL_FILE = "model.onnx"
 REPORT_FILE = "report.json"
 
+COMPILER = "c++"
+"""Among a kind's `toolchain`: the C++ compiler that it runs, which is no distribution."""
+
+COMPILERS = ("g++", "clang++")
+"""Programs that are one, in the order in which steps look for them on their PATH."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -96,7 +102,7 @@ class StepKind:
         inputs: Names of input artifacts; a trailing `*` takes any number (`model/*`), a trailing
             `?` may be absent.
         outputs: name -> artifact kind.
-        toolchain: Distributions whose bytes can change the output.
+        toolchain: Distributions (and COMPILER) whose bytes can change the output.
         run: (context) -> Outcome; imports frameworks inside.
         section: The recipe key that holds this kind's options; empty for none.
         options: Frozen dataclass, what a user may write under `section` (or in a variant, for a

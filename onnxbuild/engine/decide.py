@@ -20,7 +20,7 @@ from onnxbuild.core.graph import Step
 from onnxbuild.core.host import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.step import COMPILER, COMPILERS, StepKind
 
 
 def make_action(
@@ -30,7 +30,7 @@ def make_action(
 
     Raises:
         RecipeError: A declared file is gone.
-        StepError: A distribution that the step needs is not installed.
+        StepError: A distribution or a compiler that the step needs is not installed.
     """
     files: dict[str, str] = {}
     entrypoints = kind.entrypoints(step.params)
@@ -49,6 +49,13 @@ def make_action(
     toolchain = {"python": fingerprints.python()}
     for name in kind.toolchain:
         digest = fingerprints.distribution(name)
+        if digest is None and name == COMPILER:
+            raise StepError(
+                f"step kind '{kind.name}' needs a C++ compiler; there is no "
+                f"{' and no '.join(COMPILERS)} beside Python, in /usr/local/bin, /usr/bin or /bin",
+                where=step.name,
+                fix="install one (`apt-get install g++`), or leave this format out of `formats`",
+            )
         if digest is None:
             raise StepError(
                 f"step kind '{kind.name}' needs the package '{name}', which is not installed",

@@ -15,6 +15,10 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
     The values of environment variables are given by digest: a file that is committed is no place
     for a token.
     """
+    formats = {
+        each.name: {"options": to_json(each.options), "tolerances": to_json(each.tolerances)}
+        for each in recipe.formats
+    }
     return {
         "name": recipe.name,
         "model": _entrypoint(recipe.model),
@@ -34,6 +38,7 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
         "provider_options": to_json(recipe.provider_options),
         "sections": to_json(recipe.sections),
         "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
+        **({"formats": formats} if formats else {}),
     }
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +11,20 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.torch_module import flatten_outputs
+from onnxbuild.onnxkit.torch_wrapping import (
+    WRAPPED,
+    dynamic_shapes,
+    example_tensors,
+    flattening_wrapper,
+    quiet,
+    trace_remarks,
+)
 
 if TYPE_CHECKING:
     import onnx
     import torch
 
 EXPORTERS = ("dynamo", "torchscript")
-
-_WRAPPED = "module"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     """
     import torch
 
-    wrapper = _flattening_wrapper(request)
+    wrapper = flattening_wrapper(request.module, request.inputs, request.where)
     export = _export_dynamo if exporter == "dynamo" else _export_torchscript
     # torch documents OnnxExporterError but lets these through as well
     failures = (
@@ -69,7 +70,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         RuntimeError, TypeError, ValueError,
     )  # fmt: skip
     try:
-        with _quiet() as caught, torch.no_grad():
+        with quiet() as caught, torch.no_grad():
             model = export(wrapper, request)
     except failures as error:
         raise explain_export(error, exporter, request.opset, request.where) from error
@@ -77,21 +78,23 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
     final |= zip(_safe_names("output", len(names)), names, strict=True)
-    settle_names(model, final, _WRAPPED)
-    return model, _trace_remarks(caught)
+    settle_names(model, final, WRAPPED)
+    return model, trace_remarks(caught)
 
 
 def explain_specialization(request: ExportRequest) -> str:
     """torch.export's own line on why an axis can't be dynamic; empty where it has nothing to say."""
     import torch
 
-    shapes = (_dynamic_shapes(request),)
+    shapes = (dynamic_shapes(request.inputs, request.axes),)
     try:
-        with _quiet(), torch.no_grad():
+        with quiet(), torch.no_grad():
             torch.export.export(
-                _flattening_wrapper(request), _tensors(request), dynamic_shapes=shapes,
+                flattening_wrapper(request.module, request.inputs, request.where),
+                example_tensors(request.inputs, request.feeds),
+                dynamic_shapes=shapes,
                 strict=False,
-            )  # fmt: skip
+            )
     except (RuntimeError, ValueError, TypeError, AssertionError) as error:
         lines = [line.strip() for line in str(error).splitlines()]
         said = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
@@ -99,31 +102,13 @@ def explain_specialization(request: ExportRequest) -> str:
     return ""
 
 
-def _flattening_wrapper(request: ExportRequest) -> torch.nn.Module:
-    """A module that takes tensors by position and returns a flat tuple, for either exporter."""
-    import torch
-
-    names = [each.name for each in request.inputs]
-
-    class Flattened(torch.nn.Module):  # type: ignore[misc] # torch is Any here
-        def __init__(self) -> None:
-            super().__init__()
-            self.add_module(_WRAPPED, request.module)
-
-        def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            value = request.module(**dict(zip(names, tensors, strict=True)))
-            return tuple(flatten_outputs(value, request.where))
-
-    return Flattened().eval()  # the exporters restore the mode of the outermost module
-
-
 def _export_dynamo(wrapper: torch.nn.Module, request: ExportRequest) -> onnx.ModelProto:
     import torch
 
     program = torch.onnx.export(
         wrapper,
-        _tensors(request),
-        dynamic_shapes=(_dynamic_shapes(request),),
+        example_tensors(request.inputs, request.feeds),
+        dynamic_shapes=(dynamic_shapes(request.inputs, request.axes),),
         input_names=_safe_names("input", len(request.inputs)),
         output_names=_safe_names("output", len(request.output_names)),
         opset_version=request.opset,
@@ -148,7 +133,7 @@ def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onn
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
     torch.onnx.export(
         wrapper,
-        _tensors(request),
+        example_tensors(request.inputs, request.feeds),
         str(file),
         input_names=_safe_names("input", len(request.inputs)),
         output_names=_safe_names("output", len(request.output_names)),
@@ -162,27 +147,6 @@ def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onn
     return onnx.load(str(file))
 
 
-def _dynamic_shapes(request: ExportRequest) -> tuple[dict[int, Any], ...]:
-    """For each input, dimension -> the Dim that its symbol shares across inputs."""
-    import torch
-
-    dims = {
-        axis.name: torch.export.Dim(axis.name, min=axis.min, max=axis.max)
-        for axis in request.axes
-        if axis.min < axis.max
-    }
-    return tuple(
-        {n: dims[name] for n, name in enumerate(each.shape) if name in dims}
-        for each in request.inputs
-    )
-
-
-def _tensors(request: ExportRequest) -> tuple[torch.Tensor, ...]:
-    import torch
-
-    return tuple(torch.from_numpy(request.feeds[each.name].copy()) for each in request.inputs)
-
-
 def _safe_names(kind: str, count: int) -> list[str]:
     """Names that no value inside can have.
 
@@ -190,34 +154,3 @@ def _safe_names(kind: str, count: int) -> list[str]:
     node of that name, and the graph is no longer in SSA form.
     """
     return [f"onnxbuild::{kind}_{n}" for n in range(count)]
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep the exporters' graphs and notices out of the log; gives the warnings they raise."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)  # `torchvision is not installed`, four times an export
-    try:
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            warnings.simplefilter("always")
-            yield caught
-    finally:
-        logger.setLevel(level)
-
-
-def _trace_remarks(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """What the tracer says it froze, with the user's line; one remark a line."""
-    import torch
-
-    remarks = [
-        f"traced as a constant at {Path(each.filename).name}:{each.lineno}: "
-        f"{str(each.message).split('. ')[0]}"
-        for each in caught
-        if issubclass(each.category, torch.jit.TracerWarning)
-        and "site-packages" not in each.filename
-    ]
-    return tuple(dict.fromkeys(remarks))

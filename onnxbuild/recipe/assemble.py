@@ -176,5 +176,6 @@ def _assembled(
         provider_options=parts.providers,
         sections=parts.sections,
         entrypoints=entrypoints,
+        formats=tuple(parts.formats.values()),
         lines={**shared, **rendered_places} if rendered_places else shared,
     )

@@ -8,6 +8,7 @@ from dataclasses import fields
 from onnxbuild.core.recipe import Axis, Location
 from onnxbuild.recipe.dynamic_checks import check_dynamic
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.recipe.format_checks import check_formats
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
@@ -36,6 +37,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     for section in ("reference", "benchmark"):
         yield from _points(section, parts)
     yield from _variant_names(parts)
+    yield from check_formats(parts)
     yield from _calibration(parts)
     yield from check_weights(parts)
     yield from check_dynamic(parts)

@@ -61,6 +61,8 @@ PARTS: Mapping[str, str] = {
     "dynamic_axes": "each symbol used in a shape -> the range of its sizes",
     "opset": "version of ONNX's operator set",
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
+    "formats": "what is made of the model: a list, or format -> its options; variants are of `onnx`",
+    "format.validate": "tolerances of this format; before those of fp32",
     "providers": "execution providers to run on, in order of preference, each with its options",
     "entrypoint": "FILE.py:CALLABLE, relative to this file, or package.module:CALLABLE",
     "args": "keyword arguments of the callable",

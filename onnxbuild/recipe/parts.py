@@ -6,22 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
-from onnxbuild.catalog import CATALOG, KIND_OF_MODE
+from onnxbuild.catalog import CATALOG, KIND_OF_FORMAT, KIND_OF_MODE
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
+    ONNX,
     PRECISION_OF_MODE,
     Axis,
     DummyInput,
     Entrypoint,
+    Format,
     Location,
     Mode,
     Variant,
 )
+from onnxbuild.onnxkit.tolerances import VariantTolerances
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.recipe.release_options import ReleaseOptions
 from onnxbuild.recipe.target_options import TargetOptions
-from onnxbuild.steps.validate import VariantTolerances
 
 SECTIONS: Mapping[str, type] = {
     **{
@@ -52,6 +54,7 @@ class Parts:
     axes: dict[str, Axis] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     variants: dict[str, Variant] = field(default_factory=dict)
+    formats: dict[str, Format] = field(default_factory=dict)
     providers: dict[str, dict[str, str]] = field(default_factory=dict)
     sections: dict[str, object] = field(default_factory=dict)
     entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
@@ -85,7 +88,8 @@ def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
     for section in SECTIONS:
         if parts.sound(section):
             parts.sections[section] = _section(section, parts.node(section))
-    parts.variants = _variants(parts)
+    parts.formats = _formats(parts)
+    parts.variants = _variants(parts) if has_onnx(root) else {}
     if parts.sound("providers"):
         parts.providers = _providers(parts.node("providers"))
     for path, name in entrypoint_paths():
@@ -118,6 +122,22 @@ def variant_nodes(root: Node) -> dict[str, tuple[Location, Node]]:
     return {name: (member.at, member.node) for name, member in quantization.members.items()}
 
 
+def format_nodes(root: Node) -> dict[str, tuple[Location, Node | None]]:
+    """Format name -> (where it is asked for, its options if they are written)."""
+    formats = root.child("formats")
+    if formats is None:
+        return {ONNX: (root.at, None)}
+    if formats.items:
+        return {str(item.value): (item.at, None) for item in formats.items}
+    return {name: (member.at, member.node) for name, member in formats.members.items()}
+
+
+def has_onnx(root: Node) -> bool:
+    """Whether variants are made: `formats` names onnx, or is not written, or can't be read."""
+    formats = format_nodes(root)
+    return ONNX in formats or not formats
+
+
 def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str, Any]:
     node = parts.node(key)
     if node is None:
@@ -143,6 +163,25 @@ def _section(section: str, node: Node | None) -> object:
         written = {"level": written}  # `optimize: none`
     own = {k: v for k, v in written.items() if k not in CALLABLES.get(section, {})}
     return from_json(SECTIONS[section], own, section)
+
+
+def _formats(parts: Parts) -> dict[str, Format]:
+    made = {}
+    for name, (at, node) in format_nodes(parts.root).items() if parts.sound("formats") else ():
+        if name == ONNX:
+            continue
+        kind = KIND_OF_FORMAT[name]
+        assert kind.options is not None
+        written = {} if node is None else dict(plain(node))
+        where = f"formats.{name}"
+        tolerances = written.pop("validate", None)
+        made[name] = Format(
+            name,
+            from_json(kind.options, written, where),
+            None if tolerances is None else from_json(VariantTolerances, tolerances, where),
+            at,
+        )
+    return made
 
 
 def _variants(parts: Parts) -> dict[str, Variant]:

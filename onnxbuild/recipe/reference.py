@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
+from onnxbuild.catalog import KIND_OF_FORMAT
 from onnxbuild.core.recipe import Mode
 from onnxbuild.recipe.faults import show
 from onnxbuild.recipe.json_schema import Schema
@@ -50,6 +51,9 @@ class _Page:
         for mode in get_args(Mode):
             properties_of_mode = self._properties(self._definitions[f"mode_{mode}"])
             yield from self._table(f"A variant of mode `{mode}`", "", properties_of_mode)
+        for name in KIND_OF_FORMAT:
+            properties_of_format = self._properties(self._definitions[f"format_{name}"])
+            yield from self._table(f"`formats: {{{name}: ...}}`", "", properties_of_format)
         for section in SECTIONS:
             schema = self._resolved(properties[section])
             schema = next((b for b in schema.get("anyOf", ()) if "properties" in b), schema)

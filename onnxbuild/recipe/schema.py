@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args
 
-from onnxbuild.catalog import KIND_OF_MODE
-from onnxbuild.core.recipe import DTYPES, OPSET_MAX, OPSET_MIN, PROVIDERS, Mode
+from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
+from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, PROVIDERS, Mode
 from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.keys import CALLABLES, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts import SECTIONS
@@ -52,6 +52,7 @@ def _schema(providers: tuple[str, ...], *, templated: bool) -> Schema:
         "axis": _axis(builder),
         "variant": _variant(builder),
         **_modes(builder),
+        **_formats(builder),
         **builder.definitions,
     }
     if templated:
@@ -112,6 +113,27 @@ def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schem
                 _named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
             ],
             "default": "none",
+        },
+        "formats": {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "uniqueItems": True,
+                    "items": value({"enum": [ONNX, *KIND_OF_FORMAT]}),
+                },
+                {
+                    "type": "object",
+                    "title": "formats",
+                    "properties": {
+                        name: {"$ref": f"#/$defs/format_{name}"}
+                        for name in (ONNX, *KIND_OF_FORMAT)
+                    },
+                    "minProperties": 1,
+                    "additionalProperties": False,
+                },
+            ],
+            "default": [ONNX],
         },
         "providers": {
             "anyOf": [
@@ -223,6 +245,17 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
             "optimize": {"description": PARTS["variant.optimize"], "$ref": "#/$defs/optimize"},
         }
         definitions[f"mode_{mode}"] = _closed(f"mode '{mode}'", properties, [])
+    return definitions
+
+
+def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
+    definitions = {f"format_{ONNX}": _closed(f"format '{ONNX}'", {}, [])}
+    for name, kind in KIND_OF_FORMAT.items():
+        properties: dict[str, Schema] = {
+            **(builder.properties(kind.options) if kind.options else {}),
+            "validate": {"description": PARTS["format.validate"], **_tolerances()},
+        }
+        definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])
     return definitions
 
 

@@ -14,6 +14,7 @@ from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
+from onnxbuild.resolver.format_steps import FormatSteps
 from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.resolver.variant_models import VariantModels
@@ -34,9 +35,15 @@ class RecipeSteps:
         self._models = VariantModels(assembly, host)
         self._auto = AutoModels(assembly, self._models, choices)
         self._fidelity = FidelitySteps(assembly)
+        self._formats = FormatSteps(assembly)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
-        """Add the steps of some of a recipe's variants."""
+        """Add the steps of some of a recipe's variants, and of all its formats beside ONNX."""
+        if recipe.variants:
+            self._add_onnx(recipe, variants)
+        self._formats.add(recipe)
+
+    def _add_onnx(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
         options: Mapping[str, Any] = recipe.sections
         lines, top = recipe.lines, recipe.location
         exported = self._assembly.step(

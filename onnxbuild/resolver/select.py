@@ -48,6 +48,8 @@ def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> 
 def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
     """The recipe's steps that `name` stands for, without the recipe's name."""
     local = name.removeprefix(f"{recipe.name}:")
+    if any(each.name == local for each in recipe.formats):
+        return [step for step in steps if step.startswith(f"{local}/")]
     if any(variant.name == local for variant in recipe.variants):
         return [
             step
@@ -60,8 +62,9 @@ def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
 def _unknown(
     name: str, recipes: Sequence[Recipe], steps: Mapping[str, Sequence[str]]
 ) -> UsageError:
-    variants = {variant.name for recipe in recipes for variant in recipe.variants}
-    known = sorted(variants.union(*steps.values()))
+    made = {each.name for recipe in recipes for each in recipe.variants}
+    made |= {each.name for recipe in recipes for each in recipe.formats}
+    known = sorted(made.union(*steps.values()))
     return UsageError(
         f"--only {name} is no variant or step of these recipes; there are {', '.join(known)}",
         fix=did_you_mean(name, known) or "see `onnxbuild graph RECIPE`",

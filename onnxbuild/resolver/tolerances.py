@@ -1,29 +1,33 @@
-"""Which tolerances a variant is judged by."""
+"""Which tolerances a variant or a format is judged by."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.steps import validate
+from onnxbuild.core.recipe import Format, Precision, Recipe, Variant
+from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
 
 
-def tolerances_of(recipe: Recipe, variant: Variant) -> validate.VariantTolerances:
+def tolerances_of(recipe: Recipe, variant: Variant) -> VariantTolerances:
     """A variant's tolerances: its own, else the recipe's for its precision, else the default."""
+    return _merged(recipe, variant.precision, variant.sections.get("validate"))
+
+
+def tolerances_of_format(recipe: Recipe, each: Format) -> VariantTolerances:
+    """A format's tolerances: its own, else the recipe's for fp32, else the default."""
+    return _merged(recipe, "fp32", each.tolerances)
+
+
+def _merged(recipe: Recipe, precision: Precision, own: object) -> VariantTolerances:
     section: Any = recipe.sections["validate"]
-    layers = (
-        validate.DEFAULT_TOLERANCES[variant.precision],
-        getattr(section, variant.precision),
-        variant.sections.get("validate"),
-    )
     merged: dict[str, Any] = {"outputs": {}}
-    for layer in layers:
+    for layer in (DEFAULT_TOLERANCES[precision], getattr(section, precision), own):
         if layer is None:
             continue
-        for field in dataclasses.fields(validate.Tolerance):
+        for field in dataclasses.fields(Tolerance):
             value = getattr(layer, field.name)
             if value is not None:
                 merged[field.name] = value
         merged["outputs"].update(getattr(layer, "outputs", {}))
-    return validate.VariantTolerances(**merged)
+    return VariantTolerances(**merged)

@@ -13,6 +13,7 @@ from onnxbuild.adapters.fingerprints import (
 )
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.core.step import COMPILER
 
 SOURCE = b'def load(width=8):\n    """Say."""\n    return width + 1\n'
 
@@ -115,3 +116,23 @@ def test_files_are_found_from_the_project_and_by_absolute_path(tmp_path):
     assert prints.file("data.bin") == prints.file(str(tmp_path / "data.bin"))
     assert prints.file("gone.bin") is None
     assert set(stats.seen) == {str(tmp_path / "data.bin"), str(tmp_path / "gone.bin")}
+
+
+def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
+    def digest():
+        stats = StatCache(Index(tmp_path / "index.db"))
+        found = DiskFingerprints(
+            tmp_path, stats, Distributions(stats, ()), [f"{tmp_path}/none", f"{tmp_path}/bin"]
+        ).distribution(COMPILER)
+        return found, stats.seen
+
+    assert digest()[0] is None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0")
+    (tmp_path / "bin" / "g++").symlink_to("g++-12")
+    first, seen = digest()
+    assert first.startswith("g++ g++-12 ")
+    assert len(first.split(" ")) == 3
+    assert {f"{tmp_path}/none/g++", f"{tmp_path}/bin/g++"} <= set(seen)
+    (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0-14+deb12u2")
+    assert digest()[0] != first

@@ -7,13 +7,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.steps.validate import (
-    DEFAULT_TOLERANCES,
-    KIND,
-    Tolerance,
-    ValidateParams,
-    VariantTolerances,
-)
+from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
+from onnxbuild.steps.validate import KIND, ValidateParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
 

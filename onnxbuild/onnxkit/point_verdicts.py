@@ -1,0 +1,106 @@
+"""What is said of a model that was judged at every reference point: findings, metrics, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.comparison import Comparison
+from onnxbuild.onnxkit.verdict import Judgement
+
+JudgedPoint = tuple[str, Mapping[str, int], dict[str, Judgement]]
+"""A point's name, its sizes, and what is said of each output."""
+
+
+def report_of(judged: Sequence[JudgedPoint], findings: Sequence[Finding]) -> dict[str, Any]:
+    """The part of report.json that every judged model has."""
+    return {
+        "passed": not findings,
+        "findings": to_json(list(findings)),
+        "metrics": metrics_of(judged),
+        "points": [
+            {
+                "point": name,
+                "sizes": dict(sizes),
+                "passed": all(not each.breaches for each in outputs.values()),
+                "outputs": {output: _show(each) for output, each in outputs.items()},
+            }
+            for name, sizes, outputs in judged
+        ],
+        "worst": _worst(judged),
+    }
+
+
+def findings_of(judged: Sequence[JudgedPoint], subject: str, fix: str) -> tuple[Finding, ...]:
+    """One for each output and kind of breach, at its worst point; what can't be compared first.
+
+    Args:
+        judged: All points.
+        subject: What is judged, such as `variant 'int8'`.
+        fix: What to try.
+    """
+    worst: dict[tuple[str, str], tuple[float, str, str]] = {}
+    count: dict[tuple[str, str], int] = {}
+    for point, sizes, outputs in judged:
+        shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items())
+        for output, each in outputs.items():
+            for kind, what, excess in each.breaches:
+                key = (output, kind)
+                count[key] = count.get(key, 0) + 1
+                if key not in worst or excess > worst[key][0]:
+                    where = f"point '{point}'" + (f" ({shown})" if shown else "")
+                    worst[key] = (excess, what, where)
+    ordered = sorted(worst, key=lambda key: key[1] != "comparable")
+    return tuple(
+        Finding(
+            what=worst[key][1] + _elsewhere(count[key] - 1, len(judged)),
+            where=f"{subject}, output '{key[0]}', {worst[key][2]}",
+            fix=fix,
+        )
+        for key in ordered
+    )
+
+
+def _elsewhere(more: int, points: int) -> str:
+    return f" (and at {more} more of {points} points)" if more else ""
+
+
+def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
+    """The worst of each measure over all points and outputs; None where nothing was measured."""
+    found = [c for _, _, c in _comparisons(judged)]
+    passed = sum(all(not each.breaches for each in outputs.values()) for _, _, outputs in judged)
+    ratios = [c.sqnr_db for c in found if c.sqnr_db is not None]
+    return {
+        "max_abs": max((c.max_abs for c in found), default=None),
+        "max_rel": max((c.max_rel for c in found), default=None),
+        "mean_abs": max((c.mean_abs for c in found), default=None),
+        "cosine_min": min((c.cosine for c in found), default=None),
+        "sqnr_db_min": min(ratios, default=None),
+        "points": len(judged),
+        "points_passed": passed,
+    }
+
+
+def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
+    """Where the largest absolute difference is."""
+    found = _comparisons(judged)
+    if not found:
+        return None
+    point, output, comparison = max(found, key=lambda each: each[2].max_abs)
+    return {"point": point, "output": output, **comparison.to_json()}
+
+
+def _comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, Comparison]]:
+    return [
+        (point, output, each.comparison)
+        for point, _, outputs in judged
+        for output, each in outputs.items()
+        if each.comparison is not None
+    ]
+
+
+def _show(judgement: Judgement) -> dict[str, object]:
+    measures = {} if judgement.comparison is None else judgement.comparison.to_json()
+    return {**measures, "breaches": [what for _, what, _ in judgement.breaches]}

@@ -1,0 +1,86 @@
+"""Load the program beside this file: TorchScript, torch.export's .pt2, or an AOTInductor package.
+
+    from load import load
+    run = load()
+    outputs = run({"input": array})     # output name -> numpy array
+
+Needs torch and numpy alone. `python load.py` runs once on example values and prints the outputs,
+line for line as the C++ program in cpp/ does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+MANIFEST = "manifest.json"
+SHOWN = 8  # values printed of each output
+
+
+def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A function from input name -> array to output name -> array."""
+    import torch
+
+    manifest = json.loads((HERE / MANIFEST).read_text(encoding="utf-8"))
+    path = str(HERE / manifest["file"])
+    call: Callable[..., Any]
+    if manifest["format"] == "torchscript":
+        call = torch.jit.load(path).eval()
+    elif manifest["format"] == "torch-export":
+        call = torch.export.load(path).module()
+    else:
+        from torch._inductor import aoti_load_package
+
+        call = aoti_load_package(path)
+    inputs = [each["name"] for each in manifest["inputs"]]
+
+    def run(feeds: Mapping[str, Any]) -> dict[str, Any]:
+        tensors = {name: torch.from_numpy(feeds[name]) for name in inputs}
+        with torch.inference_mode():
+            made = call(**tensors) if manifest["by_keyword"] else call(*tensors.values())
+        arrays = [tensor.numpy() for tensor in _tensors(made)]
+        return dict(zip(manifest["outputs"], arrays, strict=True))
+
+    return run
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors of a scripted module's own structure, depth first; None is dropped."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif value is not None:
+        yield value
+
+
+def example_feeds() -> dict[str, Any]:
+    """For each input at its example sizes: -0.75, -0.5, ... 0.75 again and again, or ones."""
+    import numpy as np
+
+    manifest = json.loads((HERE / MANIFEST).read_text(encoding="utf-8"))
+    sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
+    feeds = {}
+    for each in manifest["inputs"]:
+        shape = [sizes.get(n, n) for n in each["shape"]]
+        dtype = np.dtype(each["dtype"])
+        count = int(np.prod(shape))
+        values = (np.arange(count) % 7 - 3) / 4 if dtype.kind == "f" else np.ones(count)
+        feeds[each["name"]] = values.reshape(shape).astype(dtype)
+    return feeds
+
+
+def main() -> None:
+    """Run once on example values and print what comes out."""
+    for name, array in load()(example_feeds()).items():
+        print(name, array.dtype, list(array.shape))
+        first = array.ravel()[:SHOWN]
+        print("", *(f"{x:.9g}" if array.dtype.kind == "f" else int(x) for x in first))
+
+
+if __name__ == "__main__":
+    main()

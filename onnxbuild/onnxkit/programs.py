@@ -1,0 +1,131 @@
+"""Programs that PyTorch runs without the module: opened, fed, called."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.program_files import ProgramDescription, read_description
+from onnxbuild.onnxkit.sessions import first_line
+from onnxbuild.onnxkit.torch_module import flatten_outputs
+from onnxbuild.onnxkit.torch_wrapping import quiet
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PROGRAM_ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+"""What running a program may raise: torch.jit.Error is a RuntimeError, guards are assertions."""
+
+
+class Program:
+    """A loaded program.
+
+    Args:
+        description: How it is called.
+        call: Takes tensors as the description says.
+    """
+
+    def __init__(self, description: ProgramDescription, call: Callable[..., Any]) -> None:
+        self.description = description
+        self._call = call
+
+    def bind(self, feeds: Feeds) -> Callable[[], Any]:
+        """A call without arguments that runs once on tensors made now, for timing; no copies.
+
+        What it returns is the program's own structure of tensors (see `flatten_outputs`).
+        """
+        import torch
+
+        names = [each.name for each in self.description.inputs]
+        tensors = {name: torch.from_numpy(feeds[name].copy()) for name in names}
+        call = self._call
+        if self.description.by_keyword:
+
+            def by_keyword() -> Any:
+                with torch.inference_mode():
+                    return call(**tensors)
+
+            return by_keyword
+        arguments = tuple(tensors.values())
+
+        def by_position() -> Any:
+            with torch.inference_mode():
+                return call(*arguments)
+
+        return by_position
+
+    def run(self, feeds: Feeds) -> dict[str, np.ndarray]:
+        """Output name -> array, contiguous.
+
+        Raises:
+            ValueError: It returns another number of tensors than it is described to.
+        """
+        import numpy as np
+
+        found = flatten_outputs(self.bind(feeds)())
+        arrays = [np.array(tensor.detach().numpy(), order="C") for tensor in found]
+        return dict(zip(self.description.outputs, arrays, strict=True))
+
+
+def open_program(folder: Path, *, threads: int, where: str = "") -> Program:
+    """Load a program artifact.
+
+    Args:
+        folder: Holds the program and program.json.
+        threads: Of PyTorch, in the whole process, from now on.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: PyTorch can't load it here.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    description = read_description(folder)
+    load = _LOADERS[description.format]
+    try:
+        with quiet():
+            call = load(str(folder / description.file))
+    except (*PROGRAM_ERRORS, OSError, zipfile.BadZipFile) as error:
+        raise StepError(
+            f"PyTorch can't load the {description.format} program: {first_line(error)}",
+            where=where,
+            fix="operators that the model registers in Python must be registered before it is "
+            "loaded; formats can't take them along: leave this one out of `formats`",
+        ) from error
+    return Program(description, call)
+
+
+def _load_torchscript(path: str) -> Callable[..., Any]:
+    import torch
+
+    call: Callable[..., Any] = torch.jit.load(path, map_location="cpu").eval()
+    return call
+
+
+def _load_exported(path: str) -> Callable[..., Any]:
+    import torch
+
+    call: Callable[..., Any] = torch.export.load(path).module()
+    return call
+
+
+def _load_aotinductor(path: str) -> Callable[..., Any]:
+    from torch._inductor import aoti_load_package  # a second that other formats need not pay
+
+    call: Callable[..., Any] = aoti_load_package(path)
+    return call
+
+
+_LOADERS: Mapping[str, Callable[[str], Callable[..., Any]]] = {
+    "torchscript": _load_torchscript,
+    "torch-export": _load_exported,
+    "aotinductor": _load_aotinductor,
+}

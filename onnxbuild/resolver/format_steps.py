@@ -1,0 +1,104 @@
+"""The steps of the formats beside ONNX: made, held against PyTorch, packaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnxbuild import __version__
+from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.graph import OutputRef, View
+from onnxbuild.core.recipe import Format, Recipe
+from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.reference_step import add_reference
+from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.tolerances import tolerances_of_format
+from onnxbuild.steps import (
+    aotinductor,
+    package_program,
+    torch_export,
+    torchscript,
+    validate_program,
+)
+
+
+class FormatSteps:
+    """Adds the steps of formats to an assembly.
+
+    Args:
+        assembly: Where they go.
+    """
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+
+    def add(self, recipe: Recipe) -> None:
+        """Add all of a recipe's formats beside ONNX."""
+        for each in recipe.formats:
+            self._add(recipe, each, self._program(recipe, each))
+
+    def _add(self, recipe: Recipe, each: Format, program: OutputRef) -> None:
+        prefix = f"{recipe.name}:{each.name}"
+        validated = self._assembly.step(
+            f"{prefix}/validate",
+            validate_program.KIND.name,
+            validate_program.ValidateProgramParams(each.name, tolerances_of_format(recipe, each)),
+            each.location,
+            {"program": program, "reference": add_reference(self._assembly, recipe)},
+        )
+        inputs = {"program": program, "validation": OutputRef(validated, "report")}
+        packaged = self._assembly.step(
+            f"{prefix}/package",
+            package_program.KIND.name,
+            package_program.PackageProgramParams(
+                onnxbuild=__version__,
+                recipe=recipe.name,
+                recipe_sha256=tagged_sha256(
+                    "package",
+                    [[k, self._assembly.identity(ref.step)] for k, ref in inputs.items()],
+                ),
+                axes=recipe.axes,
+            ),
+            each.location,
+            inputs,
+        )
+        self._assembly.view(View(recipe.name, each.name, ((OutputRef(packaged, "bundle"), ""),)))
+
+    def _program(self, recipe: Recipe, each: Format) -> OutputRef:
+        if each.name == "torchscript":
+            params: Any = torchscript.TorchScriptParams(
+                recipe.model, recipe.inputs, recipe.outputs, recipe.axes, typed(each.options)
+            )
+            return self._converted(recipe, each, params)
+        if each.name == "torch-export":
+            return self._exported(recipe, each, "convert")
+        params = aotinductor.AotInductorParams(typed(each.options))
+        exported = self._exported(recipe, each, "export")
+        return self._converted(recipe, each, params, {"program": exported})
+
+    def _exported(self, recipe: Recipe, each: Format, step: str) -> OutputRef:
+        """The exported program; `torch-export` and `aotinductor` share one."""
+        asked = {f.name: f.options for f in recipe.formats}
+        options: Any = asked.get("torch-export", torch_export.TorchExportOptions())
+        params = torch_export.TorchExportParams(
+            recipe.model, recipe.inputs, recipe.outputs, recipe.axes, options
+        )
+        name = f"{recipe.name}:{each.name}/{step}"
+        made = self._assembly.step(name, torch_export.KIND.name, params, each.location)
+        return OutputRef(made, "program")
+
+    def _converted(
+        self,
+        recipe: Recipe,
+        each: Format,
+        params: object,
+        inputs: dict[str, OutputRef] | None = None,
+    ) -> OutputRef:
+        step = self._assembly.step(
+            f"{recipe.name}:{each.name}/convert",
+            KIND_OF_FORMAT[each.name].name,
+            params,
+            each.location,
+            inputs,
+        )
+        return OutputRef(step, "program")

@@ -1,0 +1,77 @@
+"""Export a PyTorch module with torch.export: a .pt2 file of its graph, with dynamic axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.params import option
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.exported_program import export_program, save_program
+from onnxbuild.onnxkit.module_example import load_example
+from onnxbuild.onnxkit.program_files import (
+    FILE_OF_FORMAT,
+    ProgramDescription,
+    describe_inputs,
+    write_description,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchExportOptions:
+    """How the module is exported."""
+
+    strict: bool = option(
+        False, help="follow forward's bytecode (TorchDynamo) instead of running it on fake tensors"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TorchExportParams:
+    """All that steers an export."""
+
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    options: TorchExportOptions
+
+
+def run(context: StepContext) -> Outcome:
+    """Write model.pt2 and program.json.
+
+    Raises:
+        StepError: The module is not as declared, or torch.export can't follow it.
+    """
+    params: TorchExportParams = context.params
+    example = load_example(context, params.model, params.inputs, params.outputs, params.axes)
+    program = export_program(
+        example.module,
+        params.inputs,
+        params.axes,
+        example.feeds,
+        strict=params.options.strict,
+        where=context.where,
+    )
+    folder = context.output("program")
+    file = folder / FILE_OF_FORMAT["torch-export"]
+    save_program(program, file, context.scratch)
+    write_description(
+        folder,
+        ProgramDescription("torch-export", describe_inputs(params.inputs), example.outputs),
+    )
+    return Outcome({"nodes": len(program.graph.nodes), "size_bytes": file.stat().st_size})
+
+
+KIND = StepKind(
+    name="torch-export",
+    version=1,
+    params=TorchExportParams,
+    inputs=(),
+    outputs={"program": "torch-export"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    options=TorchExportOptions,
+    user_code=True,
+    entrypoints=lambda params: (params.model,),
+)

@@ -1,0 +1,96 @@
+"""Compare a TorchScript, torch.export or AOTInductor program with PyTorch at every reference point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
+from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, Program, open_program
+from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions import first_line
+from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
+from onnxbuild.onnxkit.verdict import Judgement, judge
+
+_FIXES = {
+    "torchscript": "a trace keeps the sizes and branches of its one run: read sizes from the "
+    "tensors in forward (x.shape[0]), or write `formats: {torchscript: {method: script}}`",
+    "torch-export": "narrow the axis in `dynamic_axes`, or widen `formats: {torch-export: "
+    "{validate: {atol: ..., rtol: ...}}}`",
+    "aotinductor": "its kernels sum in another order: widen `formats: {aotinductor: {validate: "
+    "{atol: ..., rtol: ...}}}`, or narrow the axis in `dynamic_axes`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateProgramParams:
+    """All that steers a comparison.
+
+    Attributes:
+        format: The format's name, for messages.
+        tolerances: In force, all defaults filled in.
+    """
+
+    format: str
+    tolerances: VariantTolerances
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json; breaches are findings.
+
+    Raises:
+        StepError: PyTorch can't load the program, or a tolerance names an output that is not there.
+    """
+    params: ValidateProgramParams = context.params
+    program = open_program(context.input("program"), threads=1, where=context.where)
+    judged = [
+        (point.name, point.sizes, _judge_point(program, point, context))
+        for point in read_reference(context.input("reference"))
+    ]
+    findings = findings_of(judged, f"format '{params.format}'", _FIXES[params.format])
+    report = {
+        "format": params.format,
+        "precision": "fp32",
+        "tolerances": to_json(params.tolerances),
+        **report_of(judged, findings),
+    }
+    write_report(context.output("report"), report)
+    return Outcome(report["metrics"], findings)
+
+
+def _judge_point(
+    program: Program, point: ReferencePoint, context: StepContext
+) -> dict[str, Judgement]:
+    tolerances = context.params.tolerances
+    check_tolerance_names(tolerances, tuple(point.outputs), context.where)
+    try:
+        found = program.run(point.feeds)
+    except PROGRAM_ERRORS as error:
+        what = f"PyTorch fails: {type(error).__name__}: {_told_by(error)}"
+        failed = Judgement(None, (("comparable", what, float("inf")),))
+        return dict.fromkeys(point.outputs, failed)
+    return {
+        name: judge(expected, found[name], bounds_of(tolerances, name))
+        for name, expected in point.outputs.items()
+    }
+
+
+def _told_by(error: BaseException) -> str:
+    """TorchScript tells what was wrong in the last line of its traceback, others in the first."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    told = [line for line in lines if line.startswith("RuntimeError: ")]
+    return told[-1].removeprefix("RuntimeError: ") if told else first_line(error)
+
+
+KIND = StepKind(
+    name="validate-program",
+    version=1,
+    params=ValidateProgramParams,
+    inputs=("program", "reference"),
+    outputs={"report": "report"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    host_bound=True,
+)

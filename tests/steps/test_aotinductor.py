@@ -1,0 +1,165 @@
+"""AOTInductor packages, and what is shipped with every program beside ONNX; compiled once."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.feeds import make_feeds
+from onnxbuild.onnxkit.programs import open_program
+from onnxbuild.steps import aotinductor, package_program
+from tests.fakes.step_context import run_step
+from tests.steps.programs import BATCH, ROOT, X, Y, judged, make
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    return make(folder, "TwoInputs", "torch-export", inputs=(X, Y), outputs=("sum",))[1]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory, exported):
+    """Compiled once for all tests: torch's headers take 20 s."""
+    folder = tmp_path_factory.mktemp("compiled")
+    params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
+    inputs = {"program": exported.output("program")}
+    return run_step(aotinductor.KIND, params, folder, inputs)[1]
+
+
+def test_machine_code_gives_what_the_module_gives(tmp_path, compiled):
+    outcome, report = judged(tmp_path, "TwoInputs", compiled, inputs=(X, Y), names=("sum",))
+
+    assert outcome.findings == ()
+    assert report["format"] == "aotinductor"
+    assert outcome.metrics["points_passed"] == 4
+
+
+def test_machine_code_holds_no_path_and_no_source(compiled):
+    file = compiled.output("program") / "model.pt2"
+    names = zipfile.ZipFile(file).namelist()
+    assert sum(name.endswith(".so") for name in names) == 1
+    assert not [name for name in names if name.endswith((".cpp", ".h"))]
+    content = file.read_bytes()
+    for folder in (compiled.scratch, ROOT, Path(sys.prefix), Path(sys.base_prefix), Path.home()):
+        assert str(folder).encode() not in content
+
+
+def test_a_bound_program_runs_without_arguments(compiled, exported):
+    feeds = make_feeds((X, Y), {"batch": 2}, "0")
+    for context in (compiled, exported):
+        program = open_program(context.output("program"), threads=1)
+        once = program.bind(feeds)
+        np.testing.assert_allclose(once()[0].numpy(), program.run(feeds)["sum"], rtol=0)
+
+
+def test_without_a_compiler_the_fix_is_told(tmp_path, exported, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
+    with pytest.raises(StepError) as caught:
+        run_step(aotinductor.KIND, params, tmp_path, {"program": exported.output("program")})
+    assert "there is no g++ and no clang++" in caught.value.what
+    assert "apt-get install g++" in caught.value.fix
+
+
+def test_a_broken_compiler_is_told_by_its_own_words(tmp_path, exported, monkeypatch):
+    broken = tmp_path / "g++"
+    broken.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*) echo g++ 12;; *) '
+        "echo 'x.cpp:1:1: fatal error: no such header' >&2; exit 1;; esac\n"
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
+    with pytest.raises(StepError) as caught:
+        run_step(aotinductor.KIND, params, tmp_path, {"program": exported.output("program")})
+    assert "AOTInductor can't compile the exported program" in caught.value.what
+    assert caught.value.what.endswith(": no such header")
+    assert not list((tmp_path / "out").rglob("*.pt2"))
+
+
+def packaged(folder, context, **judging):
+    """The bundle of a program that was judged."""
+    judged(folder, "TwoInputs", context, inputs=(X, Y), names=("sum",), **judging)
+    params = package_program.PackageProgramParams("0", "two", "0" * 64, (BATCH,))
+    report = folder / "validate" / "out" / "report"
+    inputs = {"program": context.output("program"), "validation": report}
+    return run_step(package_program.KIND, params, folder / "package", inputs)
+
+
+def printed_by(command, folder):
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    ).stdout
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "script"}], ids=str)
+def test_a_bundle_holds_what_a_stranger_needs(tmp_path, options):
+    _, context = make(tmp_path, "TwoInputs", inputs=(X, Y), outputs=("sum",), **options)
+    outcome, made = packaged(tmp_path, context)
+
+    bundle = made.output("bundle")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["format"] == "torchscript"
+    assert manifest["outputs"] == ["sum"]
+    assert manifest["inputs"][0] == {"name": "x", "dtype": "float32", "shape": ["batch", 4]}
+    assert manifest["validation"]["passed"]
+    assert manifest["dynamic_axes"] == {"batch": {"min": 1, "max": 8, "example": 3}}
+    assert outcome.metrics["model_bytes"] == (bundle / "model.pt").stat().st_size
+    assert outcome.metrics["files"] == [
+        "cpp/CMakeLists.txt", "cpp/example.h", "cpp/main.cpp", "load.py", "manifest.json",
+        "model.pt", "validation.json", "SHA256SUMS",
+    ]  # fmt: skip
+    for line in (bundle / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == digest
+    printed = printed_by([sys.executable, "-I", "load.py"], bundle).splitlines()
+    assert printed[0] == "sum float32 [3, 4]"
+    assert len(printed[1].split()) == 8
+
+
+def test_a_bundle_of_torch_export_has_no_program_in_cpp(tmp_path, exported):
+    outcome, made = packaged(tmp_path, exported)
+
+    assert not [name for name in outcome.metrics["files"] if name.startswith("cpp/")]
+    printed = printed_by([sys.executable, "-I", "load.py"], made.output("bundle"))
+    assert printed.startswith("sum float32 [3, 4]")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.parametrize("form", ["torchscript", "aotinductor"])
+def test_the_program_in_cpp_prints_what_python_prints(tmp_path, form, request):
+    import torch
+
+    if form == "aotinductor":
+        context = request.getfixturevalue("compiled")
+    else:
+        _, context = make(tmp_path, "TwoInputs", inputs=(X, Y), outputs=("sum",), method="script")
+    _, made = packaged(tmp_path, context)
+    bundle = made.output("bundle")
+    build = tmp_path / "build"
+    prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
+    printed_by(["cmake", "-S", bundle / "cpp", "-B", build, prefix], tmp_path)
+    printed_by(["cmake", "--build", build], tmp_path)
+
+    file = json.loads((bundle / "manifest.json").read_text())["file"]
+    printed = printed_by([build / "example", bundle / file], tmp_path)
+    assert printed == printed_by([sys.executable, "-I", "load.py"], bundle)
+    assert printed.startswith("sum float32 [3, 4]\n ")
+    failed = subprocess.run(
+        [build / "example", tmp_path / "nothing"], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode == 1
+    assert "nothing" in failed.stderr

@@ -1,0 +1,110 @@
+"""Formats beside ONNX in the graph: their steps, what they share, what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.host import HostFacts
+from onnxbuild.lock.resolved import resolved_recipe
+from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.resolver import resolve
+
+HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
+RECIPE = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+"""
+ALL = "formats: [onnx, torchscript, torch-export, aotinductor]\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model.py").write_text("def load(): ...\n")
+
+    def from_text(text):
+        path = tmp_path / "demo.yaml"
+        path.write_text(RECIPE + text)
+        return load_recipes(path, project=tmp_path).recipes
+
+    return from_text
+
+
+def local(graph):
+    return [name.partition(":")[2] for name in graph.steps]
+
+
+def test_each_format_is_made_judged_packaged_and_laid_out(load):
+    graph = resolve(load(ALL), HOST)
+    for name in ("torchscript", "torch-export", "aotinductor"):
+        assert {f"{name}/convert", f"{name}/validate", f"{name}/package"} <= set(local(graph))
+    assert [view.variant for view in graph.views] == [
+        "fp32", "torchscript", "torch-export", "aotinductor",
+    ]  # fmt: skip
+    assert graph.views[1].parts == ((OutputRef("demo:torchscript/package", "bundle"), ""),)
+    reference = graph.steps["demo:aotinductor/validate"].inputs["reference"]
+    assert reference == graph.steps["demo:fp32/validate"].inputs["reference"]
+
+
+def test_aotinductor_compiles_what_torch_export_made(load):
+    graph = resolve(load(ALL), HOST)
+    source = graph.steps["demo:aotinductor/convert"].inputs["program"]
+    assert source == OutputRef("demo:torch-export/convert", "program")
+    assert graph.aliases["demo:aotinductor/export"] == "demo:torch-export/convert"
+
+    alone = resolve(load("formats: [aotinductor]\n"), HOST)
+    assert local(alone) == [
+        "aotinductor/export", "aotinductor/convert", "reference", "aotinductor/validate",
+        "aotinductor/package",
+    ]  # fmt: skip
+
+
+def test_without_onnx_nothing_of_onnx_is_made(load):
+    assert local(resolve(load("formats: [torchscript]\n"), HOST)) == [
+        "torchscript/convert", "reference", "torchscript/validate", "torchscript/package",
+    ]  # fmt: skip
+
+
+def test_formats_change_no_other_step_and_no_other_recipe(load):
+    plain, asked = load(""), load(ALL)
+    without, beside = resolve(plain, HOST), resolve(asked, HOST)
+    for name, step in without.steps.items():
+        assert beside.steps[name].params == step.params
+        assert beside.steps[name].inputs == step.inputs
+    assert "formats" not in resolved_recipe(plain[0])
+    assert list(resolved_recipe(asked[0])["formats"]) == [
+        "torchscript",
+        "torch-export",
+        "aotinductor",
+    ]
+    assert tagged_sha256("r", resolved_recipe(plain[0])) == tagged_sha256(
+        "r", resolved_recipe(load("formats: [onnx]\n")[0])
+    )
+
+
+def test_tolerances_are_the_formats_own_then_those_of_fp32(load):
+    text = "validate: {fp32: {atol: 0.5}}\nformats: {torchscript: {}, torch-export: {validate: {rtol: 1}}}\n"
+    graph = resolve(load(text), HOST)
+    first, second = (
+        graph.steps[f"demo:{name}/validate"].params.tolerances
+        for name in ("torchscript", "torch-export")
+    )
+    assert first == VariantTolerances(atol=0.5, rtol=1e-4)
+    assert second == VariantTolerances(atol=0.5, rtol=1)
+
+
+@pytest.mark.parametrize("only", ["torchscript", "demo:torchscript", "torchscript/package"])
+def test_only_takes_the_name_of_a_format(load, only):
+    assert set(local(resolve(load(ALL), HOST, [only]))) == {
+        "reference", "torchscript/convert", "torchscript/validate", "torchscript/package",
+    }  # fmt: skip
+
+
+def test_only_a_variant_leaves_formats_out(load):
+    assert not [s for s in local(resolve(load(ALL), HOST, ["fp32"])) if "torch" in s]
