@@ -45,8 +45,8 @@ def find_blocks(model: onnx.ModelProto, names: Sequence[str]) -> list[Block]:
         names: Of the quantizable nodes, in the graph's order.
     """
     paths = _paths(model, names)
-    if 2 * sum(bool(each) for each in paths) >= len(names):
-        return _by_path(paths)
+    if names and 2 * sum(bool(each) for each in paths) >= len(names):
+        return _by_path(_filled(paths, names))
     return merged_blocks(_stretches(model, names), names, math.isqrt(max(len(names) - 1, 0)) + 1)
 
 
@@ -73,9 +73,8 @@ def _joined(group: Sequence[Block], names: Sequence[str]) -> Block:
     return Block(f"{first} .. {last}", nodes)
 
 
-def _by_path(paths: Sequence[tuple[str, ...]]) -> list[Block]:
+def _by_path(known: Sequence[tuple[str, ...]]) -> list[Block]:
     """By the outermost level of numbered modules that tells enough apart."""
-    known = _filled(paths)
     for level in range(1, _LEVELS + 1):
         groups: dict[str, list[int]] = {}
         for number, path in enumerate(known):
@@ -91,12 +90,16 @@ def _numbered(path: tuple[str, ...], level: int) -> tuple[str, ...]:
     return path[: places[level - 1] + 1] if len(places) >= level else path
 
 
-def _filled(paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Nodes without a path are where the one before them is, the first where the next is."""
+def _filled(paths: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Nodes without a path are where the one before them is, the first where the next is.
+
+    The last ones stand for themselves: a head that shares its weight with the embedding.
+    """
     found: list[tuple[str, ...]] = []
     last = next(each for each in paths if each)
-    for path in paths:
-        last = path or last
+    end = max(place for place, each in enumerate(paths) if each)
+    for place, (path, name) in enumerate(zip(paths, names, strict=True)):
+        last = path or last if place <= end else (name,)
         found.append(last)
     return found
 

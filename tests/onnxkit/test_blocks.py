@@ -80,7 +80,16 @@ def test_a_node_without_a_name_of_its_own_is_where_the_one_before_it_is():
         lambda n, k: f"b_{n}{k}",
         lambda n, k: f"node_{n}{k}",
     )
-    assert find_blocks(made, names) == [Block("h.0", (0, 1)), Block("h.1", (2, 3))]
+    assert find_blocks(made, names) == [
+        Block("h.0", (0, 1)),
+        Block("h.1", (2,)),
+        Block("node_11", (3,)),  # nothing after it tells: a head
+    ]
+
+
+def test_without_nodes_there_is_no_block():
+    made = graph([node("Relu", ["x"], "y", "relu")], [])
+    assert find_blocks(made, []) == []
 
 
 def residual(count):
