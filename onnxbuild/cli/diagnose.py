@@ -173,13 +173,15 @@ def _show_stages(found: Diagnosis) -> None:
 
 
 def _show_nodes(found: Diagnosis, shown: int, below: float) -> None:
+    from onnxbuild.diagnosis.remedies import effect_of
+
     if not found.nodes:
         return
     by_effect = any(found.effects.values())
     worst = heapq.nlargest(
         shown,
         found.nodes,
-        key=lambda each: found.effects.get(each.name, 0.0) if by_effect else each.added,
+        key=lambda each: effect_of(each, found.effects) if by_effect else each.added,
     )
     rows = [
         {

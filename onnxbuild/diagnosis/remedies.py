@@ -81,9 +81,17 @@ def suspects(
     taken = {name for group in groups for name in group}
     ranked = sorted(
         (each for each in nodes if each.changed and each.name not in taken),
-        key=lambda each: (-effects.get(each.name, 0.0), -each.added),
+        key=lambda each: (-effect_of(each, effects), -each.added),
     )
     return (*groups, *((*each.behind, *each.inside, each.name) for each in ranked))
+
+
+def effect_of(each: NodeError, effects: Mapping[str, float]) -> float:
+    """What a node alone does to the outputs; what came in at it, where nobody could tell.
+
+    That is so for nodes that can't be run by themselves, such as a Loop, which counts in integers.
+    """
+    return effects.get(each.name, max(each.added, 0.0) if each.changed else 0.0)
 
 
 def keep_in_fp32(recipe: Recipe, variant: Variant, step: Step, names: Sequence[str]) -> Remedy:

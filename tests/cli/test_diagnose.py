@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -305,3 +306,54 @@ def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project
     told = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
     assert told.code == 0
     assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in told.out
+
+
+TURNING = """
+import torch
+
+
+@torch.jit.script
+def turned(x, weight):
+    for _ in range(x.size(0)):
+        x = torch.tanh(torch.matmul(x, weight))
+    return x
+
+
+class Turning(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = torch.nn.Linear(16, 16), torch.nn.Linear(16, 2)
+        weight = torch.randn(16, 16) / 4
+        weight[0] = 40.0  # hides the rest of each block, and meets zeros alone
+        self.weight = torch.nn.Parameter(weight)
+        with torch.no_grad():
+            self.first.weight[0] *= 1e-3
+            self.first.bias[0] = 0
+
+    def forward(self, input):
+        return self.last(turned(torch.tanh(self.first(input)), self.weight))
+
+
+def load():
+    return Turning()
+"""
+
+
+def test_a_node_in_the_body_of_a_loop_is_kept_by_way_of_the_loop(project):
+    make(
+        project,
+        TURNING,
+        "export: {exporter: torchscript}\n"
+        "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
+        "validate: {cosine_min: 0.98}}}\n",
+    )
+    told = project("diagnose", "tiny.yaml:small")
+    assert told.code == 0, told.out + told.err
+    assert "2 nodes are in bodies, whose values can't be compared one by one" in told.out
+    assert re.search(r"what runs them stands for them: (\S+) \(Loop\)", told.out)
+    assert re.search(r"first node below 20 dB: \S+ \(Loop\)", told.out)
+    assert any("MatMul" in name for name in pasted(told.out)["small"]["nodes_to_exclude"])
+    replace_quantization(project, told.out)
+    mended = project.run("--only", "small/validate")
+    assert mended.code == 0, mended.out + mended.err
