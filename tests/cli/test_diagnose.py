@@ -344,7 +344,6 @@ def test_a_node_in_the_body_of_a_loop_is_kept_by_way_of_the_loop(project):
     make(
         project,
         TURNING,
-        "export: {exporter: torchscript}\n"
         "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
         "validate: {cosine_min: 0.98}}}\n",
     )
