@@ -12,6 +12,7 @@ from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.rival import Comparison
 from onnxbuild.lock.text import read_lock
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.project import find_project
@@ -30,6 +31,7 @@ class Request:
         locked: Refuse whatever is not as the recipes' locks say.
         choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take; None to search, or to
             take those of the locks.
+        comparison: Measure the variants beside other models, and build no more than that takes.
     """
 
     recipes: tuple[Path, ...]
@@ -38,6 +40,7 @@ class Request:
     store: str | None = None
     locked: bool = False
     choices: Mapping[str, str] | None = None
+    comparison: Comparison | None = None
 
     @property
     def project(self) -> Path:
@@ -143,7 +146,9 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
     if request.choices is None and request.locked:
         for path in loaded.by_file:
             choices |= read_lock(path).choices
-    return resolve(loaded.recipes, machine.host_facts(), request.only, choices)
+    return resolve(
+        loaded.recipes, machine.host_facts(), request.only, choices, request.comparison
+    )
 
 
 def request_of(request: Request) -> str:
@@ -153,11 +158,15 @@ def request_of(request: Request) -> str:
     return memo.request_key(
         paths,
         request.only,
-        {**(request.settings or {}), **_chosen(request)},
+        {**(request.settings or {}), **_chosen(request), **_compared(request)},
         projects,
         request.store_root,
         locked=request.locked,
     )
+
+
+def _compared(request: Request) -> dict[str, str]:
+    return {} if request.comparison is None else {"measured at": request.comparison.occasion}
 
 
 def _chosen(request: Request) -> dict[str, str]:

@@ -18,6 +18,7 @@ VERBS = {
     "plan": "Show what `run` would build, and why.",
     "why": "Say what made a step run, or would make it run.",
     "diagnose": "Find the step and the nodes that a variant's error comes from, and what mends it.",
+    "bench": "Measure variants side by side, and beside other models.",
     "lock": "Write down all that a recipe is built from, and what comes out.",
     "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
     "release": "Make a folder and an archive of a locked build, for others to check.",

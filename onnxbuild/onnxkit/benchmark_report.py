@@ -31,6 +31,7 @@ METHOD = {
     "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
     "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
     "speedup_p90, speedup_p95, speedup_p99": "[ratio, low, high] of percentiles of all runs",
+    "against": "the rival's time by this model's, as speedup: [ratio, low, high]",
     "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
     "concurrency": "windows of 0.3 s, interleaved in random order, in which so many threads ask "
     "one after the other; median of the windows' rates, with its 95 % bounds",
@@ -68,7 +69,9 @@ class Measured:
         return cls(cut, turns, {n: summarize_turns(each) for n, each in turns.items()}, ratios)
 
 
-def show_point(point: Point, feeds: Feeds, measured: Measured) -> dict[str, object]:
+def show_point(
+    point: Point, feeds: Feeds, measured: Measured, rivals: Sequence[str] = ()
+) -> dict[str, object]:
     """A point's part of the report."""
     first = next(iter(feeds.values()))
     items = int(first.shape[0]) if first.ndim else 1
@@ -78,6 +81,7 @@ def show_point(point: Point, feeds: Feeds, measured: Measured) -> dict[str, obje
             "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
             **_speedup(measured.ratios.get(name)),
             **_tails(measured.turns, name),
+            **_against(measured.turns, name, rivals),
         }
         for name, latency in measured.latency.items()
     }
@@ -105,6 +109,13 @@ def _tails(turns: Mapping[str, Turns], name: str) -> dict[str, object]:
         f"speedup_p{percent}": _rounded(percentile_ratio(turns[BASELINE], turns[name], percent))
         for percent in _TAILS
     }
+
+
+def _against(turns: Mapping[str, Turns], name: str, rivals: Sequence[str]) -> dict[str, object]:
+    """How many times as fast as each rival."""
+    if not rivals or name in rivals:
+        return {}
+    return {"against": {rival: _rounded(ratio_of(turns[rival], turns[name])) for rival in rivals}}
 
 
 def _rounded(ratio: Ratio) -> list[float | None]:

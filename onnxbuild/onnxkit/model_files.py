@@ -97,6 +97,21 @@ def save_model(
     return path
 
 
+def external_files(path: Path) -> tuple[str, ...]:
+    """Files beside a model that hold its weights, by their names relative to it, sorted.
+
+    Raises:
+        StepError: It can't be read.
+    """
+    found = {
+        entry.value
+        for tensor in initializers(load_model(path, weights=False))
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return tuple(sorted(found))
+
+
 def file_bytes(folder: Path) -> int:
     """Bytes of a model on disk: the graph and its external data."""
     return sum(p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file())

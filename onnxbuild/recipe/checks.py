@@ -168,18 +168,24 @@ def _points(section: str, parts: Parts) -> Iterator[Fault]:
     for n, point in enumerate(points.items):
         for name, member in point.members.items():
             path = (section, "points", n, name)
-            axis = parts.axes.get(name)
-            size = member.node.value
             if name not in declared:
                 yield _undeclared(path, name, declared, member.at)
-            elif (
-                axis is not None
-                and axis.min <= axis.max
-                and not axis.min <= _int(size) <= axis.max
-            ):
-                what = f"{dotted(path)} is {size}; expected {axis.min} to {axis.max}"
-                fix = f"write a size in that range, or widen axis '{name}'"
-                yield Fault(what, member.node.at, fix)
+                continue
+            yield from _point_sizes(path, member.node, parts.axes.get(name))
+
+
+def _point_sizes(path: Path, node: Node, axis: Axis | None) -> Iterator[Fault]:
+    """One size, or a list of them."""
+    sizes = node.items if isinstance(node.value, tuple) else (node,)
+    if not sizes:
+        yield Fault(f"{dotted(path)} is an empty list; expected sizes", node.at, "write `[1, 8]`")
+    if axis is None or axis.min > axis.max:
+        return
+    for each in sizes:
+        if not axis.min <= _int(each.value) <= axis.max:
+            what = f"{dotted(path)} is {each.value}; expected {axis.min} to {axis.max}"
+            fix = f"write a size in that range, or widen axis '{path[-1]}'"
+            yield Fault(what, each.at, fix)
 
 
 def _int(size: object) -> int:

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.rival import Comparison
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.recipe_steps import RecipeSteps
 from onnxbuild.resolver.select import chosen_variants, targets_of
+from onnxbuild.steps import benchmark
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -22,6 +24,7 @@ def resolve(
     host: HostFacts,
     only: Sequence[str] = (),
     choices: Mapping[str, str] = _NONE,
+    comparison: Comparison | None = None,
 ) -> Graph:
     """One graph for all recipes; steps that are equal are one step.
 
@@ -32,6 +35,7 @@ def resolve(
             to build; empty for all.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names; nothing is searched
             for these.
+        comparison: Measure the variants beside other models, and nothing that this does not take.
 
     Raises:
         UsageError: Two recipes share a name, or `only` names nothing.
@@ -45,9 +49,15 @@ def resolve(
                 fix="give each `name:` once, or run them one at a time",
             )
     assembly = Assembly()
-    steps = RecipeSteps(assembly, host, choices)
+    steps = RecipeSteps(assembly, host, choices, comparison)
     for recipe in recipes:
         chosen = chosen_variants(recipe, only)
         steps.add(recipe, chosen or recipe.variants)
     graph = assembly.graph()
+    if comparison is not None:
+        return graph.pruned([name for name, step in graph.steps.items() if _is_measurement(step)])
     return graph.pruned(targets_of(graph, recipes, only)) if only else graph
+
+
+def _is_measurement(step: Step) -> bool:
+    return step.kind == benchmark.KIND.name and bool(step.params.occasion)  # type: ignore[attr-defined]

@@ -11,8 +11,10 @@ from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.rival import Comparison
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
+from onnxbuild.resolver.comparison_steps import add_rivals
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.format_steps import FormatSteps
 from onnxbuild.resolver.reference_step import add_reference
@@ -28,10 +30,18 @@ class RecipeSteps:
         assembly: Where the steps go.
         host: Decides options left at `auto`.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names.
+        comparison: What is to be measured beside what; None to measure the variants once.
     """
 
-    def __init__(self, assembly: Assembly, host: HostFacts, choices: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        host: HostFacts,
+        choices: Mapping[str, str],
+        comparison: Comparison | None,
+    ) -> None:
         self._assembly = assembly
+        self._comparison = comparison
         self._models = VariantModels(assembly, host)
         self._auto = AutoModels(assembly, self._models, choices)
         self._fidelity = FidelitySteps(assembly)
@@ -87,6 +97,8 @@ class RecipeSteps:
             )
         tables = self._models.tables(recipe, variants, exported)
         searches = {variant.name for variant in variants if variant.mode == "auto"}
+        if self._comparison is not None:
+            models |= add_rivals(self._assembly, recipe, self._comparison)
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
             measured = [
@@ -241,6 +253,9 @@ class RecipeSteps:
         )
         return OutputRef(step, "report")
 
+    def _rivals(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self._comparison.rivals) if self._comparison else ()
+
     def _benchmarks(self, recipe: Recipe, models: Mapping[str, OutputRef]) -> list[OutputRef]:
         return [
             self._benchmark(
@@ -270,6 +285,8 @@ class RecipeSteps:
                 provider_options=dict(recipe.provider_options.get(provider, {})),
                 options=options if pytorch else dataclasses.replace(options, baseline=False),
                 ranking=not pytorch,
+                rivals=self._rivals() if pytorch else (),
+                occasion=self._comparison.occasion if self._comparison and pytorch else "",
             ),
             recipe.lines.get("benchmark", recipe.location),
             {f"model/{name}": ref for name, ref in models.items()},

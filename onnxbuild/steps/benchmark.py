@@ -87,6 +87,8 @@ class BenchmarkParams:
         provider_options: Its options.
         options: The recipe's.
         ranking: Whether to go on, up to four times as long, until the fastest is known.
+        rivals: Models among the inputs that the others are compared with.
+        occasion: Tells one measurement from another; empty where an earlier one will do.
     """
 
     model: Entrypoint
@@ -96,6 +98,8 @@ class BenchmarkParams:
     provider_options: dict[str, str]
     options: BenchmarkOptions
     ranking: bool
+    rivals: tuple[str, ...] = ()
+    occasion: str = ""
 
 
 def run(context: StepContext) -> Outcome:
@@ -134,7 +138,10 @@ def run(context: StepContext) -> Outcome:
         "provider": params.provider,
         "method": METHOD,
         "models": {each.name: _record(each, costs, joules) for each in contenders},
-        "points": [show_point(point, feeds[point.name], measured[point.name]) for point in points],
+        "points": [
+            show_point(point, feeds[point.name], measured[point.name], params.rivals)
+            for point in points
+        ],
         **_extras(context, points, feeds, threads),
     }
     write_report(context.output("report"), report)

@@ -1,0 +1,84 @@
+"""`onnxbuild bench`: now, side by side, beside models from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+pytestmark = pytest.mark.slow
+
+
+def other_model(path, *, name="input", dtype=TensorProto.FLOAT, shape=("batch", 4)):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Identity", [name], ["y"])],
+        "other",
+        [value(name, dtype, list(shape))],
+        [value("y", dtype, list(shape))],
+    )
+    opset = helper.make_opsetid("", 18)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), str(path))
+    return str(path)
+
+
+def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_path):
+    assert project.run().code == 0
+    bundle = tmp_path / "old" / "fp32"
+    shutil.copytree(project.folder / "artifacts/out/tiny/fp32", bundle)
+    file = other_model(tmp_path / "other.onnx")
+    arguments = ("bench", "tiny.yaml", "--against", str(bundle), "--against", file, "--json")
+    done = project(*arguments, "--set", "benchmark.max_time_s=0.6")
+    assert done.code == 0, done.out + done.err
+    report = json.loads(done.out)["tiny"]["cpu"]
+    results = report["points"][0]["results"]
+    assert set(results) == {"pytorch", "fp32", "old/fp32", "other"}
+    assert set(results["fp32"]["against"]) == {"old/fp32", "other"}
+    assert "against" not in results["other"]
+    assert "run     tiny:benchmark" in done.err
+    assert "tiny:fp32/validate" not in done.err
+
+    again = project("bench", "tiny.yaml", "--against", file)
+    assert again.code == 0
+    assert again.ran == ["benchmark"]  # the rival is known by its content; time is always measured
+    assert "at batch=2:" in again.out
+    assert "vs other" in again.out
+    assert "each alone:" in again.out
+    other_model(tmp_path / "other.onnx", shape=("n", 4))
+    assert "against/other" in project("bench", "tiny.yaml", "--against", file).ran
+    assert project.run().ran == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"name": "inptu"}, "takes inptu; the recipe feeds input"),
+        ({"dtype": TensorProto.INT64}, "is int64; the recipe feeds float32"),
+        ({"shape": ("batch", 5)}, "has the shape ['batch', 5]; the recipe feeds ['batch', 4]"),
+    ],
+)
+def test_a_model_of_other_inputs_is_refused(project, tmp_path, changes, told):
+    file = other_model(tmp_path / "other.onnx", **changes)
+    done = project("bench", "tiny.yaml", "--against", file)
+    assert done.code == 1
+    assert told in done.out + done.err
+
+
+def test_what_is_no_model_is_refused_before_anything_is_built(project, tmp_path):
+    for path, told in (
+        (tmp_path / "gone.onnx", "there is nothing at"),
+        (tmp_path, "there is no model in"),
+    ):
+        done = project("bench", "tiny.yaml", "--against", str(path))
+        assert done.code == 2
+        assert told in done.err
+        assert "name an .onnx file" in done.err
+    assert not (project.folder / "artifacts").exists()
+    (tmp_path / "junk.onnx").write_bytes(b"version https://git-lfs")
+    done = project("bench", "tiny.yaml", "--against", str(tmp_path / "junk.onnx"))
+    assert done.code in (1, 2)
+    assert "is not an ONNX model" in done.out + done.err
