@@ -59,8 +59,14 @@ def _variant_model(name: str, store: str | None) -> Path:
     if name.endswith(".onnx"):
         raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
     from onnxbuild.api import Request, graph_of
+    from onnxbuild.catalog import KIND_OF_FORMAT
 
     recipe, variant = split_name(name)
+    if variant in KIND_OF_FORMAT:
+        raise UsageError(
+            f"'{variant}' is a format beside ONNX; inspect shows ONNX models",
+            fix=f"see manifest.json in its folder: onnxbuild run {recipe} --only {variant}",
+        )
     request = Request((recipe,), store=store)
     views = graph_of(request).views
     found = [view for view in views if f"{view.recipe}:{view.variant}" == name]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.catalog import KIND_OF_FORMAT
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
 
@@ -47,6 +48,11 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
         UsageError: There is none, or several recipes of a matrix have it.
     """
     variant = text.rpartition(":")[2]
+    if variant in KIND_OF_FORMAT:
+        raise UsageError(
+            f"'{variant}' is a format beside ONNX; what can be looked into are variants of ONNX",
+            fix="see validation.json of its step, `onnxbuild log`, or diagnose the variant fp32",
+        )
     found = [view for view in graph.views if f"{view.recipe}:{view.variant}" == text]
     found = found or [view for view in graph.views if view.variant == variant]
     if not found:

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 _WRITTEN_BY_TORCH = frozenset({"version", ".data/version", "byteorder", ".data/serialization_id"})
+_CONSTANT = re.compile(rb"  \w+ : Final\[.*\] = .*\n$")
 _SOURCE_POSITIONS = ".debug_pkl"
+
+
+def sort_constants(code: bytes) -> bytes:
+    """TorchScript's code of a class with its constants sorted by name.
+
+    torch.jit.script collects `__constants__` in a set (torch/jit/_recursive.py,
+    `infer_concrete_type_builder`), so that their order is that of PYTHONHASHSEED.
+    """
+    sorted_lines: list[bytes] = []
+    run: list[bytes] = []
+    for line in code.splitlines(keepends=True):
+        if _CONSTANT.match(line):
+            run.append(line)
+            continue
+        sorted_lines += [*sorted(run), line]
+        run = []
+    return b"".join([*sorted_lines, *sorted(run)])
 
 
 def rewrite_archive(
     source: Path, target: Path, keep: Callable[[str], bool] = lambda _: True
 ) -> None:
-    """Write an archive anew: its records sorted by name, without places in the source.
+    """Write an archive anew: records and constants sorted by name, without places in the source.
 
     TorchScript keeps a `.debug_pkl` beside each piece of code, with absolute paths of the Python
     files that it came from; loading does not need it (torch/csrc/jit/serialization/import.cpp).
@@ -33,5 +52,7 @@ def rewrite_archive(
             left_out = name in _WRITTEN_BY_TORCH or name.endswith(_SOURCE_POSITIONS)
             if not left_out and keep(name):
                 content = reader.get_record(name)
+                if name.endswith(".py"):
+                    content = sort_constants(content)
                 writer.write_record(name, content, len(content))
         writer.write_end_of_file()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import locate, locks, pins
 from onnxbuild.api import BuildResult, Request, build
-from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.places import LockPlaces
@@ -110,6 +110,7 @@ def make_release(
     project = request.project
     loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
     recipes = loaded.recipes
+    left_out = _formats_left_out(recipes)
     originals = read_originals(wanted.recipe, loaded.files, project)
     with closing(open_workspace(project, request.store_root)) as workspace:
         folders = {**workspace.fingerprints.places(), **LockPlaces(recipes).folders}
@@ -156,7 +157,7 @@ def make_release(
         shelved=shelved,
         variants=tuple(told["variants"]),
         signed=key is not None,
-        notices=(*source.notices, *notices),
+        notices=(*source.notices, *notices, *left_out),
     )
 
 
@@ -172,6 +173,23 @@ def _complete(
     """Every file of the release."""
     tree = told_files(told, originals.lock, {**built, **originals.files})
     return tree if key is None else {**tree, **signatures(key, tree)}
+
+
+def _formats_left_out(recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """A notice where formats beside ONNX are built but not released.
+
+    Raises:
+        UsageError: A recipe has no ONNX, so that there is nothing to release.
+    """
+    for recipe in recipes:
+        if not recipe.variants:
+            raise UsageError(
+                f"'{recipe.name}' has no onnx among its formats; a release holds ONNX variants",
+                where=str(recipe.formats[0].location),
+                fix="add `onnx` to formats",
+            )
+    names = dict.fromkeys(each.name for recipe in recipes for each in recipe.formats)
+    return (f"not in the release, which holds ONNX alone: {', '.join(names)}",) if names else ()
 
 
 def _check_budgets(

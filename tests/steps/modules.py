@@ -26,6 +26,17 @@ class Optional(Base):
         return self.linear(x)
 
 
+class Embeds(Base):
+    """nn.Embedding has seven constants, which torch.jit.script keeps in a set."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 4)
+
+    def forward(self, x, y):
+        return self.linear(x) + self.embedding(y).sum(1)
+
+
 class ReshapesToThree(Base):
     def forward(self, x):
         return self.linear(x).reshape(3, -1)
