@@ -162,6 +162,8 @@ def test_a_damaged_store_never_delivers_wrong_bytes(built, room, damage):
         assert built.delivered() == built.clean
         store = DiskStore(built.store, StatCache(Index(Path(":memory:"))))
         assert verify(store, repair=False)[1] == []
+        if "benchmark" in seen.ran:  # what it gave before is nobody's now, and not looked at
+            built.renew()
 
 
 @pytest.mark.slow
