@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
@@ -51,12 +52,15 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
     """
     import torch
     from torch._inductor import aoti_compile_and_package
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
     from torch._inductor.utils import fresh_cache
 
-    compiler = _compiler_without_paths(find_compiler(where), scratch, Path(torch.__file__).parent)
+    found = find_compiler(where)
     raw = scratch / "raw.pt2"
     try:
         with fresh_cache(dir=str(scratch)), quiet():
+            names = {Path(cache_dir()): "build", Path(torch.__file__).parent: "torch"}
+            compiler = _compiler_without_paths(found, scratch / "compiler", names)
             aoti_compile_and_package(
                 torch.export.load(str(program)),
                 package_path=str(raw),
@@ -81,16 +85,17 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
     raw.unlink()
 
 
-def _compiler_without_paths(compiler: str, scratch: Path, torch_folder: Path) -> Path:
-    """The compiler as a program that names folders of this machine in nothing it writes.
+def _compiler_without_paths(compiler: str, script: Path, names: Mapping[Path, str]) -> Path:
+    """The compiler as a program that names no folder of this machine in what it writes.
 
     TorchInductor takes no flags of its own; `-ffile-prefix-map` also serves __FILE__ in messages.
+
+    Args:
+        compiler: Its path.
+        script: Where to write it.
+        names: Folder -> what it is called instead.
     """
-    script = scratch / "compiler"
-    maps = " ".join(
-        f"'-ffile-prefix-map={folder}={name}'"
-        for folder, name in ((scratch.resolve(), "build"), (torch_folder.resolve(), "torch"))
-    )
+    maps = " ".join(f"'-ffile-prefix-map={folder}={name}'" for folder, name in names.items())
     script.write_text(f"#!/bin/sh\nexec '{compiler}' {maps} \"$@\"\n", encoding="utf-8")
     script.chmod(stat.S_IRWXU)
     return script

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,7 @@ def test_machine_code_holds_no_path_and_no_source(compiled):
     assert sum(name.endswith(".so") for name in names) == 1
     assert not [name for name in names if name.endswith((".cpp", ".h"))]
     content = file.read_bytes()
+    assert not re.search(rb"/tmp[a-z0-9_]{8}/", content)  # a random folder's name
     for folder in (compiled.scratch, ROOT, Path(sys.prefix), Path(sys.base_prefix), Path.home()):
         assert str(folder).encode() not in content
 
