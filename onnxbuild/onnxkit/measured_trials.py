@@ -38,10 +38,6 @@ class MeasuredTrials:
         medians = self.p50_ms(name).values()
         return math.exp(sum(map(math.log, medians)) / len(medians))
 
-    def fastest(self) -> str:
-        """The one with the least latency."""
-        return min(self._turns, key=self.latency_ms)
-
     def ratio(self, one: str, other: str) -> Ratio:
         """How long one takes by how long the other does, over the points."""
         return ratio_over([(self._turns[one][p], self._turns[other][p]) for p in self._points])

@@ -77,7 +77,9 @@ class AutoModels:
             if scored is not None:
                 inputs[f"evaluation/{trial}"] = scored
         if not choice:
-            inputs["benchmark"] = benchmark(f"{variant.name}/trials", models)
+            inputs["benchmark"] = benchmark(
+                f"{variant.name}/trials", {choose.UNCHANGED: fp32, **models}
+            )
         params = choose.ChooseParams(
             variant=variant.name,
             goal=options.goal,

@@ -15,6 +15,8 @@ _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 
 _BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
 
+_STATIC_KEPT_SHARES = (0.1, 0.3)
+
 _BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
 """On MiniLM as fast as plain 8 bits within 3 %, with a seventh of the error."""
 
@@ -52,6 +54,10 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
         yield "int8-balanced", "dynamic", _BALANCED
     yield "int8-static", "static", {}
     yield "weights-8", "weight_only", {"bits": 8}
+    if keeps:
+        for share in _STATIC_KEPT_SHARES:
+            changes = {"keep_most_sensitive": share}
+            yield f"int8-static-keep-{share:.0%}".rstrip("%"), "static", changes
     if keeps and balances:
         for share in _BALANCED_KEPT_SHARES:
             changes = {**_BALANCED, "keep_most_sensitive": share}

@@ -19,6 +19,9 @@ from onnxbuild.onnxkit.scatter import Point, scatter_svg
 
 PLOT_FILE = "front.svg"
 
+UNCHANGED = "fp32"
+"""What is measured beside the trials: the model that all of them are made from."""
+
 _TIE = 0.03
 """Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""
 
@@ -93,8 +96,10 @@ def run(context: StepContext) -> Outcome:
     params: ChooseParams = context.params
     rows = [_row(context, trial) for trial in params.trials]
     measured = None if params.choice else _measured(context, params)
+    names = [row["name"] for row in rows]
+    fastest = min(names, key=measured.latency_ms) if measured else ""
     for row in rows:
-        row.update(_speed(measured, row["name"]))
+        row.update(_speed(measured, row["name"], fastest))
     front = pareto_front([(row["latency"], _error(row), row["size_bytes"]) for row in rows])
     for number, row in enumerate(rows):
         row["on_front"] = number in front
@@ -144,18 +149,19 @@ def _measured(context: StepContext, params: ChooseParams) -> MeasuredTrials:
     assert report is not None
     points = [point["point"] for point in report["points"]]
     return MeasuredTrials(
-        context.input("benchmark"), points, [trial.name for trial in params.trials]
+        context.input("benchmark"), points, [UNCHANGED, *(each.name for each in params.trials)]
     )
 
 
-def _speed(measured: MeasuredTrials | None, name: str) -> dict[str, Any]:
-    """Latencies in ms, and the ratio to the fastest; zero where nothing was measured."""
+def _speed(measured: MeasuredTrials | None, name: str, fastest: str) -> dict[str, Any]:
+    """Latencies in ms, the ratio to the fastest trial's, and fp32's to its; 0 if not measured."""
     if measured is None:
-        return {"p50_ms": {}, "latency": 0.0, "ratio": None}
+        return {"p50_ms": {}, "latency": 0.0, "ratio": None, "speedup": None}
     return {
         "p50_ms": measured.p50_ms(name),
         "latency": measured.latency_ms(name),
-        "ratio": asdict(measured.ratio(name, measured.fastest())),
+        "ratio": asdict(measured.ratio(name, fastest)),
+        "speedup": asdict(measured.ratio(UNCHANGED, name)),
     }
 
 
@@ -260,19 +266,29 @@ def _doubts(
         if ratio.low < 1 / (1 + _DOUBT):
             bounds = f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.low else ""
             found.append(f"'{row['name']}' {ratio.value:.2f} x{bounds}")
+    slower = chosen["speedup"] is not None and 0 < chosen["speedup"]["high"] < 1
+    notes = (_slower(params, chosen),) if slower else ()
     if not found:
-        return ()
+        return notes
     note = (
         f"variant '{params.variant}': the machine was too noisy to tell whether others that meet "
         f"the goal are faster than '{chosen['name']}': its time is {', '.join(found)}; search again "
         "when it is idle"
     )
-    return (note,)
+    return (*notes, note)
+
+
+def _slower(params: ChooseParams, chosen: Mapping[str, Any]) -> str:
+    ratio = chosen["speedup"]
+    return (
+        f"variant '{params.variant}': '{chosen['name']}' is slower than fp32 on this machine "
+        f"({ratio['value']:.2f} x, {ratio['low']:.2f} to {ratio['high']:.2f}): it saves size alone"
+    )
 
 
 KIND = StepKind(
     name="choose",
-    version=2,
+    version=3,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

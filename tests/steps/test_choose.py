@@ -58,6 +58,7 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
                 ]
                 for n in names
             }
+            | {"fp32": [[round(more.get("fp32_ms", 5.0) * f * 1e6)] * 5] * 12}
             for point, f in points.items()
         }
         write_samples(folder / "benchmark", turns)
@@ -169,3 +170,15 @@ def test_a_measurement_too_noisy_to_rank_by_is_told(tmp_path):
     outcome, _, _ = chosen(tmp_path / "b", Goal(cosine_min=0.97), noise=noise)
     assert "the machine was too noisy to tell whether others" in outcome.notes[1]
     assert "'middle'" in outcome.notes[1]
+
+
+def test_a_choice_that_is_slower_than_fp32_is_told(tmp_path):
+    outcome, report, _ = chosen(tmp_path, Goal(cosine_min=0.99), fp32_ms=1.6)
+    assert outcome.notes[1] == (
+        "variant 'v': 'large' is slower than fp32 on this machine (0.80 x, 0.80 to 0.80): it saves "
+        "size alone"
+    )
+    assert report["trials"][0]["speedup"]["value"] == pytest.approx(1.6)
+    (tmp_path / "b").mkdir()
+    outcome, _, _ = chosen(tmp_path / "b", Goal(cosine_min=0.99))
+    assert len(outcome.notes) == 1
