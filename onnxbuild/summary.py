@@ -7,6 +7,9 @@ from typing import Any
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
 
+NOISY = " ?"
+"""After what was measured while others used the machine."""
+
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     """A row for each variant that was delivered, cells as text with their units."""
@@ -32,12 +35,13 @@ def _row(
     validated, scored = of(f"{variant}/validate"), of(f"{variant}/evaluate")
     packaged, measured = of(f"{variant}/package"), of("benchmark")
     latency = measured.get("variants", {}).get(variant, {})
+    doubt = NOISY if measured.get("noisy") else ""
     return {
         "recipe": recipe,
         "variant": variant,
         "size": _size(packaged.get("model_bytes")),
-        "p50": _number(latency.get("p50_ms"), 1, "ms", 2),
-        "vs PyTorch": _number(latency.get("speedup"), 1, "x", 2),
+        "p50": _number(latency.get("p50_ms"), 1, "ms", 2) + doubt,
+        "vs PyTorch": _number(latency.get("speedup"), 1, "x", 2) + doubt,
         "max abs error": _small(validated.get("max_abs")),
         "cosine": _number(validated.get("cosine_min"), 1, "", 5),
         "score": _number(scored.get("score"), 1, "", 4),

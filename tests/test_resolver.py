@@ -179,6 +179,18 @@ def test_tolerances_are_the_variants_then_the_recipes_then_the_default(load):
     assert int8.outputs == {"logits": Tolerance(atol=1.0)}
 
 
+def test_a_wrong_scale_is_caught_unless_a_worse_cosine_is_allowed(load):
+    text = (
+        "quantization: {a: dynamic, b: {mode: dynamic, validate: {cosine_min: 0.9}}, "
+        "c: {mode: weight_only, bits: 4}}\n"
+    )
+    graph = resolve(load(RECIPE + text), VNNI)
+    found = {name: tolerances(graph, name) for name in "abc"}
+    assert (found["a"].cosine_min, found["a"].sqnr_db_min) == (0.98, 8.0)
+    assert (found["b"].cosine_min, found["b"].sqnr_db_min) == (0.9, None)
+    assert (found["c"].cosine_min, found["c"].sqnr_db_min) == (0.95, 6.0)
+
+
 @pytest.mark.parametrize(
     ("host", "reduced", "type_of_activations"),
     [(VNNI, False, "uint8"), (OLD, True, "uint8"), (ARM, False, "int8")],

@@ -134,6 +134,8 @@ def _print_summary(rows: list[dict[str, str]], store: Path) -> None:
 
     for line in format_table(rows):
         click.echo(line)
+    if any(cell.endswith(" ?") for row in rows for cell in row.values()):
+        click.echo("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
     out = os.path.relpath(store / "out")
     click.echo(f"in {out}/RECIPE/VARIANT/")
 

@@ -17,7 +17,8 @@ BASELINE = "pytorch"
 
 METHOD = {
     "latency": "rounds of short bursts, all models interleaved in random order in one process; "
-    "each burst after a 10 ms pause and one run thrown away (none of those over 50 ms); the first "
+    "each burst after a pause of 10 ms (50 ms where a session's threads may spin on) and one run "
+    "thrown away (none of those over 50 ms); the first "
     "`warmup_rounds` rounds left out, until the clock settles (MSER-5); inputs and outputs are "
     "numpy arrays (tensors for PyTorch)",
     "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
@@ -125,11 +126,12 @@ def _rounded(ratio: Ratio) -> list[float | None]:
 
 
 def table_metrics(
-    point: Point, measured: Measured, contenders: Sequence[Contender]
+    point: Point, measured: Measured, contenders: Sequence[Contender], found: Conditions
 ) -> dict[str, object]:
     """For the table: each variant, and PyTorch, at the first point."""
     return {
         "point": point.name,
+        "noisy": bool(found.noisy),
         "variants": {
             each.name: {
                 "p50_ms": measured.latency[each.name].p50_ms,
@@ -137,6 +139,7 @@ def table_metrics(
                 "size_bytes": each.size_bytes,
             }
             for each in contenders
+            if each.name in measured.latency
         },
     }
 

@@ -19,15 +19,20 @@ class Tolerance:
     cosine_min: float | None = option(
         None, help="least cosine similarity of the flattened outputs", minimum=-1, maximum=1
     )
-    sqnr_db_min: float | None = option(None, help="least signal-to-noise ratio, in dB")
+    sqnr_db_min: float | None = option(
+        None,
+        help="least signal-to-noise ratio, in dB; a cosine_min of your own takes the default away",
+    )
 
 
 DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "fp32": Tolerance(atol=1e-5, rtol=1e-4),
     "fp16": Tolerance(atol=1e-2, rtol=1e-3),
-    "int8": Tolerance(cosine_min=0.98),
-    "int4": Tolerance(cosine_min=0.95),
+    "int8": Tolerance(cosine_min=0.98, sqnr_db_min=8.0),
+    "int4": Tolerance(cosine_min=0.95, sqnr_db_min=6.0),
 }
+"""The cosine says nothing of a wrong scale: all values halved have a cosine of 1, and 6 dB. What just
+meets the least cosine has 14 and 10 dB, so that the second bound catches scales alone."""
 
 
 @dataclass(frozen=True, slots=True)

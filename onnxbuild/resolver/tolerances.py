@@ -22,9 +22,12 @@ def tolerances_of_format(recipe: Recipe, each: Format) -> VariantTolerances:
 def _merged(recipe: Recipe, precision: Precision, own: object) -> VariantTolerances:
     section: Any = recipe.sections["validate"]
     merged: dict[str, Any] = {"outputs": {}}
-    for layer in (DEFAULT_TOLERANCES[precision], getattr(section, precision), own):
-        if layer is None:
-            continue
+    asked = [layer for layer in (getattr(section, precision), own) if layer is not None]
+    layers: list[Any] = [DEFAULT_TOLERANCES[precision], *asked]
+    if any(layer.cosine_min is not None for layer in layers[1:]):
+        # Whoever allows a worse direction allows the noise that goes with it.
+        layers[0] = dataclasses.replace(layers[0], sqnr_db_min=None)
+    for layer in layers:
         for field in dataclasses.fields(Tolerance):
             value = getattr(layer, field.name)
             if value is not None:

@@ -147,7 +147,7 @@ def run(context: StepContext) -> Outcome:
     write_report(context.output("report"), report)
     write_samples(context.output("report"), rounds)
     return Outcome(
-        metrics=table_metrics(points[0], measured[points[0].name], contenders),
+        metrics=table_metrics(points[0], measured[points[0].name], contenders, found),
         notes=benchmark_notes(found, measured, ranking=params.ranking),
     )
 

@@ -114,6 +114,7 @@ def test_the_table_gets_the_first_point(measured):
     outcome, report = measured
     first = report["points"][0]["results"]
     assert outcome.metrics["point"] == "batch=1"
+    assert outcome.metrics["noisy"] == bool(report["host"]["noisy"])
     assert outcome.metrics["variants"]["fp32"] == {
         "p50_ms": first["fp32"]["p50_ms"],
         "speedup": first["fp32"]["speedup"],
