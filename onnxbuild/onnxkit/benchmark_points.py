@@ -51,6 +51,43 @@ def benchmark_points(
     return tuple(points.values())
 
 
+def measured_points(
+    axes: Sequence[Axis],
+    wanted: Sequence[Sizes],
+    fixed: Mapping[str, Mapping[str, int]],
+    where: str,
+) -> tuple[Point, ...]:
+    """The points that some model takes, where some take one size of an axis alone.
+
+    Where the recipe names no points, the example with each model's fixed sizes in it is one.
+
+    Args:
+        axes: The recipe's.
+        wanted: As the recipe has them; none for the example alone.
+        fixed: Model -> axis -> the one size that it takes; at least one model.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: As `benchmark_points`; or a model takes none of the points.
+    """
+    points = benchmark_points(axes, wanted or ({}, *fixed.values()), where)
+    for name, sizes in fixed.items():
+        if not any(takes(sizes, point) for point in points):
+            shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items())
+            raise StepError(
+                f"variant '{name}' takes {shown} alone (`session.free_dimensions`), which is at "
+                f"none of the points {'; '.join(point.name for point in points)}",
+                where=where,
+                fix=f"add `{{{shown.replace('=', ': ')}}}` to `benchmark.points`",
+            )
+    return tuple(point for point in points if any(takes(sizes, point) for sizes in fixed.values()))
+
+
+def takes(fixed: Mapping[str, int], point: Point) -> bool:
+    """Whether a model whose axes have these sizes alone runs at a point."""
+    return all(point.sizes.get(axis, size) == size for axis, size in fixed.items())
+
+
 def _single(wanted: Sequence[Sizes]) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
     for sizes in wanted or ({},):

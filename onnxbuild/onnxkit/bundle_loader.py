@@ -1,10 +1,11 @@
-"""Open the model beside this file with the providers its manifest names.
+"""Open the model beside this file with the providers and the session settings that its manifest names.
 
     from load import load
     session = load()
     outputs = session.run(None, {"input": array})
 
 Needs onnxruntime alone. `python load.py` shows inputs and outputs and runs once.
+`load({"intra_op_threads": 1})` puts other settings over the manifest's.
 """
 
 from __future__ import annotations
@@ -15,8 +16,20 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+_SPINNING = {
+    "allow": {},
+    "stop": {"session.force_spinning_stop": "1"},
+    "never": {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"},
+}
 
-def load() -> Any:
+
+def load(session: dict[str, Any] | None = None) -> Any:
     """An onnxruntime.InferenceSession on the first of the providers that is there and loads."""
     import onnxruntime
 
@@ -26,7 +39,31 @@ def load() -> Any:
     if not chain:
         wanted = ", ".join(p["name"] for p in manifest["providers"])
         raise SystemExit(f"onnxruntime has none of {wanted}; it has {', '.join(there)}")
-    return onnxruntime.InferenceSession(str(HERE / "model.onnx"), providers=chain)
+    options = session_options({**manifest["session"], **(session or {})})
+    return onnxruntime.InferenceSession(str(HERE / "model.onnx"), options, providers=chain)
+
+
+def session_options(told: dict[str, Any]) -> Any:
+    """The onnxruntime.SessionOptions for the settings in a manifest's `session`."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    levels = onnxruntime.GraphOptimizationLevel
+    modes = onnxruntime.ExecutionMode
+    options.graph_optimization_level = getattr(levels, _LEVELS[told["graph_optimization"]])
+    options.execution_mode = (
+        modes.ORT_PARALLEL if told["execution_mode"] == "parallel" else modes.ORT_SEQUENTIAL
+    )
+    options.intra_op_num_threads = told["intra_op_threads"]
+    options.inter_op_num_threads = told["inter_op_threads"]
+    options.enable_mem_pattern = told["memory_pattern"]
+    options.enable_cpu_mem_arena = told["cpu_arena"]
+    options.use_deterministic_compute = told["deterministic_compute"]
+    for axis, size in told["free_dimensions"].items():
+        options.add_free_dimension_override_by_name(axis, size)
+    for key, value in {**_SPINNING[told["spinning"]], **told["config"]}.items():
+        options.add_session_config_entry(key, str(value))
+    return options
 
 
 def main() -> None:

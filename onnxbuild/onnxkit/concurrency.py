@@ -9,9 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnxbuild.onnxkit.latency import median_bounds
-
-_SETTLE_S = 0.02
+from onnxbuild.onnxkit.latency import SPIN_SETTLE_S, median_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def measure_throughput(
 
 def _window(calls: Sequence[Callable[[], object]], window_s: float) -> tuple[list[float], float]:
     """Seconds of each run, and of the whole window up to the last answer."""
-    time.sleep(_SETTLE_S)
+    time.sleep(SPIN_SETTLE_S)
     start = threading.Barrier(len(calls) + 1)
     runs: list[list[float]] = [[] for _ in calls]
     failures: list[BaseException] = []

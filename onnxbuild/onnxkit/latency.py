@@ -15,9 +15,12 @@ T = TypeVar("T")
 Turns = Sequence[Sequence[int]]
 """A runner's turns, one after the other: the times of each one's runs, in nanoseconds."""
 
-_SETTLE_S = 0.010
+SETTLE_S = 0.010
 """Before each turn. OpenMP threads spin on for some milliseconds after PyTorch's call returns; on
 two cores the next runner then measured 60 % slower, and 4 % with this pause."""
+
+SPIN_SETTLE_S = 0.050
+"""The same where a session's threads may go on spinning: ONNX Runtime's do so for 35 ms."""
 
 _BURST_S = 0.05
 _BURST_RUNS = 20
@@ -80,6 +83,7 @@ def measure_turns(
     min_samples: int,
     max_time_s: float,
     settled: Callable[[Mapping[str, Turns]], bool] = all_stable,
+    settle_s: float = SETTLE_S,
     seed: int = 0,
 ) -> dict[str, list[list[int]]]:
     """Measure runners in rounds until enough is known or the time is up.
@@ -95,6 +99,7 @@ def measure_turns(
         min_samples: Least measured runs of each, time bound or not; at least 3.
         max_time_s: Bound on the time spent on each, on average, pauses included.
         settled: Whether what was measured so far is enough; asked after each tenth of that time.
+        settle_s: The pause, in seconds.
         seed: Of the order.
 
     Returns: Name -> its turns, in nanoseconds.
@@ -109,7 +114,7 @@ def measure_turns(
     while True:
         shuffle(order)
         for name in order:
-            _take_turn(state[name])
+            _take_turn(state[name], settle_s)
         turns = {name: runner.turns_ns for name, runner in state.items()}
         fewest = min(runner.samples for runner in state.values())
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
@@ -180,9 +185,9 @@ def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
     return batches[rank], batches[-1 - rank], outside > 0
 
 
-def _take_turn(runner: _Runner) -> None:
+def _take_turn(runner: _Runner, settle_s: float) -> None:
     begin = time.perf_counter_ns()
-    time.sleep(_SETTLE_S)
+    time.sleep(settle_s)
     if not runner.turns_ns or runner.turns_ns[-1][-1] < _BURST_S * 1e9:
         runner.run()
     samples_ns: list[int] = []

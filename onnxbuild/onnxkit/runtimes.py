@@ -12,6 +12,7 @@ from onnxbuild.onnxkit.contenders import Bind
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.io_bound import bind_io
 from onnxbuild.onnxkit.running import fit_feeds, run_session
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.torch_module import load_module
 from onnxbuild.onnxkit.user_code import call_user
@@ -59,7 +60,7 @@ def onnx_runtime(
     *,
     provider: str,
     options: Mapping[str, str],
-    threads: int,
+    settings: SessionSettings,
     where: str,
     io_binding: bool = False,
 ) -> Callable[[], Bind]:
@@ -69,7 +70,7 @@ def onnx_runtime(
         folder: Holds the model.
         provider: Short name, a key of PROVIDERS.
         options: The provider's own.
-        threads: Within an operator.
+        settings: The session's.
         where: `recipe:step`, for messages.
         io_binding: Whether inputs and outputs stay in the device's memory.
     """
@@ -79,8 +80,7 @@ def onnx_runtime(
             folder,
             provider=provider,
             options=options,
-            threads=threads,
-            spin=False,  # threads that spin on would slow whatever is measured next
+            settings=settings,
             where=where,
         )
         binder = _bind_io if io_binding else _bind_arrays

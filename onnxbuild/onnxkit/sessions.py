@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import PROVIDERS
+from onnxbuild.onnxkit.bundle_loader import session_options
 from onnxbuild.onnxkit.model_files import model_path
+from onnxbuild.onnxkit.session_settings import STEADY, SessionSettings
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -30,7 +34,8 @@ def open_session(
     options: Mapping[str, str] | None = None,
     threads: int = 1,
     optimize: bool = True,
-    spin: bool = True,
+    settings: SessionSettings | None = None,
+    profile: Path | None = None,
     where: str = "",
 ) -> onnxruntime.InferenceSession:
     """Open a model on one execution provider.
@@ -42,7 +47,9 @@ def open_session(
         threads: Threads within an operator; 1 makes sums come out the same everywhere, 0 leaves
             the choice to ONNX Runtime.
         optimize: Whether the session fuses and folds the graph for this host.
-        spin: Whether idle threads spin on after a run, which takes cores from whatever runs next.
+        settings: All of that and more, as a recipe's `session` has it; `threads` and `optimize`
+            don't count then.
+        profile: ONNX Runtime writes its profile to this path, with a time and `.json` after it.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -62,7 +69,7 @@ def open_session(
     try:
         session = onnxruntime.InferenceSession(
             str(model_path(path)),
-            _session_options(threads=threads, optimize=optimize, spin=spin),
+            _session_options(settings or _steady(threads, optimize=optimize), profile),
             providers=[(wanted, dict(options or {}))],
             enable_fallback=0,
         )
@@ -101,19 +108,18 @@ def first_line(error: BaseException) -> str:
     return _NOISE.sub("", lines[0]).strip() if lines else type(error).__name__
 
 
-def _session_options(*, threads: int, optimize: bool, spin: bool) -> onnxruntime.SessionOptions:
-    import onnxruntime
+def _steady(threads: int, *, optimize: bool) -> SessionSettings:
+    level = STEADY.graph_optimization if optimize else "disable"
+    return replace(STEADY, intra_op_threads=threads, graph_optimization=level)
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = True
+
+def _session_options(
+    settings: SessionSettings, profile: Path | None
+) -> onnxruntime.SessionOptions:
+    """What a bundle's load.py makes of the settings: what is measured is what is delivered."""
+    options: onnxruntime.SessionOptions = session_options(to_json(settings))
     options.log_severity_level = _LOG_FATAL
-    if not spin:
-        options.add_session_config_entry("session.force_spinning_stop", "1")
-    levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = (
-        levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
-    )
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(profile)
     return options

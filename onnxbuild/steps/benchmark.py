@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.benchmark_points import benchmark_points
+from onnxbuild.onnxkit.benchmark_points import measured_points, takes
 from onnxbuild.onnxkit.benchmark_report import (
     BASELINE,
     METHOD,
@@ -27,16 +27,26 @@ from onnxbuild.onnxkit.energy import measured_joules
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.host import usable_cores
 from onnxbuild.onnxkit.io_bound import copy_times_ms
-from onnxbuild.onnxkit.latency import all_stable, measure_turns, runs_in
+from onnxbuild.onnxkit.latency import (
+    SETTLE_S,
+    SPIN_SETTLE_S,
+    all_stable,
+    measure_turns,
+    runs_in,
+)
 from onnxbuild.onnxkit.model_files import file_bytes
 from onnxbuild.onnxkit.ratios import is_ranked
 from onnxbuild.onnxkit.raw_samples import write_samples
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.runtimes import onnx_runtime, pytorch
+from onnxbuild.onnxkit.session_files import read_settings
+from onnxbuild.onnxkit.session_settings import SessionSettings, shown
 from onnxbuild.onnxkit.sessions import open_session
 
 COMPILED = "pytorch-compile"
+
+_MODEL, _BOUND = "model/", "+io-binding"
 
 _RANKING_TIMES = 4
 _ENERGY_S = 0.5
@@ -52,7 +62,10 @@ class BenchmarkOptions:
         "128}` are two); empty: the example alone",
     )
     threads: int = option(
-        0, help="threads of each runtime; 0: all the cores this process may use", minimum=0
+        0,
+        help="threads of each runtime, where `session` sets none for a variant; 0: all the cores "
+        "this process may use",
+        minimum=0,
     )
     warmup: int = option(3, help="runs of each that are thrown away at the start", minimum=0)
     min_samples: int = option(20, help="least samples of each, time bound or not", minimum=3)
@@ -89,6 +102,8 @@ class BenchmarkParams:
         ranking: Whether to go on, up to four times as long, until the fastest is known.
         rivals: Models among the inputs that the others are compared with.
         occasion: Tells one measurement from another; empty where an earlier one will do.
+        sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
+            others run as ONNX Runtime has it.
     """
 
     model: Entrypoint
@@ -100,6 +115,7 @@ class BenchmarkParams:
     ranking: bool
     rivals: tuple[str, ...] = ()
     occasion: str = ""
+    sessions: dict[str, SessionSettings] = field(default_factory=dict)
 
 
 def run(context: StepContext) -> Outcome:
@@ -113,12 +129,21 @@ def run(context: StepContext) -> Outcome:
     params: BenchmarkParams = context.params
     options = params.options
     threads = options.threads or usable_cores()
-    points = benchmark_points(params.axes, options.points, context.where)
+    fixed = {n: _settings(context, n, threads).free_dimensions for n in _variants(context)}
+    points = measured_points(params.axes, options.points, fixed, context.where)
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
     contenders = _contenders(context, threads)
+    taken = {
+        each.name: [p.name for p in points if takes(fixed.get(_variant(each), {}), p)]
+        for each in contenders
+    }
     # Before anything else is loaded: a process forked off later would hold that, too.
-    costs = {each.name: cost_alone(each, feeds, context.where) for each in contenders}
-    runners = _runners(contenders, feeds, threads)
+    costs = {
+        each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
+        for each in contenders
+    }
+    runners = _runners(contenders, feeds, taken, threads)
+    spins = any(_settings(context, name, threads).spins for name in _variants(context))
     before = read_times()
     rounds = {
         point.name: measure_turns(
@@ -127,6 +152,7 @@ def run(context: StepContext) -> Outcome:
             min_samples=options.min_samples,
             max_time_s=options.max_time_s * (_RANKING_TIMES if params.ranking else 1),
             settled=is_ranked if params.ranking else all_stable,
+            settle_s=SPIN_SETTLE_S if spins else SETTLE_S,
         )
         for point in points
     }
@@ -137,7 +163,10 @@ def run(context: StepContext) -> Outcome:
         "host": {**found.to_json(), "threads": threads},
         "provider": params.provider,
         "method": METHOD,
-        "models": {each.name: _record(each, costs, joules) for each in contenders},
+        "models": {
+            each.name: {**_record(each, costs, joules), **_session_record(context, each)}
+            for each in contenders
+        },
         "points": [
             show_point(point, feeds[point.name], measured[point.name], params.rivals)
             for point in points
@@ -154,7 +183,24 @@ def run(context: StepContext) -> Outcome:
 
 def _variants(context: StepContext) -> dict[str, Path]:
     """Variant -> its model's folder."""
-    return {name.partition("/")[2]: context.input(name) for name in context.input_names}
+    return {
+        name.removeprefix(_MODEL): context.input(name)
+        for name in context.input_names
+        if name.startswith(_MODEL)
+    }
+
+
+def _variant(contender: Contender) -> str:
+    """Whose model it is; PyTorch's name for PyTorch."""
+    return contender.name.removesuffix(_BOUND)
+
+
+def _settings(context: StepContext, variant: str, threads: int) -> SessionSettings:
+    """How a variant is run: as it is delivered, on `threads` where that is open."""
+    if f"session/{variant}" in context.input_names:
+        return read_settings(context.input(f"session/{variant}")).threaded(threads)
+    params: BenchmarkParams = context.params
+    return params.sessions.get(variant, SessionSettings()).threaded(threads)
 
 
 def _contenders(context: StepContext, threads: int) -> list[Contender]:
@@ -166,30 +212,33 @@ def _contenders(context: StepContext, threads: int) -> list[Contender]:
         compiled = pytorch(context, params.model, threads=threads, compiled=True)
         found.append(Contender(COMPILED, compiled))
     for name, folder in _variants(context).items():
-        size = file_bytes(folder)
-        found.append(Contender(name, _opener(context, folder, threads), size))
+        size, settings = file_bytes(folder), _settings(context, name, threads)
+        found.append(Contender(name, _opener(context, folder, settings), size))
         if params.options.io_binding:
-            bound = _opener(context, folder, threads, io_binding=True)
-            found.append(Contender(f"{name}+io-binding", bound, size))
+            bound = _opener(context, folder, settings, io_binding=True)
+            found.append(Contender(f"{name}{_BOUND}", bound, size))
     return found
 
 
 def _opener(
-    context: StepContext, folder: Path, threads: int, *, io_binding: bool = False
+    context: StepContext, folder: Path, settings: SessionSettings, *, io_binding: bool = False
 ) -> Callable[[], Bind]:
     params: BenchmarkParams = context.params
     return onnx_runtime(
         folder,
         provider=params.provider,
         options=params.provider_options,
-        threads=threads,
+        settings=settings,
         where=context.where,
         io_binding=io_binding,
     )
 
 
 def _runners(
-    contenders: Sequence[Contender], feeds: Mapping[str, Feeds], threads: int
+    contenders: Sequence[Contender],
+    feeds: Mapping[str, Feeds],
+    taken: Mapping[str, Sequence[str]],
+    threads: int,
 ) -> dict[str, dict[str, Callable[[], object]]]:
     """Point -> contender -> what runs it there once."""
     import torch
@@ -198,8 +247,8 @@ def _runners(
     runners: dict[str, dict[str, Callable[[], object]]] = {point: {} for point in feeds}
     for each in contenders:
         bind = each.load()
-        for point, item in feeds.items():
-            runners[point][each.name] = bind(item)
+        for point in taken[each.name]:
+            runners[point][each.name] = bind(feeds[point])
     return runners
 
 
@@ -225,6 +274,13 @@ def _record(
     return record
 
 
+def _session_record(context: StepContext, contender: Contender) -> dict[str, object]:
+    """What a variant's session has set; nothing for PyTorch."""
+    variant = _variant(contender)
+    known = variant in _variants(context)
+    return {"session": shown(_settings(context, variant, 0))} if known else {}
+
+
 def _extras(
     context: StepContext,
     points: Sequence[Point],
@@ -241,17 +297,17 @@ def _extras(
             "sessions": options.sessions,
             "models": {
                 name: [asdict(each) for each in rows]
-                for name, rows in _throughput(context, feeds[first.name], threads).items()
+                for name, rows in _throughput(context, first, feeds[first.name], threads).items()
             },
         }
     if options.io_binding:
         copies = {}
-        for name, folder in _variants(context).items():
+        for name, folder in _at(context, first).items():
             session = open_session(
                 folder,
                 provider=params.provider,
                 options=params.provider_options,
-                threads=threads,
+                settings=_settings(context, name, threads),
                 where=context.where,
             )
             inward, outward = copy_times_ms(session, fit_feeds(session, feeds[first.name]))
@@ -260,25 +316,37 @@ def _extras(
     return extras
 
 
-def _throughput(context: StepContext, feeds: Feeds, threads: int) -> dict[str, list[Throughput]]:
+def _at(context: StepContext, point: Point) -> dict[str, Path]:
+    """The variants whose sessions take a point's sizes."""
+    return {
+        name: folder
+        for name, folder in _variants(context).items()
+        if takes(_settings(context, name, 0).free_dimensions, point)
+    }
+
+
+def _throughput(
+    context: StepContext, point: Point, feeds: Feeds, threads: int
+) -> dict[str, list[Throughput]]:
     options: BenchmarkOptions = context.params.options
     calls: dict[str, list[Callable[[], object]]] = {}
     most = max(options.clients)
-    for name, folder in _variants(context).items():
+    for name, folder in _at(context, point).items():
+        settings = _settings(context, name, threads)
         if options.sessions == "one":
-            calls[name] = [_opener(context, folder, threads)()(feeds)]
+            calls[name] = [_opener(context, folder, settings)()(feeds)]
         else:
-            share = max(1, threads // most)
-            opener = _opener(context, folder, share)
+            share = max(1, settings.intra_op_threads // most)
+            opener = _opener(context, folder, replace(settings, intra_op_threads=share))
             calls[name] = [opener()(feeds) for _ in range(most)]
     return measure_throughput(calls, options.clients)
 
 
 KIND = StepKind(
     name="benchmark",
-    version=3,
+    version=4,
     params=BenchmarkParams,
-    inputs=("model/*",),
+    inputs=("model/*", "session/*"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

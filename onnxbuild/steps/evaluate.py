@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.bootstrap import Resampling, Spread, spread_of
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.torch_module import (
     load_module,
@@ -58,6 +59,7 @@ class EvaluateParams:
         metric: A callable: (outputs, labels) -> float, greater is better; outputs is a list of
             mappings of output name -> array, labels the list of labels, one each a batch.
         model: The PyTorch model to score; None scores the `model` artifact.
+        session: How the variant's session runs it.
     """
 
     data: Entrypoint
@@ -69,6 +71,7 @@ class EvaluateParams:
     provider: str
     provider_options: dict[str, str]
     options: EvaluateOptions
+    session: SessionSettings = field(default_factory=SessionSettings)
 
 
 def run(context: StepContext) -> Outcome:
@@ -174,6 +177,7 @@ def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.n
         context.input("model"),
         provider=params.provider,
         options=params.provider_options,
+        settings=params.session.judged_anywhere(),
         where=context.where,
     )
     return lambda feeds: run_session(session, feeds, where=context.where)
@@ -226,7 +230,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=2,
+    version=3,
     params=EvaluateParams,
     inputs=("model?", "baseline?"),
     outputs={"report": "report"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.sample_vectors import (
     sample_vectors,
     write_errors,
 )
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import open_session
 
 
@@ -37,6 +38,7 @@ class FidelityParams:
         samples: Items of the data that are used; 0 for all.
         provider: Short name of the execution provider.
         provider_options: Its options.
+        session: How the variant's session runs it.
     """
 
     data: Entrypoint
@@ -45,6 +47,7 @@ class FidelityParams:
     samples: int
     provider: str
     provider_options: dict[str, str]
+    session: SessionSettings = field(default_factory=SessionSettings)
 
 
 def run(context: StepContext) -> Outcome:
@@ -58,6 +61,7 @@ def run(context: StepContext) -> Outcome:
         context.input("model"),
         provider=params.provider,
         options=params.provider_options,
+        settings=params.session.judged_anywhere(),
         where=context.where,
     )
     errors = compare_samples(
@@ -79,7 +83,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="fidelity",
-    version=2,
+    version=3,
     params=FidelityParams,
     inputs=("model", "baseline"),
     outputs={"report": "report"},

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import PROVIDERS, Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit import bundle_loader
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.session_files import read_settings
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.summary import summarize
 
 FORMAT = 1
@@ -34,7 +37,9 @@ class PackageParams:
     Attributes:
         onnxbuild: Version of this program.
         recipe_sha256: Digest of the part of the recipe that this variant is made from.
+        axes: As the variant takes them: of one size where its session fixes that.
         providers: Execution providers (short names) in order of preference, with options.
+        session: How the variant's session runs it, where no input `session` says so.
     """
 
     onnxbuild: str
@@ -45,6 +50,7 @@ class PackageParams:
     axes: tuple[Axis, ...]
     providers: tuple[str, ...]
     provider_options: dict[str, dict[str, str]]
+    session: SessionSettings = field(default_factory=SessionSettings)
 
 
 def run(context: StepContext) -> Outcome:
@@ -77,6 +83,7 @@ def run(context: StepContext) -> Outcome:
             validations=validations,
             evaluations=evaluations,
             fidelities=fidelities,
+            session=_session(context),
         ),
         "manifest.json",
     )
@@ -95,6 +102,7 @@ def _manifest(
     validations: dict[str, Any],
     evaluations: dict[str, Any],
     fidelities: dict[str, Any],
+    session: SessionSettings,
 ) -> dict[str, Any]:
     summary = summarize(load_model(bundle, weights=False))
     return {
@@ -121,6 +129,7 @@ def _manifest(
             {"name": PROVIDERS[name], "options": params.provider_options.get(name, {})}
             for name in params.providers
         ],
+        "session": to_json(session),
         "validation": {
             provider: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
             for provider, report in validations.items()
@@ -136,6 +145,13 @@ def _manifest(
             "onnxruntime": _runtime_version(),
         },
     }
+
+
+def _session(context: StepContext) -> SessionSettings:
+    if "session" in context.input_names:
+        return read_settings(context.input("session"))
+    params: PackageParams = context.params
+    return params.session
 
 
 def _reports(context: StepContext, group: str) -> dict[str, Any]:
@@ -174,9 +190,17 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=3,
+    version=4,
     params=PackageParams,
-    inputs=("model", "check", "export-check", "validation/*", "evaluation/*", "fidelity/*"),
+    inputs=(
+        "model",
+        "check",
+        "export-check",
+        "validation/*",
+        "evaluation/*",
+        "fidelity/*",
+        "session?",
+    ),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.params import option, to_json
@@ -13,6 +13,8 @@ from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
+from onnxbuild.onnxkit.session_files import read_settings
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
 from onnxbuild.onnxkit.verdict import Judgement, judge
@@ -51,6 +53,7 @@ class ValidateParams:
         tolerances: In force, all defaults filled in.
         provider: Short name of the execution provider that must run the model.
         provider_options: Its options.
+        session: How the variant's session runs it, where no input `session` says so.
     """
 
     variant: str
@@ -58,6 +61,7 @@ class ValidateParams:
     tolerances: VariantTolerances
     provider: str
     provider_options: dict[str, str]
+    session: SessionSettings = field(default_factory=SessionSettings)
 
 
 def run(context: StepContext) -> Outcome:
@@ -68,11 +72,13 @@ def run(context: StepContext) -> Outcome:
             that is not there.
     """
     params: ValidateParams = context.params
+    found = "session" in context.input_names
+    settings = read_settings(context.input("session")) if found else params.session
     session = open_session(
         context.input("model"),
         provider=params.provider,
         options=params.provider_options,
-        threads=1,
+        settings=settings.judged(),
         where=context.where,
     )
     judged = [
@@ -121,9 +127,9 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=3,
+    version=4,
     params=ValidateParams,
-    inputs=("model", "reference"),
+    inputs=("model", "reference", "session?"),
     outputs={"report": "report"},
     toolchain=("onnxruntime", "numpy"),
     run=run,

@@ -13,6 +13,7 @@ from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import PROVIDERS, Entrypoint
 from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.session_settings import settings_from
 from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
@@ -82,6 +83,7 @@ def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidatePara
         tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
         provider=provider,
         provider_options=dict(options.get(PROVIDERS[provider], {})),
+        session=settings_from(manifest.get("session", {})),
     )
 
 

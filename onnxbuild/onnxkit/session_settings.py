@@ -1,0 +1,136 @@
+"""How a session runs its model: what can change numbers, and what changes nothing but time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from onnxbuild.core.params import from_json, option, to_json
+
+TUNED = (
+    "intra_op_threads", "inter_op_threads", "spinning", "execution_mode", "cpu_arena",
+    "memory_pattern",
+)  # fmt: skip
+"""The settings that change nothing but time and memory: those that `tune` searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How ONNX Runtime runs a variant; what is left out is as ONNX Runtime has it."""
+
+    graph_optimization: Literal["disable", "basic", "extended", "all"] = option(
+        "all", help="what the session fuses and folds while it loads; `all` is for this CPU, too"
+    )
+    execution_mode: Literal["sequential", "parallel"] = option(
+        "sequential",
+        help="whether operators that don't wait for each other run side by side, on "
+        "`inter_op_threads`",
+    )
+    intra_op_threads: int = option(
+        0, help="threads within an operator; 0: one for each core", minimum=0
+    )
+    inter_op_threads: int = option(
+        0,
+        help="threads across operators, where they run in parallel; 0: one for each core",
+        minimum=0,
+    )
+    spinning: Literal["allow", "stop", "never"] = option(
+        "allow",
+        help="what idle threads do: `allow` waits busily, for some 35 ms after a run, too; `stop` "
+        "ends that with the run; `never` sleeps at once",
+    )
+    memory_pattern: bool = option(
+        True, help="plan the memory of all activations at once, for each shape of the inputs"
+    )
+    cpu_arena: bool = option(True, help="keep the memory of a run for the next")
+    deterministic_compute: bool = option(
+        False, help="use no kernels whose sums come out otherwise each time"
+    )
+    free_dimensions: dict[str, int] = field(
+        default_factory=dict,
+        metadata={
+            "help": "axis of `dynamic_axes` -> the one size that the session takes, known when it "
+            "fuses the graph",
+            "minimum": 1,
+        },
+    )
+    config: dict[str, str | int] = field(
+        default_factory=dict,
+        metadata={"help": "more of ONNX Runtime's session config entries: key -> value"},
+    )
+
+    @property
+    def spins(self) -> bool:
+        """Whether threads may go on spinning when a run is over."""
+        alone = self.intra_op_threads == 1 and self.execution_mode == "sequential"
+        return self.spinning == "allow" and not alone
+
+    def judged(self) -> SessionSettings:
+        """For gates: all that can change numbers, on one thread, so that reports come out the same."""
+        return dataclasses.replace(
+            self,
+            intra_op_threads=1,
+            inter_op_threads=1,
+            spinning="allow",
+            memory_pattern=True,
+            cpu_arena=True,
+            deterministic_compute=True,
+        )
+
+    def judged_anywhere(self) -> SessionSettings:
+        """The same for data of the user's, which have the sizes that they have."""
+        return dataclasses.replace(self.judged(), free_dimensions={})
+
+    def threaded(self, threads: int) -> SessionSettings:
+        """With so many threads within an operator where the settings leave that open."""
+        return dataclasses.replace(self, intra_op_threads=self.intra_op_threads or threads)
+
+    def tuned_text(self) -> str:
+        """The settings of TUNED as JSON: what a lock records."""
+        return json.dumps({name: getattr(self, name) for name in TUNED})
+
+    def with_tuned(self, text: str) -> SessionSettings:
+        """These, with the settings of TUNED as `tuned_text` has written them.
+
+        Raises:
+            ValueError: It is no such text.
+        """
+        told = json.loads(text)
+        if not isinstance(told, dict) or set(told) != set(TUNED):
+            raise ValueError(f"found {text}; expected the keys {', '.join(TUNED)}")
+        return from_json(SessionSettings, {**to_json(self), **told})
+
+
+STEADY = SessionSettings().judged()
+"""One thread, the same sums each time."""
+
+
+def settings_from(value: Any) -> SessionSettings:
+    """What `to_json` made of settings.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    return from_json(SessionSettings, value, "session")
+
+
+def shown(settings: SessionSettings, beside: SessionSettings | None = None) -> str:
+    """What differs from other settings (None: ONNX Runtime's own), as YAML to paste."""
+    other = SessionSettings() if beside is None else beside
+    parts = [
+        f"{each.name}: {_yaml(getattr(settings, each.name))}"
+        for each in dataclasses.fields(settings)
+        if getattr(settings, each.name) != getattr(other, each.name)
+    ]
+    return f"{{{', '.join(parts)}}}"
+
+
+def _yaml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_yaml(each)}' for key, each in value.items())}}}"
+    return str(value)
