@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
 from onnxbuild.onnxkit.measured_trials import MeasuredTrials
 from onnxbuild.onnxkit.pareto import pareto_front
+from onnxbuild.onnxkit.ratios import Ratio
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sample_vectors import SampleErrors, read_errors
 from onnxbuild.onnxkit.scatter import Point, scatter_svg
@@ -160,9 +162,16 @@ def _speed(measured: MeasuredTrials | None, name: str, fastest: str) -> dict[str
     return {
         "p50_ms": measured.p50_ms(name),
         "latency": measured.latency_ms(name),
-        "ratio": asdict(measured.ratio(name, fastest)),
-        "speedup": asdict(measured.ratio(UNCHANGED, name)),
+        "ratio": _bounded(measured.ratio(name, fastest)),
+        "speedup": _bounded(measured.ratio(UNCHANGED, name)),
     }
+
+
+def _bounded(ratio: Ratio) -> dict[str, float | None]:
+    """A ratio as JSON takes it: bounds that too few rounds leave open are None."""
+    known = math.isfinite(ratio.high)
+    low, high = (ratio.low, ratio.high) if known else (None, None)
+    return {"value": ratio.value, "low": low, "high": high}
 
 
 def _report(context: StepContext, name: str) -> dict[str, Any] | None:
@@ -266,7 +275,7 @@ def _doubts(
         if ratio.low < 1 / (1 + _DOUBT):
             bounds = f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.low else ""
             found.append(f"'{row['name']}' {ratio.value:.2f} x{bounds}")
-    slower = chosen["speedup"] is not None and 0 < chosen["speedup"]["high"] < 1
+    slower = chosen["speedup"] is not None and (chosen["speedup"]["high"] or 1) < 1
     notes = (_slower(params, chosen),) if slower else ()
     if not found:
         return notes

@@ -49,16 +49,17 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         points = {"one": 1.0, "many": 4.0}
         report = {"points": [{"point": point} for point in points]}
         (folder / "benchmark/report.json").write_text(json.dumps(report))
-        noise = more.get("noise", [1.0] * 12)
+        rounds = more.get("rounds", 12)
+        noise = more.get("noise", [1.0] * rounds)
         turns = {
             point: {
                 n: [
                     [round(TRIALS[n][2] * f * 1e6 * shift)] * 5
-                    for shift in (noise if n == "middle" else [1.0] * 12)
+                    for shift in (noise if n == "middle" else [1.0] * rounds)
                 ]
                 for n in names
             }
-            | {"fp32": [[round(more.get("fp32_ms", 5.0) * f * 1e6)] * 5] * 12}
+            | {"fp32": [[round(more.get("fp32_ms", 5.0) * f * 1e6)] * 5] * rounds}
             for point, f in points.items()
         }
         write_samples(folder / "benchmark", turns)
@@ -182,3 +183,11 @@ def test_a_choice_that_is_slower_than_fp32_is_told(tmp_path):
     (tmp_path / "b").mkdir()
     outcome, _, _ = chosen(tmp_path / "b", Goal(cosine_min=0.99))
     assert len(outcome.notes) == 1
+
+
+def test_a_slow_model_in_few_rounds_is_told_without_bounds(tmp_path):
+    outcome, report, _ = chosen(tmp_path, Goal(cosine_min=0.97), rounds=3, fp32_ms=0.5)
+    assert report["chosen"] == "near"
+    assert report["trials"][0]["ratio"] == {"value": 1.0, "low": None, "high": None}
+    assert report["trials"][1]["speedup"]["high"] is None
+    assert "'middle' 0.98 x, 'large'" in outcome.notes[1]
