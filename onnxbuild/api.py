@@ -22,8 +22,9 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
-from onnxbuild.summary import summarize
+from onnxbuild.summary import skipped_targets, summarize
 from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
 
 __all__ = [
@@ -203,6 +204,7 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
             "no Landlock in this kernel: only undeclared reads that Python sees are refused"
         )
     for recipe in () if request.only else loaded.recipes:
+        found += doubts_of(recipe)
         names = {variant.name for variant in recipe.variants}
         names |= {each.name for each in recipe.formats}
         found += [
@@ -225,6 +227,7 @@ def _remember(
             "steps": len(result.graph.steps),
             "store": str(result.store),
             "summary": summarize(result.graph, result.report),
+            "skipped": skipped_targets(result.graph, result.report),
         },
         workspace.stats.seen,
         workspace.stats.restless,

@@ -129,5 +129,6 @@ def _reports(result: BuildResult) -> dict[str, dict[str, Any]]:
         (artifact,) = result.report.results[name].outputs.values()
         digest = dict(artifact.files)[REPORT_FILE].sha256
         report = json.loads((result.store / "cas/sha256" / digest[:2] / digest).read_bytes())
-        found.setdefault(name.partition(":")[0], {})[report["provider"]] = report
+        if "skipped" not in report:
+            found.setdefault(name.partition(":")[0], {})[report["provider"]] = report
     return found

@@ -146,9 +146,7 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
     if request.choices is None and request.locked:
         for path in loaded.by_file:
             choices |= read_lock(path).choices
-    return resolve(
-        loaded.recipes, machine.host_facts(), request.only, choices, request.comparison
-    )
+    return resolve(loaded.recipes, machine.host_facts(), request.only, choices, request.comparison)
 
 
 def request_of(request: Request) -> str:

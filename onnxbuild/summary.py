@@ -26,11 +26,37 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     return rows
 
 
+def skipped_targets(graph: Graph, report: Report) -> list[str]:
+    """A line for each target that is not there, and for each variant of which none runs on it."""
+    lines = []
+    for name in graph.steps:
+        result = report.results.get(name)
+        if result is None:
+            continue
+        kind, told = graph.steps[name].kind, result.metrics
+        if kind == "provider" and told["absent"]:
+            lines.append(f"skipped: {told['target']}: {told['absent']}")
+        elif kind == "validate" and told.get("skipped") and told["skipped"] not in _absent(report):
+            lines.append(f"skipped: {name.partition('/')[0]}: {told['skipped']}")
+    return list(dict.fromkeys(lines))
+
+
+def _absent(report: Report) -> set[str]:
+    """The reasons of targets that are not there at all."""
+    return {
+        str(each.metrics["absent"]) for each in report.results.values() if "absent" in each.metrics
+    }
+
+
 def _row(
     recipe: str, variant: str, metrics: dict[str, dict[str, Any]], graph: Graph
 ) -> dict[str, str]:
     def of(step: str) -> dict[str, Any]:
-        return metrics.get(graph.resolve(f"{recipe}:{step}"), {})
+        """Of the first target that the step ran on."""
+        whole = f"{recipe}:{step}"
+        others = [name for name in graph.names() if name.startswith(f"{whole}-")]
+        found = (metrics.get(graph.resolve(name), {}) for name in (whole, *others))
+        return next((each for each in found if each and "skipped" not in each), {})
 
     validated, scored = of(f"{variant}/validate"), of(f"{variant}/evaluate")
     packaged, measured = of(f"{variant}/package"), of("benchmark")

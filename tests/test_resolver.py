@@ -7,6 +7,7 @@ import pytest
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
+from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
@@ -239,7 +240,7 @@ def test_only_does_not_change_what_a_step_is(load):
 def test_each_provider_is_validated_and_measured(load):
     graph = resolve(load(RECIPE + "providers: [cpu, {openvino: {device_type: CPU}}]\n"), VNNI)
     second = graph.steps["demo:fp32/validate-openvino"].params
-    assert (second.provider, second.provider_options) == ("openvino", {"device_type": "CPU"})
+    assert second.target == Target("openvino", (Link("openvino", {"device_type": "CPU"}),))
     assert "demo:benchmark-openvino" in graph.steps
     assert set(graph.steps["demo:fp32/package"].inputs) >= {
         "validation/cpu",

@@ -46,6 +46,7 @@ class DiskFingerprints:
         self._programs = programs
         self._places = MachinePlaces(distributions)
         self._host: Mapping[str, str] | None = None
+        self._drivers: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
         self._listed: dict[str, tuple[str, Importable]] = {}
 
@@ -122,6 +123,12 @@ class DiskFingerprints:
         if self._host is None:
             self._host = machine.host_class()
         return self._host
+
+    def drivers(self) -> Mapping[str, str]:
+        """What of this machine decides which execution providers load."""
+        if self._drivers is None:
+            self._drivers = machine.driver_facts()
+        return self._drivers
 
     def still(self, action: Action, observed: Observed) -> bool:
         """Whether all files and packages of both are now as they say."""

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 
 from onnxbuild.core.host import PASSED_ON, HostFacts
 from onnxbuild.onnxkit.host import cpu, usable_cores
 
-__all__ = ["host_class", "host_facts", "memory_bytes", "python_build", "usable_cores"]
+__all__ = [
+    "driver_facts",
+    "host_class",
+    "host_facts",
+    "memory_bytes",
+    "python_build",
+    "usable_cores",
+]
+
+_DEVICE_FILES = ("nvidia", "nvhost-gpu", "kfd", "dxg")
+_LIBRARIES = re.compile(
+    rb"lib(?:cuda|cublas|cudnn|cufft|curand|nvrtc|nvinfer|nvonnx|openvino|amdhip|migraphx|MIOpen)[\w.-]*"
+)
 
 
 def host_facts() -> HostFacts:
@@ -32,6 +45,44 @@ def host_class() -> dict[str, str]:
         "driver": _driver(),
         **{name: os.environ[name] for name in PASSED_ON if name in os.environ},
     }
+
+
+def driver_facts() -> dict[str, str]:
+    """What decides which execution providers load, beside the packages of Python.
+
+    Read on every run, even where nothing is to be done: no library is loaded for it.
+
+    Returns: `devices`: names of the accelerators' device files; `libraries`: those that such
+        providers are linked with, as the loader's cache and the wheels in site-packages have them.
+    """
+    nodes = [name for name in _names("/dev") if name.startswith(_DEVICE_FILES)]
+    nodes += [
+        f"{folder}/{name}" for folder in ("dri", "accel") for name in _names(f"/dev/{folder}")
+    ]
+    libraries = _cached_libraries()
+    for site in {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}:
+        parts = [f"{site}/nvidia/{part}/lib" for part in _names(f"{site}/nvidia")]
+        for folder in (*parts, f"{site}/tensorrt_libs"):
+            libraries |= {name for name in _names(folder) if ".so" in name}
+    told = hashlib.sha256("\n".join(sorted(libraries)).encode()).hexdigest()
+    return {"devices": " ".join(sorted(nodes)), "libraries": told}
+
+
+def _cached_libraries() -> set[str]:
+    """Names in the loader's cache of libraries that execution providers are linked with."""
+    try:
+        with open("/etc/ld.so.cache", "rb") as file:
+            content = file.read()
+    except OSError:
+        return set()
+    return {name.decode() for name in _LIBRARIES.findall(content)}
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def memory_bytes() -> int:

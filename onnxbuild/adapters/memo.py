@@ -51,6 +51,7 @@ def request_key(
         str(store),
         machine.python_build(),
         machine.host_class(),
+        machine.driver_facts(),
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 

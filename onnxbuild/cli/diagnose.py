@@ -218,7 +218,7 @@ def _show_nodes(found: Diagnosis, shown: int, below: float) -> None:
         click.echo(f"first node with values lost: {first.name} ({first.op_type}): {first.lost}")
         if not any(stage.error.lost for stage in found.stages):
             click.echo(
-                f"  ('{found.chain.provider}' fuses it away and computes it in fp32; where fp16 is "
+                f"  ('{found.chain.target.name}' fuses it away and computes it in fp32; where fp16 is "
                 "computed as it is written, the outputs are lost)"
             )
     else:

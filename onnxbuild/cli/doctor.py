@@ -51,18 +51,25 @@ def _packages() -> list[str]:
 
 
 def _providers() -> list[str]:
-    from onnxbuild.onnxkit.provider_probe import probe_providers
+    from onnxbuild.onnxkit.provider_probe import probe_all
 
     try:
-        probes = probe_providers()
+        probes = probe_all()
     except ImportError as error:
         return [f"onnxruntime can't be imported: {error}"]
     for probe in probes:
         if probe.loads:
-            click.echo(f"provider     {probe.name}: loads")
+            click.echo(f"provider     {probe.provider}: loads")
         elif probe.in_package:
-            click.echo(f"provider     {probe.name}: does not load: {probe.reason}")
-    cpu = next(probe for probe in probes if probe.name == "cpu")
+            click.echo(f"provider     {probe.provider}: does not load")
+            for fault in probe.faults:
+                click.echo(f"             - {fault.what}")
+                click.echo(f"               fix: {fault.fix}")
+    lost = [probe for probe in probes if not probe.in_package]
+    click.echo("             not in this onnxruntime:")
+    for fix in dict.fromkeys(probe.fix for probe in lost):
+        click.echo(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
+    cpu = next(probe for probe in probes if probe.provider == "cpu")
     return [] if cpu.loads else [f"the CPU provider does not load: {cpu.reason}"]
 
 

@@ -83,9 +83,13 @@ def command(
         sinks: list[EventSink] = [display]
         result = build(request, options, sinks)
     if not as_json:
-        from onnxbuild.summary import summarize
+        from onnxbuild.summary import skipped_targets, summarize
 
-        _print_summary(summarize(result.graph, result.report), result.store)
+        _print_summary(
+            summarize(result.graph, result.report),
+            skipped_targets(result.graph, result.report),
+            result.store,
+        )
         print_end(result)
         for line in diagnosis_commands(result, settings, store):
             click.echo(f"to see where it goes wrong: {line}", err=True)
@@ -123,16 +127,18 @@ def _show_up_to_date(remembered: Mapping[str, Any], *, as_json: bool) -> None:
         told = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
         click.echo(json.dumps({**told, "blocked": 0, "wall_s": 0.0, "exit_code": 0}))
         return
-    _print_summary(remembered["summary"], Path(remembered["store"]))
+    _print_summary(remembered["summary"], remembered["skipped"], Path(remembered["store"]))
     click.echo(f"up to date: {steps} steps, nothing to do")
 
 
-def _print_summary(rows: list[dict[str, str]], store: Path) -> None:
+def _print_summary(rows: list[dict[str, str]], skipped: list[str], store: Path) -> None:
     if not rows:
         return
     from onnxbuild.cli.table import format_table
 
     for line in format_table(rows):
+        click.echo(line)
+    for line in skipped:
         click.echo(line)
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):
         click.echo("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")

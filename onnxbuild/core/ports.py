@@ -91,6 +91,10 @@ class Fingerprints(Protocol):
         """What of this machine can change numbers."""
         ...
 
+    def drivers(self) -> Mapping[str, str]:
+        """What of this machine decides which execution providers load."""
+        ...
+
     def still(self, action: Action, observed: Observed) -> bool:
         """Whether all files of both are now as they say, by a fresh look."""
         ...

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
+
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
+from onnxbuild.core.target import Target, TargetGates
+
+__all__ = [
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "ONNX", "OPSET_MAX", "OPSET_MIN", "PRECISION_OF_MODE",
+    "Axis", "DummyInput", "Entrypoint", "Format", "Location", "Mode", "Precision", "Recipe", "Variant",
+]  # fmt: skip
 
 Precision = Literal["fp32", "fp16", "int8", "int4"]
 Mode = Literal["none", "fp16", "dynamic", "static", "weight_only", "auto"]
@@ -26,21 +34,6 @@ DTYPES = (
 
 OPSET_MIN, OPSET_MAX = 11, 23
 
-PROVIDERS: Mapping[str, str] = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "rocm": "ROCMExecutionProvider",
-    "migraphx": "MIGraphXExecutionProvider",
-    "qnn": "QNNExecutionProvider",
-    "webgpu": "WebGpuExecutionProvider",
-    "xnnpack": "XnnpackExecutionProvider",
-    "dnnl": "DnnlExecutionProvider",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Location:
@@ -52,36 +45,6 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
-
-
-FILE_DATA, DUMMY_DATA = "files", "dummy"
-"""Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entrypoint:
-    """A user's callable and what it may use.
-
-    Attributes:
-        target: FILE_DATA or DUMMY_DATA where the recipe takes data without a callable; else
-            `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
-            of `outside`) or `package.module:CALLABLE`.
-        args: Keyword arguments, JSON values.
-        files: Declared data files, POSIX paths relative to the project's root (below a folder of
-            `outside` when they lie outside of it), globs expanded, sorted.
-        env: Environment variables it may see: name -> value.
-        roots: Folders put on its import path, relative to the project's root or folders of
-            `outside`, nearest first.
-        outside: Name of a folder outside the project (see core.places) -> where it lies on this
-            machine, absolute; in no key.
-    """
-
-    target: str
-    args: Mapping[str, object] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    roots: tuple[str, ...] = ()
-    outside: Mapping[str, str] = field(default_factory=dict, metadata={"local": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +138,8 @@ class Recipe:
         axes: Every symbol used by a shape.
         opset: ONNX operator set version.
         variants: ONNX models, in the order written; none if `formats` leaves ONNX out.
-        providers: Short provider names (keys of PROVIDERS), in order of preference.
-        provider_options: Short provider name -> its options.
+        targets: Where it is to run, in order of preference.
+        gates: Target's name -> what it must show; one for each.
         sections: Options dataclasses by section name (export, reference, optimize, validate,
             benchmark, ...); one for every section that the catalog knows.
         entrypoints: The user's other callables: `samples`, `calibration`, `evaluation`, `metric`,
@@ -193,8 +156,8 @@ class Recipe:
     axes: tuple[Axis, ...]
     opset: int
     variants: tuple[Variant, ...]
-    providers: tuple[str, ...]
-    provider_options: Mapping[str, Mapping[str, str]]
+    targets: tuple[Target, ...]
+    gates: Mapping[str, TargetGates]
     sections: Mapping[str, object]
     entrypoints: Mapping[str, Entrypoint]
     lines: Mapping[str, Location]

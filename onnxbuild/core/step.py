@@ -108,6 +108,7 @@ class StepKind:
         options: Frozen dataclass, what a user may write under `section` (or in a variant, for a
             quantization mode).
         host_bound: The output depends on the CPU or the device.
+        driver_bound: It depends on which drivers and libraries of accelerators are there, too.
         exclusive: Runs alone, for honest measurements.
         measures: The output tells times: no two runs give the same bytes.
         user_code: Runs the user's Python, so that what it imports and opens is observed.
@@ -124,6 +125,7 @@ class StepKind:
     section: str = ""
     options: type | None = None
     host_bound: bool = False
+    driver_bound: bool = False
     exclusive: bool = False
     measures: bool = False
     user_code: bool = False

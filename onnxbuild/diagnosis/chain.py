@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_FORMAT
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
+from onnxbuild.core.target import Target
 
 _GATES = ("validate", "evaluate")
 """Kinds of steps that fail a variant for its outputs."""
@@ -24,8 +24,7 @@ class Chain:
         models: Steps whose model each follows from the one before: export, ..., the variant's own.
         gates: Steps that judge it.
         reference: The step whose points it is compared on.
-        provider: What the first gate runs it on.
-        provider_options: Its options.
+        target: What the first gate runs it on.
     """
 
     recipe: str
@@ -33,8 +32,7 @@ class Chain:
     models: tuple[Step, ...]
     gates: tuple[Step, ...]
     reference: str
-    provider: str
-    provider_options: Mapping[str, str]
+    target: Target
 
 
 def find_variant(graph: Graph, text: str) -> tuple[str, str]:
@@ -90,6 +88,5 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
         models=tuple(models),
         gates=gates,
         reference=validate.inputs["reference"].step,
-        provider=params.provider,
-        provider_options=params.provider_options,
+        target=params.target,
     )

@@ -50,8 +50,7 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
             folders.get(before),
             folders[after],
             reference,
-            provider=chain.provider,
-            options=chain.provider_options,
+            target=chain.target,
         )
 
     names = [step.name for step in chain.models]

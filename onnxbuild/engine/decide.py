@@ -70,15 +70,16 @@ def make_action(
         inputs={name: artifact.sha256 for name, artifact in inputs.items()},
         files=files,
         toolchain=toolchain,
-        host=_host(kind, fingerprints.host()),
+        host=_host(kind, fingerprints),
         outside=outside,
     )
 
 
-def _host(kind: StepKind, host: Mapping[str, str]) -> dict[str, str] | None:
+def _host(kind: StepKind, fingerprints: Fingerprints) -> dict[str, str] | None:
     """What of the machine the step's output can depend on."""
+    host = fingerprints.host()
     if kind.host_bound:
-        return dict(host)
+        return {**host, **(fingerprints.drivers() if kind.driver_bound else {})}
     return (variables_of(host) or None) if kind.user_code else None
 
 

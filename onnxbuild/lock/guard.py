@@ -59,6 +59,8 @@ class LockGuard:
         for item, digest in used.items():
             if known.get(item) != digest:
                 return f"{item} is {_short(digest)}; the lock has {_short(known.get(item, ''))}"
+        if CATALOG[action.kind].driver_bound:
+            return "the drivers and libraries of accelerators here are not those that were locked"
         return "the step's options are not those that were locked"
 
     def check_result(self, step: str, result: ActionResult) -> None:

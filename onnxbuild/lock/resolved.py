@@ -34,8 +34,8 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
             }
             for variant in recipe.variants
         },
-        "providers": list(recipe.providers),
-        "provider_options": to_json(recipe.provider_options),
+        "targets": to_json(recipe.targets),
+        "gates": to_json(recipe.gates),
         "sections": to_json(recipe.sections),
         "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
         **({"formats": formats} if formats else {}),

@@ -1,16 +1,18 @@
-"""Open the model beside this file with the providers and the session settings that its manifest names.
+"""Open the model beside this file on the targets, and with the session settings, of its manifest.
 
     from load import load
-    session = load()
+    session = load()          # the first provider that is there and loads, in the recipe's order
+    session = load("cuda")    # that target, or an error
     outputs = session.run(None, {"input": array})
 
-Needs onnxruntime alone. `python load.py` shows inputs and outputs and runs once.
-`load({"intra_op_threads": 1})` puts other settings over the manifest's.
+Needs onnxruntime alone. `python load.py [TARGET]` shows inputs and outputs and runs once.
+`load(session={"intra_op_threads": 1})` puts other settings over the manifest's.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +31,37 @@ _SPINNING = {
 }
 
 
-def load(session: dict[str, Any] | None = None) -> Any:
-    """An onnxruntime.InferenceSession on the first of the providers that is there and loads."""
+def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
+    """An onnxruntime.InferenceSession; never on another provider than was asked for.
+
+    Args:
+        target: One of the manifest's; empty for the first of all providers that loads.
+        session: Settings over those of the manifest.
+    """
     import onnxruntime
 
     manifest = json.loads((HERE / "manifest.json").read_text(encoding="utf-8"))
+    if target and target not in manifest["targets"]:
+        raise SystemExit(f"there is no target '{target}'; there are {list(manifest['targets'])}")
+    chain = manifest["targets"][target]["chain"] if target else manifest["providers"]
     there = onnxruntime.get_available_providers()
-    chain = [(p["name"], p["options"]) for p in manifest["providers"] if p["name"] in there]
-    if not chain:
-        wanted = ", ".join(p["name"] for p in manifest["providers"])
-        raise SystemExit(f"onnxruntime has none of {wanted}; it has {', '.join(there)}")
     options = session_options({**manifest["session"], **(session or {})})
-    return onnxruntime.InferenceSession(str(HERE / "model.onnx"), options, providers=chain)
+    left = [(each["name"], each["options"]) for each in chain if each["name"] in there]
+    reasons = [f"{each['name']} is not in it" for each in chain if each["name"] not in there]
+    while left:
+        try:
+            opened = onnxruntime.InferenceSession(
+                str(HERE / "model.onnx"), options, providers=left
+            )
+        except Exception as error:
+            if len(left) == 1 or (left[0][0] not in str(error) and "TensorRT" not in str(error)):
+                raise
+        else:
+            if left[0][0] in opened.get_providers():
+                return opened
+        reasons.append(f"{left[0][0]} does not load")
+        left = left[1:]
+    raise SystemExit(f"onnxruntime {onnxruntime.__version__}: {', '.join(reasons)}")
 
 
 def session_options(told: dict[str, Any]) -> Any:
@@ -70,7 +91,7 @@ def main() -> None:
     """Show what the model takes and gives, and run it once on ones."""
     import numpy as np
 
-    session = load()
+    session = load(sys.argv[1] if sys.argv[1:] else "")
     manifest = json.loads((HERE / "manifest.json").read_text(encoding="utf-8"))
     sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
     feeds = {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.contenders import Bind
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.io_bound import bind_io
@@ -58,18 +59,18 @@ def pytorch(
 def onnx_runtime(
     folder: Path,
     *,
-    provider: str,
-    options: Mapping[str, str],
+    target: Target,
+    library: Path | None,
     settings: SessionSettings,
     where: str,
     io_binding: bool = False,
 ) -> Callable[[], Bind]:
-    """A session on a provider.
+    """A session on a target.
 
     Args:
         folder: Holds the model.
-        provider: Short name, a key of PROVIDERS.
-        options: The provider's own.
+        target: All of whose providers load.
+        library: A plug-in's; None for providers that are built in.
         settings: The session's.
         where: `recipe:step`, for messages.
         io_binding: Whether inputs and outputs stay in the device's memory.
@@ -78,8 +79,8 @@ def onnx_runtime(
     def load() -> Bind:
         session = open_session(
             folder,
-            provider=provider,
-            options=options,
+            target=target,
+            library=library,
             settings=settings,
             where=where,
         )

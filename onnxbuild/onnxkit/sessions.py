@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import re
-from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.recipe import PROVIDERS
+from onnxbuild.core.provider_options import USE_ARENA
+from onnxbuild.core.providers import CPU, short_name
+from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.bundle_loader import session_options
 from onnxbuild.onnxkit.model_files import model_path
+from onnxbuild.onnxkit.plugins import add_plugin
 from onnxbuild.onnxkit.session_settings import STEADY, SessionSettings
 
 if TYPE_CHECKING:
@@ -23,6 +29,9 @@ _NOISE = re.compile(
     r"|Status Message: (?=/)|/onnxruntime_src/\S+:\d+ (.*\) )?"
 )
 
+RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+"""The entry that makes a session remember which nodes went where; see placement."""
+
 _LOG_FATAL = 4
 """ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
 
@@ -30,20 +39,20 @@ _LOG_FATAL = 4
 def open_session(
     path: Path,
     *,
-    provider: str = "cpu",
-    options: Mapping[str, str] | None = None,
+    target: Target = CPU_TARGET,
+    library: Path | None = None,
     threads: int = 1,
     optimize: bool = True,
     settings: SessionSettings | None = None,
     profile: Path | None = None,
     where: str = "",
 ) -> onnxruntime.InferenceSession:
-    """Open a model on one execution provider.
+    """Open a model on a target, all of whose providers must load.
 
     Args:
         path: A model's file, or the folder that holds MODEL_FILE.
-        provider: Short name, a key of PROVIDERS.
-        options: The provider's own options.
+        target: Where it is to run.
+        library: A plug-in's shared library; None for providers that are built in.
         threads: Threads within an operator; 1 makes sums come out the same everywhere, 0 leaves
             the choice to ONNX Runtime.
         optimize: Whether the session fuses and folds the graph for this host.
@@ -53,42 +62,76 @@ def open_session(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: The provider is not in this ONNX Runtime, did not load, or the model is refused.
+        StepError: A provider is not in this ONNX Runtime, did not load, or the model is refused.
     """
     import onnxruntime
 
-    wanted = PROVIDERS[provider]
-    available = onnxruntime.get_available_providers()
-    if wanted not in available:
-        raise StepError(
-            f"execution provider '{provider}' ({wanted}) is not in the installed ONNX Runtime "
-            f"{onnxruntime.__version__}, which has {', '.join(available)}",
-            where=where,
-            fix=f"install an ONNX Runtime with {wanted}, or write `providers: [cpu]`",
-        )
+    options = _session_options(settings or _steady(threads, optimize=optimize), profile)
+    if library is None:
+        _check_packaged(target, where)
+        _preload(target)
+        chain = [(link.full_name, _own_options(link, options)) for link in target.chain]
+        wanted = [name for name, _ in chain]
+    else:
+        chain, wanted = None, [add_plugin(options, target, library, where)]
     try:
         session = onnxruntime.InferenceSession(
-            str(model_path(path)),
-            _session_options(settings or _steady(threads, optimize=optimize), profile),
-            providers=[(wanted, dict(options or {}))],
-            enable_fallback=0,
+            str(model_path(path)), options, providers=chain, enable_fallback=0
         )
     except session_errors() as error:
         raise StepError(
-            f"ONNX Runtime refuses the model on {wanted}: {first_line(error)}",
+            f"ONNX Runtime refuses the model on {', '.join(wanted)}: {first_line(error)}",
             where=where,
             fix="run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
         ) from error
     found = session.get_providers()
-    if found[0] != wanted:
+    absent = [name for name in wanted if name not in found]
+    if absent:
         raise StepError(
-            f"execution provider '{provider}' ({wanted}) did not load; "
+            f"execution provider '{short_name(absent[0])}' ({absent[0]}) did not load; "
             f"ONNX Runtime fell back to {', '.join(found)}",
             where=where,
             fix="run `onnxbuild doctor` to see which library is missing, or write "
             "`providers: [cpu]`",
         )
     return session
+
+
+def _check_packaged(target: Target, where: str) -> None:
+    import onnxruntime
+
+    available = onnxruntime.get_available_providers()
+    for link in target.chain:
+        if link.full_name not in available:
+            raise StepError(
+                f"execution provider '{link.provider}' ({link.full_name}) is not in the installed "
+                f"ONNX Runtime {onnxruntime.__version__}, which has {', '.join(available)}",
+                where=where,
+                fix=f"install an ONNX Runtime with {link.full_name}, or write `providers: [cpu]`",
+            )
+
+
+def _own_options(link: Link, options: onnxruntime.SessionOptions) -> dict[str, str]:
+    """A provider's options; the CPU's arena is a session's option in Python."""
+    own = dict(link.options)
+    if link.provider == CPU and USE_ARENA in own:
+        options.enable_cpu_mem_arena = own.pop(USE_ARENA) == "1"
+    return own
+
+
+def _preload(target: Target) -> None:
+    """Load CUDA's and TensorRT's libraries from their wheels, where they are installed as such."""
+    import onnxruntime
+
+    if not {"cuda", "tensorrt"} & {link.provider for link in target.chain}:
+        return
+    if importlib.util.find_spec("nvidia") is not None and hasattr(onnxruntime, "preload_dlls"):
+        with redirect_stdout(StringIO()):  # it prints what it does not find
+            onnxruntime.preload_dlls()
+    tensorrt = importlib.util.find_spec("tensorrt_libs")
+    for folder in () if tensorrt is None else tensorrt.submodule_search_locations or ():
+        for library in sorted(Path(folder).glob("libnv*.so.10")):
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
 def session_errors() -> tuple[type[Exception], ...]:
@@ -117,8 +160,12 @@ def _session_options(
     settings: SessionSettings, profile: Path | None
 ) -> onnxruntime.SessionOptions:
     """What a bundle's load.py makes of the settings: what is measured is what is delivered."""
+    import onnxruntime
+
     options: onnxruntime.SessionOptions = session_options(to_json(settings))
     options.log_severity_level = _LOG_FATAL
+    if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
+        options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
     if profile is not None:
         options.enable_profiling = True
         options.profile_file_prefix = str(profile)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.noise import Noise
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.running import run_session
@@ -53,7 +54,7 @@ class StageError:
 
 
 def stage_error(
-    before: Path | None, after: Path, reference: Path, *, provider: str, options: Mapping[str, str]
+    before: Path | None, after: Path, reference: Path, *, target: Target = CPU_TARGET
 ) -> StageError:
     """Compare two models at every reference point, one point in memory at a time.
 
@@ -61,15 +62,14 @@ def stage_error(
         before: Folder of the model before the step; None for what PyTorch computed.
         after: Folder of the model after it.
         reference: Folder of the reference artifact.
-        provider: Short name of the execution provider.
-        options: Its options.
+        target: Where both run.
 
     Raises:
         StepError: A model can't be opened.
     """
     found = StageError()
-    old = None if before is None else open_session(before, provider=provider, options=options)
-    new = open_session(after, provider=provider, options=options)
+    old = None if before is None else open_session(before, target=target)
+    new = open_session(after, target=target)
     try:
         for point, expected, actual in _pairs(old, new, reference):
             here = 0.0

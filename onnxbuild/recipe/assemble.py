@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -26,14 +26,12 @@ _UNRENDERED = ("vars", "matrix")
 class Loader:
     """Loads one recipe file; what its combinations share is read, checked and parsed once."""
 
-    def __init__(
-        self, project: FilePath, environment: Mapping[str, str], providers: Collection[str]
-    ) -> None:
+    def __init__(self, project: FilePath, environment: Mapping[str, str]) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
         self._glob = Glob()
         self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
-        self._validator = KeyValidator(providers)
+        self._validator = KeyValidator()
         self._complete = True
         self._checked: dict[tuple[str, str], list[Fault]] = {}
 
@@ -172,8 +170,8 @@ def _assembled(
         axes=tuple(parts.axes.values()),
         opset=DEFAULT_OPSET if opset is None else plain(opset),
         variants=tuple(parts.variants.values()),
-        providers=tuple(parts.providers),
-        provider_options=parts.providers,
+        targets=tuple(parts.targets.values()),
+        gates=parts.gates,
         sections=parts.sections,
         entrypoints=entrypoints,
         formats=tuple(parts.formats.values()),

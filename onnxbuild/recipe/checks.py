@@ -12,6 +12,7 @@ from onnxbuild.recipe.format_checks import check_formats
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
+from onnxbuild.recipe.provider_checks import check_providers
 from onnxbuild.recipe.sensitivity_checks import check_sensitivity
 from onnxbuild.recipe.weight_checks import check_weights
 
@@ -45,7 +46,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from _fidelity(parts)
     yield from check_sensitivity(parts)
     yield from _goals(parts)
-    yield from _providers(parts)
+    yield from check_providers(parts)
     yield from _tolerances(parts)
 
 
@@ -268,19 +269,6 @@ def _goals(parts: Parts) -> Iterator[Fault]:
         if "max_drop" in asked and not parts.node("evaluate", "data"):
             what = f"variant '{name}' has the goal 'max_drop', and the recipe has no `evaluate`"
             yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
-
-
-def _providers(parts: Parts) -> Iterator[Fault]:
-    node = parts.node("providers")
-    seen: set[str] = set()
-    for n, item in enumerate(node.items if node else ()):
-        if not parts.sound("providers", n):
-            continue
-        name = str(item.value) if isinstance(item.value, str) else next(iter(item.members))
-        if name in seen:
-            what = f"providers names '{name}' twice; expected each once"
-            yield Fault(what, _at(parts, "providers", n), "remove one of the two")
-        seen.add(name)
 
 
 def _tolerances(parts: Parts) -> Iterator[Fault]:

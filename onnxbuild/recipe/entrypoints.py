@@ -48,6 +48,8 @@ class EntrypointReader:
             faults: Takes what is wrong.
         """
         is_short = not isinstance(node.value, dict)
+        if path[0] == "providers":  # a plug-in's library
+            return self._plain_data(node, path, faults)
         if path in _PLAIN_DATA and is_short and self._is_plain_data(node):
             return self._plain_data(node, path, faults) if sound(*path) else None
         target = node if is_short else node.child("entrypoint")

@@ -63,7 +63,15 @@ PARTS: Mapping[str, str] = {
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
     "formats": "what is made of the model: a list, or format -> its options; variants are of `onnx`",
     "format.validate": "tolerances of this format; before those of fp32",
-    "providers": "execution providers to run on, in order of preference, each with its options",
+    "providers": "where models are validated and measured, in order of preference: providers of ONNX "
+    "Runtime with their options, chains of them, plug-ins",
+    "target.provider": "which provider, where the name is your own",
+    "target.chain": "providers in order of preference; each takes what those before it leave",
+    "target.library": "a plug-in's shared library, relative to this file",
+    "target.require": "true: the run fails where a provider of it does not load; false: the target is "
+    "skipped; left out: it must load if it is `cpu` or the only one",
+    "target.max_cpu_nodes": "most nodes of a model that may be left to the CPU",
+    "target.min_coverage": "least share of a model's nodes that must run on it, 0 to 1",
     "entrypoint": "FILE.py:CALLABLE, relative to this file, or package.module:CALLABLE",
     "args": "keyword arguments of the callable",
     "files": "data files it reads: paths and globs relative to this file; a folder stands for all "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.recipe import PROVIDERS, Recipe
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.recipe.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -37,7 +37,6 @@ def load_recipes(
     project: Path,
     overrides: Mapping[str, str] = _NONE,
     environment: Mapping[str, str] = _NONE,
-    providers_known: Collection[str] = tuple(PROVIDERS),
 ) -> LoadedRecipes:
     """Read, merge, render, check and parse a recipe.
 
@@ -46,7 +45,6 @@ def load_recipes(
         project: The project's root; paths in recipes and messages are relative to it.
         overrides: `--set`: a var, a matrix name or a dotted key -> a YAML scalar.
         environment: Where the variables named by `env` lists are looked up.
-        providers_known: The short names that `providers` takes.
 
     Raises:
         UsageError: There is no such file, or it can't be read.
@@ -57,7 +55,7 @@ def load_recipes(
 
     file, root = absolute(path), absolute(project)
     content = _read(file, path)
-    loader = Loader(root, environment, providers_known)
+    loader = Loader(root, environment)
     recipes = loader.load(file, content, overrides)
     return LoadedRecipes(
         recipes,

@@ -19,11 +19,13 @@ from onnxbuild.core.recipe import (
     Mode,
     Variant,
 )
+from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.tolerances import VariantTolerances
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.recipe.release_options import ReleaseOptions
 from onnxbuild.recipe.target_options import TargetOptions
+from onnxbuild.recipe.targets import read_targets
 
 SECTIONS: Mapping[str, type] = {
     **{
@@ -55,7 +57,8 @@ class Parts:
     outputs: tuple[str, ...] = ()
     variants: dict[str, Variant] = field(default_factory=dict)
     formats: dict[str, Format] = field(default_factory=dict)
-    providers: dict[str, dict[str, str]] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    gates: dict[str, TargetGates] = field(default_factory=dict)
     sections: dict[str, object] = field(default_factory=dict)
     entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
 
@@ -90,8 +93,13 @@ def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
             parts.sections[section] = _section(section, parts.node(section))
     parts.formats = _formats(parts)
     parts.variants = _variants(parts) if has_onnx(root) else {}
-    if parts.sound("providers"):
-        parts.providers = _providers(parts.node("providers"))
+    if all(parts.sound(key) for key in ("providers", "dummy_inputs", "dynamic_axes")):
+        parts.targets, parts.gates = read_targets(
+            parts.node("providers"),
+            parts.inputs,
+            parts.axes,
+            lambda node, path: read(node, path, parts),
+        )
     for path, name in entrypoint_paths():
         node = parts.node(*path)
         if node is not None:
@@ -215,16 +223,3 @@ def _overlaid(recipe: Node | None, variant: Any, where: str) -> object:
     below = {} if recipe is None else plain(recipe)
     below, over = ({"level": v} if isinstance(v, str) else v for v in (below, variant))
     return from_json(SECTIONS["optimize"], {**below, **over}, where)
-
-
-def _providers(node: Node | None) -> dict[str, dict[str, str]]:
-    if node is None:
-        return {"cpu": {}}
-    written = plain(node)
-    if isinstance(written, dict):
-        named = list(written.items())
-    else:
-        named = [
-            (each, {}) if isinstance(each, str) else next(iter(each.items())) for each in written
-        ]
-    return {name: {k: str(v) for k, v in options.items()} for name, options in named}

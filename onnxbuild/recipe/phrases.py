@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from onnxbuild.core.recipe import PROVIDERS
 from onnxbuild.recipe.faults import choices, nearest, show
 from onnxbuild.recipe.json_schema import Schema
 from onnxbuild.recipe.keys import PATTERN_WORDS
@@ -98,12 +97,9 @@ class Phrases:
 
 
 def meant(found: object, known: list[str]) -> str:
-    """The one of `known` that `found` seems to mean: by its long name, its case, or its letters."""
+    """The one of `known` that `found` seems to mean: by its case, or its letters."""
     if not isinstance(found, str):
         return ""
-    by_long_name = {long: short for short, long in PROVIDERS.items()}
-    if by_long_name.get(found) in known:
-        return by_long_name[found]
     return found.lower() if found.lower() in known else nearest(found, known)
 
 

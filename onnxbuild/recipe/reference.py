@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.core.provider_options import OPTIONS
 from onnxbuild.core.recipe import Mode
 from onnxbuild.recipe.faults import show
 from onnxbuild.recipe.json_schema import Schema
@@ -58,10 +59,21 @@ class _Page:
             schema = self._resolved(properties[section])
             schema = next((b for b in schema.get("anyOf", ()) if "properties" in b), schema)
             yield from self._table(f"`{section}`", schema["description"], schema["properties"])
+        yield from self._providers()
         tolerances = self._properties(self._definitions["VariantTolerances"])
         yield from self._table("Tolerances", "", tolerances)
         budgets = self._definitions["Budgets"]
         yield from self._table("Budgets", budgets["description"], budgets["properties"])
+
+    def _providers(self) -> Iterator[str]:
+        target = self._definitions["target"]["properties"]
+        text = (
+            "Keys of a target, beside the options of its provider. See [providers](providers.md)."
+        )
+        yield from self._table("Each of `providers`", text, target)
+        for name in OPTIONS:
+            options = self._definitions[f"options_{name}"]["properties"]
+            yield from self._table(f"Options of the provider `{name}`", "", options)
 
     def _table(self, title: str, text: str, properties: Mapping[str, Schema]) -> Iterator[str]:
         yield from ("", f"### {title}", "")

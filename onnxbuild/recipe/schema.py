@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any, get_args
 
 from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
-from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, PROVIDERS, Mode
+from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, Mode
 from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.keys import CALLABLES, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts import SECTIONS
+from onnxbuild.recipe.provider_schema import provider_definitions, providers_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,17 +24,13 @@ _ONE_VALUE: Schema = {
 
 def recipe_schema() -> dict[str, Any]:
     """The schema that editors use: every scalar may be a template as well."""
-    return _schema(tuple(PROVIDERS), templated=True)
+    return _schema(templated=True)
 
 
 @cache
-def rendered_schema(providers: tuple[str, ...] = tuple(PROVIDERS)) -> dict[str, Any]:
-    """The schema of a recipe after templates are rendered and bases are merged.
-
-    Args:
-        providers: The short names that `providers` takes.
-    """
-    return _schema(providers, templated=False)
+def rendered_schema() -> dict[str, Any]:
+    """The schema of a recipe after templates are rendered and bases are merged."""
+    return _schema(templated=False)
 
 
 def schema_text() -> str:
@@ -41,9 +38,9 @@ def schema_text() -> str:
     return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _schema(providers: tuple[str, ...], *, templated: bool) -> Schema:
+def _schema(*, templated: bool) -> Schema:
     builder = SchemaBuilder(templated=templated)
-    properties = {**_head(builder, providers), **_sections(builder)}
+    properties = {**_head(builder), **_sections(builder)}
     for key, schema in properties.items():
         schema.setdefault("description", PARTS.get(key, ""))
     definitions = {
@@ -53,6 +50,7 @@ def _schema(providers: tuple[str, ...], *, templated: bool) -> Schema:
         "variant": _variant(builder),
         **_modes(builder),
         **_formats(builder),
+        **provider_definitions(builder),
         **builder.definitions,
     }
     if templated:
@@ -72,15 +70,9 @@ def _schema(providers: tuple[str, ...], *, templated: bool) -> Schema:
     }
 
 
-def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schema]:
+def _head(builder: SchemaBuilder) -> dict[str, Schema]:
     value = builder.value
     modes = {"enum": list(get_args(Mode))}
-    provider = value({"enum": list(providers)})
-    options: Schema = {
-        "type": "object",
-        "additionalProperties": value(_ONE_VALUE),
-    }
-    by_name = _named(options, {"enum": list(providers)}, least=1)
     return {
         "version": {"const": 1},
         "name": {"type": "string", **_pattern(NAME, builder)},
@@ -135,17 +127,7 @@ def _head(builder: SchemaBuilder, providers: tuple[str, ...]) -> dict[str, Schem
             ],
             "default": [ONNX],
         },
-        "providers": {
-            "anyOf": [
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {"anyOf": [provider, {**by_name, "maxProperties": 1}]},
-                },
-                by_name,
-            ],
-            "default": ["cpu"],
-        },
+        "providers": providers_schema(builder),
     }
 
 

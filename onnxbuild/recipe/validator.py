@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -41,8 +41,8 @@ _Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
 class KeyValidator:
     """Validates top-level keys one by one, so that what did not change is checked once."""
 
-    def __init__(self, providers: Collection[str]) -> None:
-        self._schema = rendered_schema(tuple(providers))
+    def __init__(self) -> None:
+        self._schema = rendered_schema()
         self._explainer = Explainer(self._schema["$defs"])
 
     @property

@@ -106,8 +106,10 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         benchmarks = {
-            provider: graph.resolve(f"{recipe.name}:benchmark{f'-{provider}' if number else ''}")
-            for number, provider in enumerate(recipe.providers)
+            target.name: graph.resolve(
+                f"{recipe.name}:benchmark{f'-{target.name}' if number else ''}"
+            )
+            for number, target in enumerate(recipe.targets)
         }
         for variant in recipe.variants:
             variants[f"{below}{variant.name}"] = {

@@ -85,7 +85,9 @@ def _latencies(variant: Mapping[str, Any], lock: Lock) -> Iterator[Latency]:
     for provider, step in variant["benchmarks"].items():
         for point in lock.measurements[step]["points"]:
             results = point["results"]
-            found, base = results[variant["variant"]], results.get(BASELINE)
+            found, base = results.get(variant["variant"]), results.get(BASELINE)
+            if found is None:
+                continue  # none of it runs on that target
             yield Latency(
                 provider=provider,
                 point=point["point"],

@@ -45,8 +45,9 @@ def provenance(
                     "recipe": lock.recipe,
                     "version": about["version"],
                     "variants": sorted(about["variants"]),
-                    "providers": {
-                        name: list(recipe["providers"]) for name, recipe in lock.resolved.items()
+                    "targets": {
+                        name: [target["name"] for target in recipe["targets"]]
+                        for name, recipe in lock.resolved.items()
                     },
                 },
                 "internalParameters": {

@@ -88,8 +88,10 @@ def _size(size_bytes: int) -> str:
 def _measured(about: Mapping[str, Any], lock: Lock) -> str:
     """Where the latencies of the table come from; empty if there are none."""
     variant = next(iter(about["variants"].values()))
-    provider, step = next(iter(variant["benchmarks"].items()))
-    host = lock.measurements[step].get("host", {})
+    steps = variant["benchmarks"]
+    ran = (name for name, step in steps.items() if "skipped" not in lock.measurements[step])
+    target = next(ran, next(iter(steps)))
+    host = lock.measurements[steps[target]].get("host", {})
     threads = host.get("threads")
     counted = f" and {threads} thread{'s' if threads != 1 else ''}" if threads else ""
-    return f"{host.get('cpu', 'an unnamed CPU')}{counted} ({provider})"
+    return f"{host.get('cpu', 'an unnamed CPU')}{counted} ({target})"

@@ -71,7 +71,7 @@ class AutoModels:
             inputs[f"model/{trial}"] = models[trial]
             if "fidelity" in recipe.entrypoints:
                 inputs[f"fidelity/{trial}"] = self._fidelity.report(
-                    recipe, f"{each.name}/fidelity", models[trial], fp32, recipe.providers[0]
+                    recipe, f"{each.name}/fidelity", models[trial], fp32, recipe.targets[0]
                 )
             scored = evaluate(each, models[trial]) if options.goal.max_drop is not None else None
             if scored is not None:

@@ -6,9 +6,11 @@ from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.target_steps import TargetSteps
 from onnxbuild.steps import baseline, fidelity, sensitivity
 
 
@@ -21,9 +23,10 @@ class FidelitySteps:
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
+        self._targets = TargetSteps(assembly)
 
     def report(
-        self, recipe: Recipe, name: str, model: OutputRef, fp32: OutputRef, provider: str
+        self, recipe: Recipe, name: str, model: OutputRef, fp32: OutputRef, target: Target
     ) -> OutputRef:
         """How near a model is to the fp32 model.
 
@@ -32,7 +35,7 @@ class FidelitySteps:
             name: The step's, without the recipe's.
             model: What is compared.
             fp32: What it is compared with.
-            provider: Short name of what runs the model.
+            target: Where the model runs.
         """
         step = self._assembly.step(
             f"{recipe.name}:{name}",
@@ -40,11 +43,14 @@ class FidelitySteps:
             fidelity.FidelityParams(
                 **self._data(recipe),
                 samples=typed(recipe.sections["fidelity"]).samples,
-                provider=provider,
-                provider_options=dict(recipe.provider_options.get(provider, {})),
+                target=target,
             ),
             recipe.lines.get("fidelity", recipe.location),
-            {"model": model, "baseline": self._baseline(recipe, fp32)},
+            {
+                "model": model,
+                "baseline": self._baseline(recipe, fp32),
+                **self._targets.inputs(recipe, target),
+            },
         )
         return OutputRef(step, "report")
 

@@ -12,12 +12,14 @@ from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.rival import Comparison
+from onnxbuild.core.target import Target
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
 from onnxbuild.resolver.comparison_steps import add_rivals
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.format_steps import FormatSteps
 from onnxbuild.resolver.reference_step import add_reference
+from onnxbuild.resolver.target_steps import TargetSteps
 from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.resolver.variant_models import VariantModels
 from onnxbuild.steps import benchmark, check, evaluate, export, package, validate
@@ -45,6 +47,7 @@ class RecipeSteps:
         self._models = VariantModels(assembly, host)
         self._auto = AutoModels(assembly, self._models, choices)
         self._fidelity = FidelitySteps(assembly)
+        self._targets = TargetSteps(assembly)
         self._formats = FormatSteps(assembly)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
@@ -78,7 +81,7 @@ class RecipeSteps:
             {"model": OutputRef(exported, "model")},
         )
         referenced = add_reference(self._assembly, recipe)
-        baseline = self._evaluation(recipe, None, None, recipe.providers[0])
+        baseline = self._evaluation(recipe, None, None, None)
         fp32 = self._models.fused(recipe, exported) if "fidelity" in recipe.entrypoints else None
         models: dict[str, OutputRef] = {}
         packages: dict[str, OutputRef] = {}
@@ -102,7 +105,7 @@ class RecipeSteps:
         benchmarks = self._benchmarks(recipe, models)
         for name, bundle in packages.items():
             measured = [
-                (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.providers[n]}.json")
+                (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.targets[n].name}.json")
                 for n, ref in enumerate(benchmarks)
             ]
             told = [(tables[name], "sensitivity.json")] if name in tables else []
@@ -115,32 +118,32 @@ class RecipeSteps:
     ) -> OutputRef:
         if variant.mode != "auto":
             return self._models.model(recipe, variant, exported)
-        provider = recipe.providers[0]
+        target = recipe.targets[0]
         return self._auto.model(
             recipe,
             variant,
             exported,
             evaluate=lambda trial, model: self._evaluation(
-                recipe, trial, model, provider, baseline=baseline, gates=False
+                recipe, trial, model, target, baseline=baseline, gates=False
             ),
             benchmark=lambda name, models: self._benchmark(
-                recipe, name, models, provider, pytorch=False
+                recipe, name, models, target, pytorch=False
             ),
         )
 
     def _fidelity_reports(
         self, recipe: Recipe, variant: Variant, model: OutputRef, fp32: OutputRef
     ) -> dict[str, OutputRef]:
-        """How near the variant is to the fp32 model on the user's data, on each provider."""
+        """How near the variant is to the fp32 model on the user's data, on each target."""
         return {
-            f"fidelity/{provider}": self._fidelity.report(
+            f"fidelity/{target.name}": self._fidelity.report(
                 recipe,
-                f"{variant.name}/fidelity" + (f"-{provider}" if number else ""),
+                f"{variant.name}/fidelity" + (f"-{target.name}" if number else ""),
                 model,
                 fp32,
-                provider,
+                target,
             )
-            for number, provider in enumerate(recipe.providers)
+            for number, target in enumerate(recipe.targets)
         }
 
     def _gates_and_package(
@@ -168,8 +171,8 @@ class RecipeSteps:
             "export-check": OutputRef(checked, "report"),
             **reports,
         }
-        for number, provider in enumerate(recipe.providers):
-            suffix = f"-{provider}" if number else ""
+        for number, target in enumerate(recipe.targets):
+            suffix = f"-{target.name}" if number else ""
             validated = self._assembly.step(
                 f"{prefix}/validate{suffix}",
                 validate.KIND.name,
@@ -177,19 +180,23 @@ class RecipeSteps:
                     variant=variant.name,
                     precision=variant.precision,
                     tolerances=tolerances_of(recipe, variant),
-                    provider=provider,
-                    provider_options=dict(recipe.provider_options.get(provider, {})),
+                    target=target,
+                    gates=recipe.gates[target.name],
                 ),
                 variant.location,
-                {"model": model, "reference": referenced},
+                {
+                    "model": model,
+                    "reference": referenced,
+                    **self._targets.inputs(recipe, target),
+                },
             )
-            inputs[f"validation/{provider}"] = OutputRef(validated, "report")
+            inputs[f"validation/{target.name}"] = OutputRef(validated, "report")
             if baseline is not None:
                 scored = self._evaluation(
-                    recipe, variant, model, provider, suffix=suffix, baseline=baseline
+                    recipe, variant, model, target, suffix=suffix, baseline=baseline
                 )
                 assert scored is not None
-                inputs[f"evaluation/{provider}"] = scored
+                inputs[f"evaluation/{target.name}"] = scored
         packaged = self._assembly.step(
             f"{prefix}/package",
             package.KIND.name,
@@ -203,10 +210,7 @@ class RecipeSteps:
                 variant=variant.name,
                 precision=variant.precision,
                 axes=recipe.axes,
-                providers=recipe.providers,
-                provider_options={
-                    name: dict(options) for name, options in recipe.provider_options.items()
-                },
+                targets=recipe.targets,
             ),
             variant.location,
             inputs,
@@ -218,7 +222,7 @@ class RecipeSteps:
         recipe: Recipe,
         variant: Variant | None,
         model: OutputRef | None,
-        provider: str,
+        target: Target | None,
         *,
         suffix: str = "",
         baseline: OutputRef | None = None,
@@ -229,7 +233,11 @@ class RecipeSteps:
             return None
         name = "evaluate" if variant is None else f"{variant.name}/evaluate{suffix}"
         options: Any = recipe.sections["evaluate"]
-        inputs = {"model": model, "baseline": baseline}
+        inputs = {
+            "model": model,
+            "baseline": baseline,
+            **self._targets.inputs(recipe, target),
+        }
         step = self._assembly.step(
             f"{recipe.name}:{name}",
             evaluate.KIND.name,
@@ -240,10 +248,7 @@ class RecipeSteps:
                 inputs=recipe.inputs,
                 outputs=recipe.outputs,
                 variant="" if variant is None else variant.name,
-                provider="" if variant is None else provider,
-                provider_options=(
-                    {} if variant is None else dict(recipe.provider_options.get(provider, {}))
-                ),
+                target=target,
                 options=options
                 if variant and gates
                 else dataclasses.replace(options, min=None, max_drop=None),
@@ -259,9 +264,9 @@ class RecipeSteps:
     def _benchmarks(self, recipe: Recipe, models: Mapping[str, OutputRef]) -> list[OutputRef]:
         return [
             self._benchmark(
-                recipe, f"benchmark-{provider}" if n else "benchmark", models, provider
+                recipe, f"benchmark-{target.name}" if n else "benchmark", models, target
             )
-            for n, provider in enumerate(recipe.providers)
+            for n, target in enumerate(recipe.targets)
         ]
 
     def _benchmark(
@@ -269,7 +274,7 @@ class RecipeSteps:
         recipe: Recipe,
         name: str,
         models: Mapping[str, OutputRef],
-        provider: str,
+        target: Target,
         *,
         pytorch: bool = True,
     ) -> OutputRef:
@@ -281,14 +286,16 @@ class RecipeSteps:
                 model=recipe.model,
                 inputs=recipe.inputs,
                 axes=recipe.axes,
-                provider=provider,
-                provider_options=dict(recipe.provider_options.get(provider, {})),
+                target=target,
                 options=options if pytorch else dataclasses.replace(options, baseline=False),
                 ranking=not pytorch,
                 rivals=self._rivals() if pytorch else (),
                 occasion=self._comparison.occasion if self._comparison and pytorch else "",
             ),
             recipe.lines.get("benchmark", recipe.location),
-            {f"model/{name}": ref for name, ref in models.items()},
+            {
+                **{f"model/{name}": ref for name, ref in models.items()},
+                **self._targets.inputs(recipe, target),
+            },
         )
         return OutputRef(step, "report")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from onnxbuild.core.params import option
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark_points import measured_points, takes
 from onnxbuild.onnxkit.benchmark_report import (
     BASELINE,
@@ -43,6 +44,14 @@ from onnxbuild.onnxkit.runtimes import onnx_runtime, pytorch
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings, shown
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.targets import (
+    Without,
+    absence,
+    left_out,
+    library_of,
+    skipped,
+    usable,
+)
 
 COMPILED = "pytorch-compile"
 
@@ -50,6 +59,7 @@ _MODEL, _BOUND = "model/", "+io-binding"
 
 _RANKING_TIMES = 4
 _ENERGY_S = 0.5
+_NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +106,7 @@ class BenchmarkParams:
         model: PyTorch's.
         inputs: What is fed.
         axes: Sizes that points leave out.
-        provider: Short name of the execution provider.
-        provider_options: Its options.
+        target: Where the models run.
         options: The recipe's.
         ranking: Whether to go on, up to four times as long, until the fastest is known.
         rivals: Models among the inputs that the others are compared with.
@@ -109,8 +118,7 @@ class BenchmarkParams:
     model: Entrypoint
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
-    provider: str
-    provider_options: dict[str, str]
+    target: Target
     options: BenchmarkOptions
     ranking: bool
     rivals: tuple[str, ...] = ()
@@ -127,6 +135,12 @@ def run(context: StepContext) -> Outcome:
         StepError: A point names an axis that is not there, or a model does not load or run.
     """
     params: BenchmarkParams = context.params
+    if reason := absence(context):
+        return skipped(context, params.target, reason, _NOTHING_MEASURED)
+    missed = left_out(context, _variants(context), params.target)
+    if missed and missed.keys() == _variants(context).keys():
+        return skipped(context, params.target, next(iter(missed.values())), _NOTHING_MEASURED)
+    context = Without(context, frozenset(f"{_MODEL}{name}" for name in missed))
     options = params.options
     threads = options.threads or usable_cores()
     fixed = {n: _settings(context, n, threads).free_dimensions for n in _variants(context)}
@@ -161,7 +175,7 @@ def run(context: StepContext) -> Outcome:
     joules = _joules(runners[points[0].name])
     report = {
         "host": {**found.to_json(), "threads": threads},
-        "provider": params.provider,
+        "provider": params.target.name,
         "method": METHOD,
         "models": {
             each.name: {**_record(each, costs, joules), **_session_record(context, each)}
@@ -172,6 +186,7 @@ def run(context: StepContext) -> Outcome:
             for point in points
         ],
         **_extras(context, points, feeds, threads),
+        **({"left_out": missed} if missed else {}),
     }
     write_report(context.output("report"), report)
     write_samples(context.output("report"), rounds)
@@ -226,8 +241,8 @@ def _opener(
     params: BenchmarkParams = context.params
     return onnx_runtime(
         folder,
-        provider=params.provider,
-        options=params.provider_options,
+        target=usable(context, params.target),
+        library=library_of(context, params.target),
         settings=settings,
         where=context.where,
         io_binding=io_binding,
@@ -305,8 +320,8 @@ def _extras(
         for name, folder in _at(context, first).items():
             session = open_session(
                 folder,
-                provider=params.provider,
-                options=params.provider_options,
+                target=usable(context, params.target),
+                library=library_of(context, params.target),
                 settings=_settings(context, name, threads),
                 where=context.where,
             )
@@ -346,7 +361,7 @@ KIND = StepKind(
     name="benchmark",
     version=4,
     params=BenchmarkParams,
-    inputs=("model/*", "session/*"),
+    inputs=("model/*", "session/*", "target?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,
@@ -356,5 +371,5 @@ KIND = StepKind(
     exclusive=True,
     measures=True,
     user_code=True,
-    entrypoints=lambda params: (params.model,),
+    entrypoints=lambda params: (params.model, *params.target.entrypoints),
 )

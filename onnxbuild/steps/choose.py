@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
@@ -123,6 +124,7 @@ def run(context: StepContext) -> Outcome:
 
 def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
     """What a trial loses on either half of the data, and its size."""
+    _check_ran(context, trial)
     scored = _report(context, f"evaluation/{trial.name}") or {}
     score = {"score": scored.get("score"), "drop": scored.get("drop")}
     name = f"fidelity/{trial.name}"
@@ -136,6 +138,17 @@ def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
         "judging": judging,
         "size_bytes": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()),
     }
+
+
+def _check_ran(context: StepContext, trial: Trial) -> None:
+    for kind in ("fidelity", "evaluation"):
+        skipped = (_report(context, f"{kind}/{trial.name}") or {}).get("skipped")
+        if skipped:
+            raise StepError(
+                f"trial '{trial.name}' can't be judged on the first target: {skipped}",
+                where=context.where,
+                fix="put a target first in `providers` that runs it, such as `cpu`",
+            )
 
 
 def _half(errors: SampleErrors | None, first: int, step: int) -> dict[str, Any]:

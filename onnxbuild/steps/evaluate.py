@@ -11,12 +11,13 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.bootstrap import Resampling, Spread, spread_of
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.torch_module import (
     load_module,
     make_torch_deterministic,
@@ -59,6 +60,7 @@ class EvaluateParams:
         metric: A callable: (outputs, labels) -> float, greater is better; outputs is a list of
             mappings of output name -> array, labels the list of labels, one each a batch.
         model: The PyTorch model to score; None scores the `model` artifact.
+        target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
     """
 
@@ -68,8 +70,7 @@ class EvaluateParams:
     inputs: tuple[DummyInput, ...]
     outputs: tuple[str, ...]
     variant: str
-    provider: str
-    provider_options: dict[str, str]
+    target: Target | None
     options: EvaluateOptions
     session: SessionSettings = field(default_factory=SessionSettings)
 
@@ -82,9 +83,15 @@ def run(context: StepContext) -> Outcome:
             finite number.
     """
     params: EvaluateParams = context.params
-    predict = (
-        _torch_predictor(context) if params.model is not None else _runtime_predictor(context)
-    )
+    if params.target is not None and (reason := absence(context)):
+        return skipped(context, params.target, reason)
+    try:
+        predict = (
+            _torch_predictor(context) if params.target is None else _runtime_predictor(context)
+        )
+    except NotOnTargetError as error:
+        assert params.target is not None
+        return skipped(context, params.target, str(error))
     outputs: list[dict[str, np.ndarray]] = []
     labels: list[object] = []
     sizes: list[int] = []
@@ -112,7 +119,7 @@ def run(context: StepContext) -> Outcome:
     findings = _findings(params, score, drop, baseline)
     report = {
         "variant": params.variant or "pytorch",
-        "provider": params.provider,
+        "provider": "" if params.target is None else params.target.name,
         "metric": params.metric.target,
         "score": score,
         "score_interval": spread.score,
@@ -173,13 +180,9 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
 
 def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
     params: EvaluateParams = context.params
-    session = open_session(
-        context.input("model"),
-        provider=params.provider,
-        options=params.provider_options,
-        settings=params.session.judged_anywhere(),
-        where=context.where,
-    )
+    assert params.target is not None
+    settings = params.session.judged_anywhere()
+    session = open_on(context, context.input("model"), params.target, settings).session
     return lambda feeds: run_session(session, feeds, where=context.where)
 
 
@@ -225,14 +228,15 @@ def _findings(
 
 def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
     model = () if params.model is None else (params.model,)
-    return (*model, params.data, params.metric)
+    plugin = () if params.target is None else params.target.entrypoints
+    return (*model, params.data, params.metric, *plugin)
 
 
 KIND = StepKind(
     name="evaluate",
     version=3,
     params=EvaluateParams,
-    inputs=("model?", "baseline?"),
+    inputs=("model?", "baseline?", "target?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sample_vectors import (
@@ -17,7 +18,7 @@ from onnxbuild.onnxkit.sample_vectors import (
     write_errors,
 )
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,7 @@ class FidelityParams:
         project: A callable: (outputs, feeds) -> (samples, ...); None takes all outputs.
         inputs: What the recipe declares.
         samples: Items of the data that are used; 0 for all.
-        provider: Short name of the execution provider.
-        provider_options: Its options.
+        target: Where the model runs.
         session: How the variant's session runs it.
     """
 
@@ -45,8 +45,7 @@ class FidelityParams:
     project: Entrypoint | None
     inputs: tuple[DummyInput, ...]
     samples: int
-    provider: str
-    provider_options: dict[str, str]
+    target: Target
     session: SessionSettings = field(default_factory=SessionSettings)
 
 
@@ -57,13 +56,13 @@ def run(context: StepContext) -> Outcome:
         StepError: The data is not what it was for the baseline; see `sample_vectors`.
     """
     params: FidelityParams = context.params
-    session = open_session(
-        context.input("model"),
-        provider=params.provider,
-        options=params.provider_options,
-        settings=params.session.judged_anywhere(),
-        where=context.where,
-    )
+    if reason := absence(context):
+        return skipped(context, params.target, reason)
+    settings = params.session.judged_anywhere()
+    try:
+        session = open_on(context, context.input("model"), params.target, settings).session
+    except NotOnTargetError as error:
+        return skipped(context, params.target, str(error))
     errors = compare_samples(
         read_vectors(context.input("baseline")),
         sample_vectors(
@@ -85,7 +84,7 @@ KIND = StepKind(
     name="fidelity",
     version=3,
     params=FidelityParams,
-    inputs=("model", "baseline"),
+    inputs=("model", "baseline", "target?"),
     outputs={"report": "report"},
     toolchain=("onnxruntime", "numpy"),
     run=run,
@@ -93,5 +92,9 @@ KIND = StepKind(
     options=FidelityOptions,
     host_bound=True,
     user_code=True,
-    entrypoints=lambda params: (params.data, *((params.project,) if params.project else ())),
+    entrypoints=lambda params: (
+        params.data,
+        *((params.project,) if params.project else ()),
+        *params.target.entrypoints,
+    ),
 )

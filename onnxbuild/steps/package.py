@@ -6,12 +6,14 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.recipe import PROVIDERS, Axis, Precision
+from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit import bundle_loader
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
@@ -38,7 +40,7 @@ class PackageParams:
         onnxbuild: Version of this program.
         recipe_sha256: Digest of the part of the recipe that this variant is made from.
         axes: As the variant takes them: of one size where its session fixes that.
-        providers: Execution providers (short names) in order of preference, with options.
+        targets: Where it is meant to run, in order of preference.
         session: How the variant's session runs it, where no input `session` says so.
     """
 
@@ -48,8 +50,7 @@ class PackageParams:
     variant: str
     precision: Precision
     axes: tuple[Axis, ...]
-    providers: tuple[str, ...]
-    provider_options: dict[str, dict[str, str]]
+    targets: tuple[Target, ...]
     session: SessionSettings = field(default_factory=SessionSettings)
 
 
@@ -69,6 +70,7 @@ def run(context: StepContext) -> Outcome:
     validations = _reports(context, "validation")
     evaluations = _reports(context, "evaluation")
     fidelities = _reports(context, "fidelity")
+    _check_validated(context, validations)
     write_report(bundle, validations, "validation.json")
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
@@ -125,26 +127,66 @@ def _manifest(
         "ir_version": summary["ir_version"],
         "nodes": summary["nodes"],
         "parameters": summary["parameters"],
-        "providers": [
-            {"name": PROVIDERS[name], "options": params.provider_options.get(name, {})}
-            for name in params.providers
-        ],
+        "providers": _chain(params.targets),
+        "targets": {
+            target.name: _target(target, validations[target.name]) for target in params.targets
+        },
         "session": to_json(session),
         "validation": {
-            provider: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
-            for provider, report in validations.items()
+            target: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
+            for target, report in _ran(validations).items()
         },
         "evaluation": {
-            provider: {key: report.get(key) for key in _SCORES}
-            for provider, report in evaluations.items()
+            target: {key: report.get(key) for key in _SCORES}
+            for target, report in _ran(evaluations).items()
         },
-        "fidelity": fidelities,
+        "fidelity": _ran(fidelities),
         "versions": {
             "onnxbuild": params.onnxbuild,
             "onnx": _onnx_version(),
             "onnxruntime": _runtime_version(),
         },
     }
+
+
+def _check_validated(context: StepContext, validations: dict[str, Any]) -> None:
+    """Refuse a model that nothing was run on: no target was there."""
+    if not _ran(validations):
+        reasons = "; ".join(f"{name}: {each['skipped']}" for name, each in validations.items())
+        raise StepError(
+            f"the model ran on none of its targets, so nothing vouches for it ({reasons})",
+            where=context.where,
+            fix="add `cpu` to `providers`, or run where one of them is",
+        )
+
+
+def _ran(reports: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in reports.items() if "skipped" not in each}
+
+
+def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
+    """All providers that are built in, in order of preference, for whoever takes what is there."""
+    links = {
+        link.full_name: dict(link.options)
+        for target in reversed(targets)
+        if target.library is None
+        for link in reversed(target.chain)
+    }
+    return [{"name": name, "options": options} for name, options in reversed(links.items())]
+
+
+def _target(target: Target, validation: dict[str, Any]) -> dict[str, Any]:
+    """One target, and whether the model was run on it."""
+    told: dict[str, Any] = {
+        "chain": [
+            {"name": link.full_name, "options": dict(link.options)} for link in target.chain
+        ],
+    }
+    if target.library is not None:
+        told["library"] = PurePosixPath(target.library.files[0]).name
+    if "skipped" in validation:
+        return {**told, "skipped": validation["skipped"]}
+    return {**told, "placement": validation["placement"]}
 
 
 def _session(context: StepContext) -> SessionSettings:
@@ -155,7 +197,7 @@ def _session(context: StepContext) -> SessionSettings:
 
 
 def _reports(context: StepContext, group: str) -> dict[str, Any]:
-    """Provider -> its report, of the inputs `group`/*."""
+    """Target -> its report, of the inputs `group`/*."""
     return {
         name.partition("/")[2]: json.loads((context.input(name) / REPORT_FILE).read_text("utf-8"))
         for name in context.input_names

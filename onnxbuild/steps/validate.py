@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import Precision
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.onnxkit.placement import placement_findings
 from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.sessions import first_line, session_errors
+from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
 from onnxbuild.onnxkit.verdict import Judgement, judge
 
@@ -51,51 +54,62 @@ class ValidateParams:
 
     Attributes:
         tolerances: In force, all defaults filled in.
-        provider: Short name of the execution provider that must run the model.
-        provider_options: Its options.
+        target: Where the model must run.
+        gates: How much of it must.
         session: How the variant's session runs it, where no input `session` says so.
     """
 
     variant: str
     precision: Precision
     tolerances: VariantTolerances
-    provider: str
-    provider_options: dict[str, str]
+    target: Target
+    gates: TargetGates
     session: SessionSettings = field(default_factory=SessionSettings)
 
 
 def run(context: StepContext) -> Outcome:
-    """Write report.json; breaches are findings.
+    """Write report.json; breaches are findings. A target that is not there is skipped.
 
     Raises:
-        StepError: The provider does not load or refuses the model, or a tolerance names an output
-            that is not there.
+        StepError: The target refuses the model, or a tolerance names an output that is not there.
     """
     params: ValidateParams = context.params
+    if reason := absence(context):
+        return skipped(context, params.target, reason)
+    subject = f"variant '{params.variant}'"
     found = "session" in context.input_names
     settings = read_settings(context.input("session")) if found else params.session
-    session = open_session(
-        context.input("model"),
-        provider=params.provider,
-        options=params.provider_options,
-        settings=settings.judged(),
-        where=context.where,
-    )
+    try:
+        opened = open_on(context, context.input("model"), params.target, settings.judged())
+    except NotOnTargetError as error:
+        return _not_on_target(context, subject, str(error))
     judged = [
-        (point.name, point.sizes, _judge_point(session, point, context))
+        (point.name, point.sizes, _judge_point(opened.session, point, context))
         for point in read_reference(context.input("reference"))
     ]
-    subject = f"variant '{params.variant}'"
     findings = findings_of(judged, subject, _FIXES[params.precision])
+    if opened.placement is not None:
+        findings += placement_findings(opened.placement, params.target, params.gates, subject)
     report = {
         "variant": params.variant,
         "precision": params.precision,
-        "provider": params.provider,
+        "provider": params.target.name,
+        "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),
     }
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings)
+
+
+def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
+    """None of the model runs there: a breach where the target is required, else told."""
+    params: ValidateParams = context.params
+    outcome = skipped(context, params.target, what)
+    if params.gates.require == "none":
+        return replace(outcome, notes=(f"{subject} is skipped on its target: {what}",))
+    fix = "take the target out of `providers`, or give it a variant that it has kernels for"
+    return replace(outcome, findings=(Finding(what, subject, fix),))
 
 
 def _judge_point(
@@ -129,11 +143,12 @@ KIND = StepKind(
     name="validate",
     version=4,
     params=ValidateParams,
-    inputs=("model", "reference", "session?"),
+    inputs=("model", "reference", "session?", "target?"),
     outputs={"report": "report"},
     toolchain=("onnxruntime", "numpy"),
     run=run,
     section="validate",
     options=ValidateOptions,
     host_bound=True,
+    entrypoints=lambda params: params.target.entrypoints,
 )

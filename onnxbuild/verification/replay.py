@@ -11,8 +11,10 @@ from typing import Any
 
 from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
 from onnxbuild.core.params import from_json
-from onnxbuild.core.recipe import PROVIDERS, Entrypoint
+from onnxbuild.core.providers import PROVIDERS, full_name, short_name
+from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import Finding
+from onnxbuild.core.target import Link, Target, TargetGates
 from onnxbuild.onnxkit.session_settings import settings_from
 from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
@@ -55,36 +57,51 @@ def replay(
     """
     with following(f"{bundle.name}/{MANIFEST}"):
         manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
-        plan = [_params(manifest, provider) for provider in providers or manifest["validation"]]
-    for params in plan:
-        provider = params.provider
+        names = list(providers or manifest["validation"])
+    for provider in names:
         where = f"{manifest['name']}:{manifest['variant']} on {provider}"
-        context = _Context(params, where, scratch, {"model": bundle, "reference": golden})
         try:
+            with following(f"{bundle.name}/{MANIFEST}"):
+                params = _params(manifest, provider)
+            context = _Context(params, where, scratch, {"model": bundle, "reference": golden})
             outcome = validate.run(context)
         except StepError as error:
             if provider in providers:
                 raise
             yield Replayed(manifest["variant"], provider, {}, skipped=error.what)
             continue
-        yield Replayed(
-            manifest["variant"], provider, dict(outcome.metrics), findings=outcome.findings
-        )
+        metrics = dict(outcome.metrics)
+        skipped = str(metrics.pop("skipped", ""))
+        yield Replayed(manifest["variant"], provider, metrics, outcome.findings, skipped)
 
 
 def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidateParams:
     """How a bundle is judged on a provider; as on the first, where it was not validated."""
     recorded = manifest["validation"]
-    options = {each["name"]: each["options"] for each in manifest["providers"]}
     judged_by = recorded.get(provider) or next(iter(recorded.values()))
     return validate.ValidateParams(
         variant=manifest["variant"],
         precision=manifest["precision"],
         tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
-        provider=provider,
-        provider_options=dict(options.get(PROVIDERS[provider], {})),
+        target=_target(manifest, provider),
+        gates=TargetGates(),
         session=settings_from(manifest.get("session", {})),
     )
+
+
+def _target(manifest: Mapping[str, Any], name: str) -> Target:
+    """A target of the manifest, or a provider by its short name."""
+    told = manifest["targets"].get(name)
+    if told is None:
+        options = {each["name"]: each["options"] for each in manifest["providers"]}
+        return Target(name, (Link(name, dict(options.get(full_name(name), {}))),))
+    if "library" in told:
+        raise StepError(
+            f"'{name}' is a plug-in, and its library {told['library']} is not in a release",
+            fix="name a provider that ONNX Runtime holds: `--provider cpu`",
+        )
+    links = (Link(short_name(each["name"]), dict(each["options"])) for each in told["chain"])
+    return Target(name, tuple(links))
 
 
 def check_providers(providers: Iterable[str]) -> None:

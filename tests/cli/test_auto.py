@@ -83,7 +83,10 @@ def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searchin
     searching.edit("tiny.yaml", "cosine_mean: 0.9", "cosine_mean: 0.9999999")
     done = searching.run()
     assert done.code == 3
-    assert "none of 3 trials meets the goal (cosine_mean 0.9999999) with a margin of 0.1; the nearest" in done.out
+    assert (
+        "none of 3 trials meets the goal (cosine_mean 0.9999999) with a margin of 0.1; the nearest"
+        in done.out
+    )
     assert not (searching.folder / "artifacts/out/tiny/small").exists()
 
 

@@ -79,6 +79,7 @@ class FakeFiles:
     files: dict[str, str] = field(default_factory=dict)
     packages: dict[str, str] = field(default_factory=lambda: {"tool": "tool 1.0"})
     machine: dict[str, str] = field(default_factory=lambda: {"cpu": "fake"})
+    drivers_here: dict[str, str] = field(default_factory=lambda: {"devices": ""})
     racing: bool = False
 
     def file(self, path: str) -> str | None:
@@ -101,6 +102,9 @@ class FakeFiles:
 
     def host(self) -> Mapping[str, str]:
         return self.machine
+
+    def drivers(self) -> Mapping[str, str]:
+        return self.drivers_here
 
     def still(self, action: Action, observed: Observed) -> bool:
         return not self.racing

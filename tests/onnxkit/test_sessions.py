@@ -2,21 +2,26 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from tests.onnxkit.models import linear, model, value
 
 
+def target(provider, **options):
+    return Target(provider, (Link(provider, options),))
+
+
 def provider_or_error(folder, provider):
     try:
-        return open_session(folder, provider=provider).get_providers()[0]
+        return open_session(folder, target=target(provider)).get_providers()[0]
     except StepError as error:
         return error.what
 
 
 def test_a_session_runs_where_it_was_asked_to(tmp_path):
     save_model(linear(), tmp_path)
-    session = open_session(tmp_path, provider="cpu", threads=1)
+    session = open_session(tmp_path, target=target("cpu", use_arena="0"), threads=1)
     assert session.get_providers() == ["CPUExecutionProvider"]
     assert session.run(None, {"x": np.ones((2, 4), np.float32)})[0].shape == (2, 3)
 
@@ -24,7 +29,7 @@ def test_a_session_runs_where_it_was_asked_to(tmp_path):
 def test_a_provider_that_is_not_installed_is_an_error(tmp_path):
     save_model(linear(), tmp_path)
     with pytest.raises(StepError) as caught:
-        open_session(tmp_path, provider="qnn", where="bert:validate")
+        open_session(tmp_path, target=target("qnn"), where="bert:validate")
     assert "'qnn' (QNNExecutionProvider) is not in the installed ONNX Runtime" in str(caught.value)
     assert "bert:validate" in str(caught.value)
     assert "write `providers: [cpu]`" in caught.value.fix

@@ -15,6 +15,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, RecipeErrors, UsageError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Recipe
+from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.onnxkit.tolerances import Tolerance, VariantTolerances
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.project import find_project
@@ -44,7 +45,7 @@ quantization:
   small: {mode: dynamic, per_channel: false, optimize: {level: basic},
           validate: {cosine_min: 0.9, outputs: {last_hidden_state: {atol: 1}}}}
   still: static
-providers: [{cuda: {device_id: 1, do_copy: true}}, cpu]
+providers: [{cuda: {device_id: 1, use_tf32: true, require: true}}, cpu]
 optimize: {level: none, num_heads: 12}
 reference: {seed: 3, samples: models/model.py:samples, points: [{batch: 4}]}
 calibration: {samples: 5, data: {entrypoint: "models/model.py:samples", args: {n: 1}}}
@@ -64,8 +65,9 @@ def test_a_recipe_with_every_part_gives_typed_parts(project):
         DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1),
     )
     assert recipe.axes == (Axis("sequence", 1, 512, 16), Axis("batch", 1, 64, 2))
-    assert recipe.providers == ("cuda", "cpu")
-    assert recipe.provider_options == {"cuda": {"device_id": "1", "do_copy": "True"}, "cpu": {}}
+    cuda = Target("cuda", (Link("cuda", {"device_id": "1", "use_tf32": "1"}),))
+    assert recipe.targets == (cuda, CPU_TARGET)
+    assert recipe.gates == {"cuda": TargetGates("all"), "cpu": TargetGates("one")}
     assert set(recipe.entrypoints) == {"samples", "calibration", "evaluation", "metric"}
     assert recipe.entrypoints["calibration"].args == {"n": 1}
 
@@ -105,7 +107,7 @@ def test_budgets_of_a_release_are_read_and_misspelled_ones_told(project, base):
 def test_a_short_recipe_has_the_defaults_of_the_rest(project, base):
     recipe = project.recipe(base)
     assert [(v.name, v.mode) for v in recipe.variants] == [("fp32", "none")]
-    assert (recipe.opset, recipe.providers, recipe.outputs) == (18, ("cpu",), ())
+    assert (recipe.opset, recipe.targets, recipe.outputs) == (18, (CPU_TARGET,), ())
 
 
 @pytest.mark.parametrize(
@@ -120,12 +122,6 @@ def test_a_single_mode_is_short_for_a_variant_named_by_its_precision(project, ba
 def test_optimize_takes_a_level_alone(project, base):
     recipe = project.recipe(base + "optimize: none\n")
     assert recipe.sections["optimize"] == OptimizeOptions(level="none")
-
-
-def test_providers_may_be_a_mapping(project, base):
-    recipe = project.recipe(base + "providers: {openvino: {device_type: CPU}, cpu: {}}\n")
-    assert recipe.providers == ("openvino", "cpu")
-    assert recipe.provider_options["openvino"] == {"device_type": "CPU"}
 
 
 def test_lines_name_every_key_of_the_recipe(project):
@@ -190,12 +186,6 @@ def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path):
     (tmp_path / "a/pyproject.toml").touch()
     assert find_project(tmp_path / "a/b/c/r.yaml") == tmp_path / "a"
     assert find_project(tmp_path / "a/b/../r.yaml") == tmp_path / "a"
-
-
-def test_providers_known_may_be_narrowed(project, base):
-    file = project.write("recipes/demo.yaml", base + "providers: [cuda]\n")
-    with pytest.raises(RecipeErrors, match=r"providers\[0\] is 'cuda'; expected cpu"):
-        load_recipes(file, project=project.folder, providers_known=("cpu",))
 
 
 def test_importing_the_loader_loads_no_yaml_no_schema_and_no_framework():

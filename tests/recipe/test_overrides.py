@@ -78,7 +78,7 @@ def test_a_wrong_setting_is_told_by_its_key(project, base, key, value, sentence)
 def test_a_list_or_mapping_is_set_in_brackets(project, base):
     settings = {"providers": "[cuda, cpu]", "quantization": "{q: {mode: dynamic}}"}
     recipe = project.recipe(base, settings)
-    assert recipe.providers == ("cuda", "cpu")
+    assert [target.name for target in recipe.targets] == ["cuda", "cpu"]
     assert recipe.variants[0].name == "q"
     assert str(recipe.variants[0].location) == "--set quantization"
     assert project.faults(base, {"providers": "[cuda"}) == [

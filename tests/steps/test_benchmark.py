@@ -6,6 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
 from onnxbuild.steps.convert_fp16 import Fp16Options
 from tests.fakes.step_context import run_step
@@ -22,8 +23,7 @@ def in_this_process(folder, models, options):
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=(IMAGE,),
         axes=(Axis("batch", 1, 64, 2),),
-        provider="cpu",
-        provider_options={},
+        target=CPU_TARGET,
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
     )

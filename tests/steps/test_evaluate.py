@@ -4,6 +4,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.steps.evaluate import KIND, EvaluateOptions, EvaluateParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import DIGITS, digits
@@ -71,8 +72,7 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
         inputs=(IMAGE,),
         outputs=("logits",),
         variant="" if model else "int8",
-        provider="" if model else "cpu",
-        provider_options={},
+        target=None if model else CPU_TARGET,
         options=EvaluateOptions(**options),
     )
     inputs = {} if model else {"model": digits(folder / "model")}

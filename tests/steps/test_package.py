@@ -6,20 +6,23 @@ import sys
 import pytest
 
 from onnxbuild.core.recipe import Axis
+from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits
 
 VALIDATION = {
+    "placement": {"nodes": {"CPUExecutionProvider": 9}, "coverage": 1.0},
     "passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-6}, "points": [1, 2],
 }  # fmt: skip
+SKIPPED = {"provider": "cuda", "skipped": "does not load"}
 EVALUATION = {
     "metric": "digits.py:accuracy", "score": 0.99, "baseline_score": 0.99, "drop": 0.0,
     "samples": 450, "passed": True, "batches": 9,
 }  # fmt: skip
 
 
-def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu"), more=None):
+def packaged(folder, *, external="auto", evaluated=True, more=None):
     def report(name, value):
         (folder / name).mkdir(parents=True)
         (folder / name / "report.json").write_text(json.dumps(value))
@@ -29,6 +32,7 @@ def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu
         "model": digits(folder / "model", external=external),
         "check": report("check", {}),
         "export-check": report("export-check", {}),
+        "validation/cuda": report("validation-cuda", SKIPPED),
         "validation/cpu": report("validation", VALIDATION),
     }
     for name, content in (more or {}).items():
@@ -43,8 +47,7 @@ def packaged(folder, *, external="auto", evaluated=True, providers=("cuda", "cpu
         variant="fp32",
         precision="fp32",
         axes=(Axis("batch", 1, 64, 2),),
-        providers=providers,
-        provider_options={"cuda": {"device_id": "0"}},
+        targets=(Target("cuda", (Link("cuda", {"device_id": "0"}),)), CPU_TARGET),
     )
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, context.output("bundle")
@@ -60,7 +63,8 @@ def test_a_bundle_holds_the_model_and_all_that_is_known_of_it(bundle):
         "SHA256SUMS", "evaluation.json", "load.py", "manifest.json", "model.onnx",
         "validation.json",
     ]  # fmt: skip
-    assert json.loads((bundle / "validation.json").read_text()) == {"cpu": VALIDATION}
+    validations = json.loads((bundle / "validation.json").read_text())
+    assert validations == {"cpu": VALIDATION, "cuda": SKIPPED}
     assert json.loads((bundle / "evaluation.json").read_text()) == {"cpu": EVALUATION}
 
 
@@ -86,6 +90,17 @@ def test_the_manifest_tells_what_a_server_must_know(bundle):
         {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}},
         {"name": "CPUExecutionProvider", "options": {}},
     ]
+    assert manifest["targets"] == {
+        "cuda": {
+            "chain": [{"name": "CUDAExecutionProvider", "options": {"device_id": "0"}}],
+            "skipped": "does not load",
+        },
+        "cpu": {
+            "chain": [{"name": "CPUExecutionProvider", "options": {}}],
+            "placement": VALIDATION["placement"],
+        },
+    }
+    assert set(manifest["validation"]) == {"cpu"}
     assert manifest["validation"]["cpu"]["tolerances"] == {"atol": 1e-5}
     assert manifest["evaluation"]["cpu"]["score"] == 0.99
     assert set(manifest["versions"]) == {"onnxbuild", "onnx", "onnxruntime"}

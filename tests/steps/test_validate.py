@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
@@ -27,13 +28,22 @@ def reference(folder, change=lambda y: y, **more):
     return folder
 
 
-def run(tmp_path, made=None, *, precision="fp32", tolerances=None, provider="cpu", **options):
+def run(
+    tmp_path,
+    made=None,
+    *,
+    precision="fp32",
+    tolerances=None,
+    target=CPU_TARGET,
+    gates=None,
+    **options,
+):
     save_model(made or linear(), tmp_path / "model")
     default = DEFAULT_TOLERANCES[precision]
     given = tolerances or VariantTolerances(
         default.atol, default.rtol, default.cosine_min, default.sqnr_db_min
     )
-    params = ValidateParams(precision, precision, given, provider, {})
+    params = ValidateParams(precision, precision, given, target, gates or TargetGates())
     inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref", **options)}
     outcome, context = run_step(KIND, params, tmp_path, inputs)
     text = (context.output("report") / "report.json").read_text()
@@ -129,7 +139,7 @@ def test_a_variant_with_float16_at_its_edges_is_fed_and_judged(tmp_path):
 
 def test_a_provider_that_is_missing_fails_the_step(tmp_path):
     with pytest.raises(StepError, match="'qnn'"):
-        run(tmp_path, provider="qnn")
+        run(tmp_path, target=Target("qnn", (Link("qnn"),)))
 
 
 def test_reports_of_two_runs_are_the_same(tmp_path):

@@ -1,0 +1,35 @@
+"""A user's callable, or plain data, and what it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FILE_DATA, DUMMY_DATA = "files", "dummy"
+"""Targets of an Entrypoint that is no callable: its `files` are the data; the dummy inputs are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrypoint:
+    """A user's callable and what it may use.
+
+    Attributes:
+        target: FILE_DATA or DUMMY_DATA where the recipe takes data without a callable; else
+            `FILE.py:CALLABLE` (POSIX path relative to the project's root, or below a folder
+            of `outside`) or `package.module:CALLABLE`.
+        args: Keyword arguments, JSON values.
+        files: Declared data files, POSIX paths relative to the project's root (below a folder of
+            `outside` when they lie outside of it), globs expanded, sorted.
+        env: Environment variables it may see: name -> value.
+        roots: Folders put on its import path, relative to the project's root or folders of
+            `outside`, nearest first.
+        outside: Name of a folder outside the project (see core.places) -> where it lies on this
+            machine, absolute; in no key.
+    """
+
+    target: str
+    args: Mapping[str, object] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    roots: tuple[str, ...] = ()
+    outside: Mapping[str, str] = field(default_factory=dict, metadata={"local": True})

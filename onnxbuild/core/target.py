@@ -1,0 +1,82 @@
+"""A target: where a model is to run, as one execution provider or a chain of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.providers import CPU, full_name
+
+Require = Literal["none", "one", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One provider of a chain.
+
+    Attributes:
+        provider: Short name, a key of PROVIDERS; the full name where there is no short one.
+        options: The provider's own, as ONNX Runtime takes them.
+    """
+
+    provider: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """As ONNX Runtime names it."""
+        return full_name(self.provider)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a model runs; all of it decides what comes out, so all of it enters keys.
+
+    Attributes:
+        name: In steps, reports and file names.
+        chain: In order of preference; each takes the nodes that those before it leave. ONNX
+            Runtime's own CPU provider takes what is left at the end, named or not.
+        library: A plug-in's shared library, as the one declared file; None for a provider that is
+            built into ONNX Runtime.
+    """
+
+    name: str
+    chain: tuple[Link, ...]
+    library: Entrypoint | None = None
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is ONNX Runtime's own CPU provider, which is always there."""
+        return [link.provider for link in self.chain] == [CPU]
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether the CPU is asked for beside another provider, so that it may run anything."""
+        return len(self.chain) > 1 and any(link.provider == CPU for link in self.chain)
+
+    @property
+    def entrypoints(self) -> tuple[Entrypoint, ...]:
+        """What of it a step has to declare."""
+        return () if self.library is None else (self.library,)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGates:
+    """What a target must show; it decides verdicts alone.
+
+    Attributes:
+        require: How much of the chain must load: `none` (a target that is not there is skipped),
+            `one` or `all`.
+        max_cpu_nodes: Most nodes of a model that may be left to the CPU; None for any number.
+        min_coverage: Least share of a model's nodes that must run on the target's own providers,
+            0 to 1; None for any that is not 0.
+    """
+
+    require: Require = "none"
+    max_cpu_nodes: int | None = None
+    min_coverage: float | None = None
+
+
+CPU_TARGET = Target(CPU, (Link(CPU),))

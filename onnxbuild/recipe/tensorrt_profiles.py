@@ -1,0 +1,46 @@
+"""TensorRT's profiles of shapes, from the ranges of the dynamic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from onnxbuild.core.recipe import Axis, DummyInput
+
+FROM_AXES = "profiles_from_axes"
+FROM_AXES_HELP = (
+    "write trt_profile_*_shapes for the graph's inputs from dynamic_axes: one engine for the whole "
+    "range, which TensorRT would else build anew when a size leaves what it has seen; only for a "
+    "model that TensorRT takes as a whole"
+)
+_SIZES = {"min": "min", "opt": "example", "max": "max"}
+
+
+def with_profiles(
+    options: Mapping[str, Any], inputs: Mapping[str, DummyInput], axes: Mapping[str, Axis]
+) -> dict[str, Any]:
+    """`options` with the three profiles that the axes' ranges make; what is written stays.
+
+    Args:
+        options: TensorRT's.
+        inputs: The model's; those without a dynamic axis need no profile.
+        axes: Name -> its range.
+
+    Source: the page of the TensorRT execution provider, section on explicit shape ranges.
+    """
+    symbols = {n for each in inputs.values() for n in each.shape if isinstance(n, str)}
+    if symbols - axes.keys():
+        return dict(options)  # the recipe's fault, told elsewhere
+    dynamic = [each for each in inputs.values() if not symbols.isdisjoint(each.shape)]
+    made = {
+        f"trt_profile_{profile}_shapes": ",".join(
+            f"{each.name}:" + "x".join(str(_size(n, axes, size)) for n in each.shape)
+            for each in dynamic
+        )
+        for profile, size in _SIZES.items()
+    }
+    return {**made, **options} if dynamic else dict(options)
+
+
+def _size(size: int | str, axes: Mapping[str, Axis], which: str) -> int:
+    return size if isinstance(size, int) else int(getattr(axes[size], which))
