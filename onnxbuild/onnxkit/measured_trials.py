@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from onnxbuild.onnxkit.latency import summarize_turns
 from onnxbuild.onnxkit.ratios import Ratio, ratio_over
 from onnxbuild.onnxkit.raw_samples import read_samples
 
@@ -29,8 +29,7 @@ class MeasuredTrials:
     def p50_ms(self, name: str) -> dict[str, float]:
         """Point -> median latency."""
         return {
-            point: statistics.median(run for turn in turns for run in turn) / 1e6
-            for point, turns in self._turns[name].items()
+            point: summarize_turns(turns).p50_ms for point, turns in self._turns[name].items()
         }
 
     def latency_ms(self, name: str) -> float:

@@ -141,7 +141,10 @@ _T95 = {6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262, 11: 2.228, 12: 2.201,
 def _percentiles(
     turns: Sequence[Sequence[float]], counts: np.ndarray, percent: float
 ) -> np.ndarray:
-    """The percentile of all runs, where those of block b count counts[:, b] times; (draws,)."""
+    """The percentile of all runs, where turns of block b count counts[:, b] times; (draws,).
+
+    Each turn counts alike, however many runs it has: see `summarize_turns`.
+    """
     import numpy as np
 
     blocks = counts.shape[1]
@@ -149,7 +152,8 @@ def _percentiles(
     runs = np.concatenate([np.asarray(turn, np.float64) for turn in turns])
     owner: np.ndarray = np.repeat(owners, [len(turn) for turn in turns])
     order = np.argsort(runs, kind="stable")
-    weights = np.cumsum(counts[:, owner[order]], axis=1, dtype=np.float64)
+    shares = np.concatenate([np.full(len(turn), 1 / len(turn)) for turn in turns])
+    weights = np.cumsum(counts[:, owner[order]] * shares[order], axis=1, dtype=np.float64)
     wanted = weights[:, -1:] * (percent / 100)
     place = np.minimum((weights < wanted).sum(axis=1), len(runs) - 1)
     found: np.ndarray = runs[order][place]

@@ -14,6 +14,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
 from onnxbuild.onnxkit.measured_trials import MeasuredTrials
+from onnxbuild.onnxkit.model_files import hand_on
 from onnxbuild.onnxkit.pareto import pareto_front
 from onnxbuild.onnxkit.ratios import Ratio
 from onnxbuild.onnxkit.reports import write_report
@@ -111,7 +112,10 @@ def run(context: StepContext) -> Outcome:
     met = [row for row in rows if not row["missed"]]
     chosen = _fastest(met) if met else min(rows, key=lambda row: sum(row["missed"].values()))
     shutil.copytree(
-        context.input(f"model/{chosen['name']}"), context.output("model"), dirs_exist_ok=True
+        context.input(f"model/{chosen['name']}"),
+        context.output("model"),
+        copy_function=hand_on,
+        dirs_exist_ok=True,
     )
     holds = bool(met) and not chosen["missed_judging"]
     _write(context, params, rows, chosen["name"] if holds else None)
@@ -310,7 +314,7 @@ def _slower(params: ChooseParams, chosen: Mapping[str, Any]) -> str:
 
 KIND = StepKind(
     name="choose",
-    version=3,
+    version=4,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

@@ -63,11 +63,19 @@ def test_warm_up_runs_are_not_samples():
 
 
 def test_percentiles_lie_between_the_nearest_ranks():
-    found = summarize_turns([[1_000_000, 2_000_000], [3_000_000, 4_000_000, 5_000_000]])
+    found = summarize_turns([[1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]])
     assert (found.p50_ms, found.mean_ms) == (3.0, 3.0)
     assert found.p90_ms == pytest.approx(4.6)
     assert found.p99_ms == pytest.approx(4.96)
     assert found.std_ms == pytest.approx(2**0.5, abs=1e-4)
+
+
+def test_a_turn_counts_alike_however_many_runs_it_has():
+    """A burst in a bad moment is cut short: its runs are few, and no less true."""
+    found = summarize_turns([[MS] * 20, *[[50 * MS]] * 3])
+    assert found.p50_ms == 50
+    assert found.samples == 23
+    assert found.mean_ms == pytest.approx((1 + 3 * 50) / 4)
 
 
 MS = 1_000_000

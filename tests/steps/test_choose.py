@@ -33,6 +33,7 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         place = folder / "fidelity" / name
         place.mkdir(parents=True)
         write_errors(place, more.get("errors", {}).get(name) or errors(mean, least))
+        (place / "report.json").write_text(json.dumps({"cosine_mean": mean}))
         inputs[f"fidelity/{name}"] = place
         place = folder / "evaluation" / name
         place.mkdir(parents=True)
