@@ -141,11 +141,15 @@ class DiskStore:
     # --- blobs --------------------------------------------------------------------------------------
 
     def ingest(self, folder: Path, kind: str) -> Artifact:
-        """Move the files below `folder` into the store."""
+        """Move the files below `folder` into the store; a link to one of its blobs stands for it."""
         files: list[tuple[str, Digest]] = []
         for base, _, names in sorted(os.walk(folder)):
             for name in sorted(names):
                 path = Path(base) / name
+                handed_on = self._linked_blob(path)
+                if handed_on is not None:
+                    files.append((path.relative_to(folder).as_posix(), handed_on))
+                    continue
                 if path.is_symlink() or not path.is_file():
                     raise StepError(
                         f"output '{path.relative_to(folder)}' is not a plain file",
@@ -153,6 +157,16 @@ class DiskStore:
                     )
                 files.append((path.relative_to(folder).as_posix(), self._take(path)))
         return Artifact(kind, tuple(files))
+
+    def _linked_blob(self, path: Path) -> Digest | None:
+        """The blob that an output links to, whole as far as its identity tells; else None."""
+        if not path.is_symlink():
+            return None
+        target = path.readlink()
+        if str(target) != self._blob(target.name) or not target.is_file():
+            return None
+        digest = Digest(target.name, target.stat().st_size)
+        return None if self._blob_fault(digest, by_content=False) else digest
 
     def _take(self, path: Path) -> Digest:
         sha256 = hash_file(str(path))

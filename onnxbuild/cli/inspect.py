@@ -34,7 +34,7 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     from onnxbuild.onnxkit.model_files import load_model
     from onnxbuild.onnxkit.summary import summarize
 
-    loaded = load_model(path, weights=False)
+    loaded = load_model(path, weights="left")
     if not loaded.ir_version or not loaded.HasField("graph"):
         raise UsageError(f"{model} is not an ONNX model: it has no graph", where=str(path))
     found = summarize(loaded)

@@ -27,7 +27,7 @@ def nodes_beyond(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails.
     """
-    model = load_typed(source)
+    model = load_typed(source, weights="mapped")
     touched = [(node.name, {*node.input, *node.output}) for node in model.graph.node]
     ranges = measure_ranges(model, feeds, scratch=scratch, where=where)
     large = {name for name, (low, high) in ranges.bounds.items() if max(-low, high) > limit}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.channel_means import Multiplication, multiplications
 from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,14 +46,14 @@ def correct_biases(
     for each in multiplications(model):
         if each.node not in rounded or each.value not in means:
             continue
-        weight = onnx.numpy_helper.to_array(initializers[each.weight])
+        weight = weight_array(initializers[each.weight])
         shift = _shift(nodes[each.node], weight, rounded[each.node], means[each.value], each)
         place = _bias_place(nodes[each.node], readers, initializers, len(shift), kept)
         if place is None:
             continue
         reader, index = place
         old = (
-            onnx.numpy_helper.to_array(initializers[reader.input[index]])
+            weight_array(initializers[reader.input[index]])
             if (index < len(reader.input) and reader.input[index])
             else 0.0
         )
@@ -72,7 +73,6 @@ def correct_biases(
 def _weights(quantized: onnx.ModelProto) -> dict[str, np.ndarray]:
     """Node name -> its weight as the quantized model has it, float64."""
     import numpy as np
-    import onnx
 
     initializers = {each.name: each for each in quantized.graph.initializer}
     dequantized = {
@@ -85,10 +85,10 @@ def _weights(quantized: onnx.ModelProto) -> dict[str, np.ndarray]:
         pair = dequantized.get(node.input[1]) if len(node.input) > 1 else None
         if pair is None:
             continue
-        values, scale, *zero = (
-            onnx.numpy_helper.to_array(initializers[name]).astype(np.float64)
-            for name in pair.input
-        )
+        arrays: list[np.ndarray] = [
+            weight_array(initializers[name]).astype(np.float64) for name in pair.input
+        ]
+        values, scale, *zero = arrays
         axis = next((a.i for a in pair.attribute if a.name == "axis"), 1)
         shape = [1] * values.ndim
         if scale.size > 1:

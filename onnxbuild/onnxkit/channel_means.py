@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.graphs import opset_of
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def measure_channel_means(
     Each sample counts the same, whatever its size.
 
     Args:
-        model: Weights loaded; gets outputs added and is used up.
+        model: Weights loaded or mapped; gets outputs added and is used up.
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
@@ -96,9 +96,9 @@ def measure_channel_means(
     if len({value for value, _ in wanted}) < len(wanted):  # one value read in both ways
         wanted = {key: size for key, size in wanted.items() if (key[0], not key[1]) not in wanted}
     outputs = _add_probes(model, wanted)
-    save_model(model, scratch / "probed")
+    save_graph(model, scratch / "probed")
     del model
-    session = open_session(scratch / "probed", optimize=False, where=where)
+    session = open_session(scratch / "probed", optimize=False, lean=True, where=where)
     sums: dict[str, np.ndarray] = {value: np.zeros(size) for (value, _), size in wanted.items()}
     samples = 0
     for sample in feeds:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.graphs import opset_of
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def measure_peaks(
     """The greatest magnitude of each channel; memory holds one sample's values at a time.
 
     Args:
-        model: Weights loaded; gets outputs added and is used up.
+        model: Weights loaded or mapped; gets outputs added and is used up.
         channels: Value name -> size of its last axis.
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
@@ -130,9 +130,9 @@ def _probed(
             onnx.helper.make_tensor_value_info(each, onnx.TensorProto.FLOAT, None)
             for each in outputs[name]
         )
-    save_model(model, scratch)
+    save_graph(model, scratch)
     del model, graph
-    session = open_session(scratch, optimize=False, where=where)
+    session = open_session(scratch, optimize=False, lean=True, where=where)
     names = [each for found in outputs.values() for each in found]
     for number, sample in enumerate(feeds):
         try:

@@ -1,11 +1,16 @@
-"""ONNX's own checker and shape inference, by path, so that models over 2 GB pass through."""
+"""ONNX's own checker and shape inference, by path, so that models over 2 GB pass through.
+
+Neither reads weights that lie beside the graph, but both refuse them behind a link, as a step's
+inputs are. There, both are given the graph beside a hole of the weights' size.
+"""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from onnxbuild.core.step import Finding
-from onnxbuild.onnxkit.model_files import model_path
+from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, model_path
 
 
 def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
@@ -16,10 +21,13 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
     Args:
         folder_or_file: The model.
         scratch: Where the inferred model may be written.
+
+    Raises:
+        StepError: The model can't be read, or its weights are not where it says.
     """
     import onnx
 
-    path = str(model_path(folder_or_file))
+    path = str(_checkable(model_path(folder_or_file), scratch))
     try:
         onnx.checker.check_model(path)
     except onnx.checker.ValidationError as error:
@@ -43,6 +51,20 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
             )
         ]
     return []
+
+
+def _checkable(path: Path, scratch: Path) -> Path:
+    """The model, or its graph beside as many bytes of nothing as its weights have."""
+    weights = path.parent / WEIGHTS_FILE
+    if not weights.is_symlink():
+        return path
+    load_model(path, weights="mapped")  # holds offsets and lengths against the real file
+    folder = scratch / "checked"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(path, folder / path.name)
+    with (folder / WEIGHTS_FILE).open("wb") as file:
+        file.truncate(weights.stat().st_size)
+    return folder / path.name
 
 
 def _essence(error: Exception) -> str:

@@ -47,7 +47,7 @@ class _Pair:
         self._folders: tuple[Path, Path] = (one.parent, other.parent)
 
     def differences(self) -> Iterator[_Found]:
-        one, other = (load_model(path, weights=False) for path in (self._one, self._other))
+        one, other = (load_model(path, weights="left") for path in (self._one, self._other))
         yield from self._graphs(one.graph, other.graph, "")
         functions = {f"{f.domain}:{f.name}": f for f in other.functions}
         for each in one.functions:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 
 if TYPE_CHECKING:
     import onnx
@@ -52,7 +53,7 @@ def fuse_transformer(
     """Fuse what is found; `model` is used up.
 
     Args:
-        model: Optimized to `basic` without UNFUSABLE, weights loaded.
+        model: Optimized to `basic` without UNFUSABLE, weights loaded or mapped.
         model_type: One of `known_model_types`.
         num_heads: Attention heads; 0 finds them in the graph (bert only).
         hidden_size: Hidden size; 0 finds it in the graph (bert only).
@@ -67,9 +68,12 @@ def fuse_transformer(
     options.enable_bias_gelu = False
     options.enable_bias_skip_layer_norm = False
     model.producer_name = MODEL_TYPES[model_type][1]
-    fused: onnx.ModelProto = optimize_by_fusion(
-        model, model_type, num_heads, hidden_size, options
-    ).model
+    with weights_in_reach(model) as folder:
+        fused: onnx.ModelProto = optimize_by_fusion(
+            model, model_type, num_heads, hidden_size, options
+        ).model
+        if folder is not None:
+            map_weights(fused, folder)
     return fused
 
 

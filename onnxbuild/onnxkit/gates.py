@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnxbuild.onnxkit.linear_nodes import is_branch
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +136,7 @@ class DynamicRounding:
         told, activation = self._nodes[node.name], node.input[0]
         made = [] if activation in self._rounded else _round_trip(activation)
         self._rounded.add(activation)
-        weight = numpy_helper.to_array(self._weights[told.weight])
+        weight = weight_array(self._weights[told.weight])
         low = numpy_helper.from_array(round_weight(weight, told.axis), f"{prefix}/weight")
         model.graph.initializer.append(low)
         quantized = onnx.NodeProto()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.weights import weight_array
+
 if TYPE_CHECKING:
     import onnx
 
@@ -36,7 +38,7 @@ def fold_beta(model: onnx.ModelProto) -> tuple[str, ...]:
         if bias is None:
             left.append(node.name)
             continue
-        scaled = (onnx.numpy_helper.to_array(bias) * beta.f).astype("float32")
+        scaled = (weight_array(bias) * beta.f).astype("float32")
         name = f"{node.name}/scaled_bias"
         model.graph.initializer.append(onnx.numpy_helper.from_array(scaled, name))
         node.input[_BIAS] = name

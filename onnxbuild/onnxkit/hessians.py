@@ -8,13 +8,14 @@ factor of its inverse.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
+from onnxbuild.onnxkit.moment_passes import budget_bytes, passes
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.weight_only import weighted_nodes
@@ -43,65 +44,81 @@ def input_widths(model: onnx.ModelProto) -> dict[str, int]:
     return widths
 
 
-class HessianSums:
-    """Sums H over samples; the products are taken inside the graph, one sample at a time.
+def write_factors(
+    load: Callable[[], onnx.ModelProto],
+    widths: Mapping[str, int],
+    feeds: Callable[[], Iterable[Feeds]],
+    folder: Path,
+    *,
+    scratch: Path,
+    where: str,
+) -> None:
+    """Write each value's factor as a .npy, and INDEX_FILE: value name -> file.
 
-    One thread, no graph optimization: the sums are the same each time on one kind of CPU.
+    Values come in groups whose sums fit in memory together, each with a session of its own over
+    all the data; the products are taken inside the graph, one sample at a time. One thread, no
+    graph optimization: the sums are the same each time on one kind of CPU.
 
     Args:
-        model: Weights loaded; gets outputs added and is used up.
-        scratch: A folder for the augmented model.
+        load: Gives the model anew, weights mapped.
+        widths: Of `input_widths`.
+        feeds: Gives the samples, anew each time it is called.
+        folder: Where factors are written.
+        scratch: A folder for augmented models.
         where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: ONNX Runtime fails, or a value is NaN or infinite.
     """
+    import numpy as np
 
-    def __init__(self, model: onnx.ModelProto, *, scratch: Path, where: str) -> None:
-        self.widths = input_widths(model)
-        self.samples = 0
-        self._where = where
-        self._sums: dict[str, np.ndarray] = {}
-        self._outputs = {name: f"onnxbuild/hessian/{n}" for n, name in enumerate(self.widths)}
-        for name, output in self._outputs.items():
-            _add_product(model, name, self.widths[name], output)
-        save_model(model, scratch / "augmented")
-        self._session = open_session(scratch / "augmented", optimize=False, where=where)
+    numbers = {name: n for n, name in enumerate(sorted(widths))}
+    budget = budget_bytes(load())
+    for number, group in enumerate(passes(widths, budget)):
+        sums = _sums(load(), group, feeds(), scratch=scratch / f"augmented-{number}", where=where)
+        for name in group:
+            np.save(folder / f"{numbers[name]}.npy", inverse_factor(sums.pop(name)))
+    index = {name: f"{n}.npy" for name, n in numbers.items()}
+    write_report(folder, index, INDEX_FILE)
 
-    def add(self, feeds: Iterable[Feeds]) -> None:
-        """Run the model on each of the feeds.
 
-        Raises:
-            StepError: ONNX Runtime fails, or a value is NaN or infinite.
-        """
-        import numpy as np
+def _sums(
+    model: onnx.ModelProto,
+    widths: Mapping[str, int],
+    feeds: Iterable[Feeds],
+    *,
+    scratch: Path,
+    where: str,
+) -> dict[str, np.ndarray]:
+    """Value name -> H, float64."""
+    import numpy as np
 
-        for sample in feeds:
-            try:
-                found = self._session.run(list(self._outputs.values()), sample)
-            except session_errors() as error:
+    outputs = {name: f"onnxbuild/hessian/{n}" for n, name in enumerate(widths)}
+    for name, output in outputs.items():
+        _add_product(model, name, widths[name], output)
+    save_graph(model, scratch)
+    del model
+    session = open_session(scratch, optimize=False, lean=True, where=where)
+    sums: dict[str, np.ndarray] = {}
+    for sample, item in enumerate(feeds):
+        try:
+            found = session.run(list(outputs.values()), item)
+        except session_errors() as error:
+            raise StepError(
+                f"ONNX Runtime fails on calibration sample {sample}: {first_line(error)}",
+                where=where,
+                fix="see that the sample's sizes are ones the model takes",
+            ) from error
+        for name, product in zip(outputs, found, strict=True):
+            if not np.isfinite(product).all():
                 raise StepError(
-                    f"ONNX Runtime fails on calibration sample {self.samples}: {first_line(error)}",
-                    where=self._where,
-                    fix="see that the sample's sizes are ones the model takes",
-                ) from error
-            for name, product in zip(self._outputs, found, strict=True):
-                if not np.isfinite(product).all():
-                    raise StepError(
-                        f"value '{name}' is not finite on calibration sample {self.samples}",
-                        where=self._where,
-                        fix="look for a division by zero, or data of another scale",
-                    )
-                total = self._sums.setdefault(name, np.zeros(product.shape))
-                total += product
-            self.samples += 1
-
-    def write(self, folder: Path) -> None:
-        """Write each factor as a .npy, and INDEX_FILE: value name -> file."""
-        import numpy as np
-
-        index = {}
-        for n, name in enumerate(sorted(self._sums)):
-            index[name] = f"{n}.npy"
-            np.save(folder / index[name], inverse_factor(self._sums.pop(name)))
-        write_report(folder, index, INDEX_FILE)
+                    f"value '{name}' is not finite on calibration sample {sample}",
+                    where=where,
+                    fix="look for a division by zero, or data of another scale",
+                )
+            total = sums.setdefault(name, np.zeros(product.shape))
+            total += product
+    return sums
 
 
 def read_factors(folder: Path) -> dict[str, Path]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def measure_histograms(
     they are the same however the samples are grouped.
 
     Args:
-        model: Every value typed, weights loaded; gets outputs added and is used up.
+        model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
         feeds: Those that `bounds` were measured on.
         bounds: Value name -> [least, greatest] over all feeds, least below greatest.
         scratch: A folder for the augmented model.
@@ -95,9 +95,9 @@ def measure_histograms(
     """
     names = list(bounds)
     _add_outputs(model, names)
-    save_model(model, scratch / "observed")
+    save_graph(model, scratch / "observed")
     del model
-    session = open_session(scratch / "observed", optimize=False, where=where)
+    session = open_session(scratch / "observed", optimize=False, lean=True, where=where)
     found = {name: empty_histogram(*bounds[name]) for name in names}
     fed = {each.name for each in session.get_inputs()}
     wanted = [name for name in names if name not in fed]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import all_graphs, all_nodes, names_read
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,9 +98,7 @@ class Constants:
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a constant."""
-        import onnx
-
-        array: np.ndarray = onnx.numpy_helper.to_array(self._tensors[name]).copy()
+        array: np.ndarray = weight_array(self._tensors[name]).copy()
         return array
 
     def matrix(self, linear: LinearNode) -> np.ndarray:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.graphs import initializers, tensor_bytes
+from onnxbuild.onnxkit.weights import (
+    copy_weights,
+    is_outside,
+    map_weights,
+    outside_tensors,
+    read_weights,
+    refer,
+    take_in,
+    told_location,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -26,16 +37,24 @@ Runtime's writer use the same two numbers); small ones are aligned for vector lo
 
 
 def model_path(folder_or_file: Path) -> Path:
-    """The model's file: `folder_or_file` itself, or MODEL_FILE in it."""
-    return folder_or_file / MODEL_FILE if folder_or_file.is_dir() else folder_or_file
+    """The model's file: `folder_or_file` itself, or MODEL_FILE in it, or ORT_FILE."""
+    if not folder_or_file.is_dir():
+        return folder_or_file
+    ort = folder_or_file / ORT_FILE
+    return ort if ort.exists() else folder_or_file / MODEL_FILE
 
 
-def load_model(folder_or_file: Path, *, weights: bool = True) -> onnx.ModelProto:
+Weights = Literal["read", "mapped", "left"]
+
+
+def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.ModelProto:
     """Read a model.
 
     Args:
         folder_or_file: An artifact's folder, or a model's file.
-        weights: Whether external data is read too; a model without it can't be saved.
+        weights: What becomes of external data: it is read; or it stays in its file and tensors
+            refer to that absolutely (`weight_array` maps it, `save_model` copies it); or tensors
+            are left as the file has them, and such a model can't be saved.
 
     Raises:
         StepError: The file is missing, is not a model, or lacks its external data.
@@ -45,19 +64,38 @@ def load_model(folder_or_file: Path, *, weights: bool = True) -> onnx.ModelProto
 
     path = model_path(folder_or_file)
     try:
-        return onnx.load(str(path), load_external_data=weights)
+        model = onnx.load(str(path), load_external_data=False)
+        if weights == "read":
+            read_weights(model, path.parent)
+        elif weights == "mapped":
+            map_weights(model, path.parent)
     except google.protobuf.message.DecodeError as error:
         raise StepError(
             f"{path.name} is not an ONNX model: {error}",
             where=str(path),
             fix="check that the file is complete; git-lfs pointers are a frequent cause",
         ) from error
-    except (OSError, onnx.checker.ValidationError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise StepError(
             f"{path.name} can't be read: {error}",
             where=str(path),
             fix=f"the model needs its external data ({WEIGHTS_FILE}) beside it",
         ) from error
+    return model
+
+
+def placement(source: Path) -> Literal["auto", "always"]:
+    """Where the weights of what is made of a model go: once beside a graph, always beside it.
+
+    Args:
+        source: The model's folder.
+    """
+    return "always" if has_weights_beside(source) else "auto"
+
+
+def has_weights_beside(folder_or_file: Path) -> bool:
+    """Whether a model's weights lie in a file of their own."""
+    return (model_path(folder_or_file).parent / WEIGHTS_FILE).exists()
 
 
 def save_model(
@@ -71,20 +109,56 @@ def save_model(
 
     Equal models give equal bytes. Models beyond protobuf's 2 GB work: weights are written one
     tensor at a time, and the graph alone is serialized. Where weights go outside, they leave
-    `model`, which then refers to the file.
+    `model`, which then refers to the file. Weights that are mapped go outside, too.
 
     Returns: The path of MODEL_FILE.
 
     Raises:
         StepError: The graph alone exceeds protobuf's 2 GB.
     """
-    import google.protobuf.message
-
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / MODEL_FILE
     total = sum(map(tensor_bytes, initializers(model)))
-    if external == "always" or total > limit_bytes:
+    is_mapped = any(map(is_outside, initializers(model)))
+    if external == "always" or is_mapped or total > limit_bytes:
         _move_weights(model, folder / WEIGHTS_FILE)
+    _write_graph(model, path)
+    return path
+
+
+def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
+    """Write a model for a session: mapped weights stay where they are, and a link leads to them.
+
+    Args:
+        model: Mapped weights lie in one file; refers to the link afterwards.
+        folder: Made.
+
+    Returns: The path of MODEL_FILE.
+
+    Raises:
+        StepError: The graph alone exceeds protobuf's 2 GB.
+    """
+    files = {told_location(tensor) for tensor in outside_tensors(model)}
+    if len(files) != 1:
+        return save_model(model, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / WEIGHTS_FILE).symlink_to(files.pop())
+    name_weights(model, WEIGHTS_FILE)
+    _write_graph(model, folder / MODEL_FILE)
+    return folder / MODEL_FILE
+
+
+def name_weights(model: onnx.ModelProto, location: str) -> None:
+    """Let all tensors that lie in a file lie in another of the same content."""
+    for tensor in outside_tensors(model):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = location
+
+
+def _write_graph(model: onnx.ModelProto, path: Path) -> None:
+    import google.protobuf.message
+
     try:
         content = model.SerializeToString(deterministic=True)
     except (ValueError, google.protobuf.message.EncodeError) as error:
@@ -94,7 +168,20 @@ def save_model(
             fix="keep large constants as parameters or buffers of the module",
         ) from error
     path.write_bytes(content)
-    return path
+
+
+def hand_on(source: Path | str, target: Path | str) -> None:
+    """Let an output be the very file that an input is: in a store, without a copy.
+
+    Args:
+        source: A file of an input artifact.
+        target: Where it belongs in an output; not there yet.
+    """
+    file = Path(source)
+    if file.is_symlink():
+        Path(target).symlink_to(file.resolve())
+    else:
+        shutil.copyfile(file, target)
 
 
 def external_files(path: Path) -> tuple[str, ...]:
@@ -103,13 +190,8 @@ def external_files(path: Path) -> tuple[str, ...]:
     Raises:
         StepError: It can't be read.
     """
-    found = {
-        entry.value
-        for tensor in initializers(load_model(path, weights=False))
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    return tuple(sorted(found))
+    model = load_model(path, weights="left")
+    return tuple(sorted({told_location(tensor) for tensor in outside_tensors(model)}))
 
 
 def file_bytes(folder: Path) -> int:
@@ -120,22 +202,27 @@ def file_bytes(folder: Path) -> int:
 def _move_weights(model: onnx.ModelProto, path: Path) -> None:
     import onnx
 
+    for tensor in outside_tensors(model):
+        if not Path(told_location(tensor)).is_absolute():
+            raise ValueError(f"{tensor.name} was loaded without its weights, so it can't be saved")
     with path.open("wb") as file:
         for tensor in initializers(model):
             size = tensor_bytes(tensor)
             if size < _LEAST_EXTERNAL_BYTES or tensor.data_type == onnx.TensorProto.STRING:
+                if is_outside(tensor):
+                    take_in(tensor)
                 continue
-            content = _raw_bytes(tensor)
-            offset = _align(file, len(content))
-            file.write(content)
-            _refer(tensor, path.name, offset, len(content))
+            offset = _align(file, size)
+            if is_outside(tensor):
+                copy_weights(tensor, file)
+            else:
+                file.write(_raw_bytes(tensor))
+            refer(tensor, path.name, offset, file.tell() - offset)
 
 
 def _raw_bytes(tensor: onnx.TensorProto) -> bytes:
     import onnx
 
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise ValueError(f"{tensor.name} was loaded without its weights, so it can't be saved")
     if tensor.HasField("raw_data"):
         return bytes(tensor.raw_data)
     return bytes(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)).raw_data)
@@ -145,16 +232,3 @@ def _align(file: BinaryIO, size: int) -> int:
     alignment = _LARGE_ALIGNMENT_BYTES if size >= _LARGE_BYTES else _SMALL_ALIGNMENT_BYTES
     file.write(b"\0" * (-file.tell() % alignment))
     return file.tell()
-
-
-def _refer(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> None:
-    import onnx
-
-    for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data"):
-        tensor.ClearField(name)
-    tensor.ClearField("uint64_data")
-    tensor.ClearField("external_data")
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    for key, value in (("location", location), ("offset", offset), ("length", length)):
-        entry = tensor.external_data.add()
-        entry.key, entry.value = key, str(value)

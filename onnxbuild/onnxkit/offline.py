@@ -9,7 +9,7 @@ from typing import Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, model_path
-from onnxbuild.onnxkit.sessions import first_line, session_errors
+from onnxbuild.onnxkit.sessions import first_line, loadable, session_errors
 
 _AT_LOAD = ("ConvActivationFusion", "ConvAddActivationFusion", "GemmActivationFusion")
 """Left for the session that loads the model: it makes the same FusedConv and FusedGemm anyway, and
@@ -62,7 +62,7 @@ def optimize_offline(
         )
     try:
         onnxruntime.InferenceSession(
-            str(path),
+            loadable(path, options),
             options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=[*_AT_LOAD, *disabled],

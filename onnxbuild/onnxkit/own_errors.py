@@ -65,7 +65,7 @@ def output_effects(
     """
     import numpy as np
 
-    exact, other = (load_model(each, weights=False) for each in (expected, actual))
+    exact, other = (load_model(each, weights="left") for each in (expected, actual))
     shared = _float_values(exact) & _float_values(other)
     cuts = list(_cuts(exact, other, nodes, shared))
     if not cuts:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def measure_ranges(
     those of the graph as written, the same each time.
 
     Args:
-        model: Every value typed, weights loaded; gets outputs added and is used up.
+        model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
         feeds: Checked feeds.
         scratch: A folder for the augmented model.
         where: `recipe:step`, for messages.
@@ -69,9 +69,9 @@ def measure_ranges(
     """
     names = _float_values(model.graph)
     _add_probes(model, names)
-    save_model(model, scratch / "augmented")
+    save_graph(model, scratch / "augmented")
     del model
-    session = open_session(scratch / "augmented", optimize=False, where=where)
+    session = open_session(scratch / "augmented", optimize=False, lean=True, where=where)
     outputs = [_probe_name(kind, n) for n in range(len(names)) for kind in _PROBES]
     ranges = Ranges()
     for sample in feeds:

@@ -6,7 +6,7 @@ is known beforehand; inputs in the order of falling second moments (its `act_ord
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 128
 """Input channels whose errors reach all later ones at once, as in the paper."""
-
-_MOST_BYTES = 1 << 28
-
-
-def passes(channels: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Values in groups whose moments (float64) fit in 256 MiB together; at least one a group."""
-    group: dict[str, int] = {}
-    for name, size in channels.items():
-        if group and 8 * sum(n * n for n in (*group.values(), size)) > _MOST_BYTES:
-            yield group
-            group = {}
-        group[name] = size
-    if group:
-        yield group
 
 
 def compensating_factor(moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.saturation import may_saturate, may_saturate_at, summed_columns
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,11 +124,11 @@ def replay(
         name for each in found.values() for name in (each.values, each.zero_point) if name
     )
     constants = {each.name: each for each in model.graph.initializer if each.name in wanted}
-    fixed = {name: onnx.numpy_helper.to_array(each) for name, each in constants.items()}
+    fixed = {name: weight_array(each) for name, each in constants.items()}
     fetched = [name for name in wanted if name not in fixed]
     have = {value.name for value in (*model.graph.output, *model.graph.input)}
     model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in fetched if n not in have)
-    save_model(model, scratch / "replayed")
+    save_graph(model, scratch / "replayed")
     del model
     session = open_session(scratch / "replayed", optimize=False, where=where)
     told = {name: Saturation(name) for name in found}
@@ -151,12 +152,12 @@ def products(model: onnx.ModelProto) -> Iterator[Product]:
     import onnx
 
     weights = {
-        each.name: onnx.numpy_helper.to_array(each)
+        each.name: weight_array(each)
         for each in model.graph.initializer
         if each.data_type == _INT8
     }
     floats = {
-        each.name: onnx.numpy_helper.to_array(each)
+        each.name: weight_array(each)
         for each in model.graph.initializer
         if each.data_type == onnx.TensorProto.FLOAT
     }

@@ -17,7 +17,13 @@ from onnxbuild.core.provider_options import USE_ARENA
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.bundle_loader import session_options
-from onnxbuild.onnxkit.model_files import model_path
+from onnxbuild.onnxkit.model_files import (
+    WEIGHTS_FILE,
+    has_weights_beside,
+    load_model,
+    model_path,
+    name_weights,
+)
 from onnxbuild.onnxkit.plugins import add_plugin
 from onnxbuild.onnxkit.session_settings import STEADY, SessionSettings
 
@@ -35,6 +41,9 @@ RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 _LOG_FATAL = 4
 """ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
 
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+"""onnxruntime_session_options_config_keys.h: where external data of a model in memory lies."""
+
 
 def open_session(
     path: Path,
@@ -45,6 +54,7 @@ def open_session(
     optimize: bool = True,
     settings: SessionSettings | None = None,
     profile: Path | None = None,
+    lean: bool = False,
     where: str = "",
 ) -> onnxruntime.InferenceSession:
     """Open a model on a target, all of whose providers must load.
@@ -59,6 +69,8 @@ def open_session(
         settings: All of that and more, as a recipe's `session` has it; `threads` and `optimize`
             don't count then.
         profile: ONNX Runtime writes its profile to this path, with a time and `.json` after it.
+        lean: Do without repacked weights, a copy of all of them, where they lie beside the graph:
+            for fp32 models and few runs. (In few bits, kernels depend on it.)
         where: `recipe:step`, for messages.
 
     Raises:
@@ -74,9 +86,11 @@ def open_session(
         wanted = [name for name, _ in chain]
     else:
         chain, wanted = None, [add_plugin(options, target, library, where)]
+    if lean and has_weights_beside(path):
+        options.add_session_config_entry("session.disable_prepacking", "1")
     try:
         session = onnxruntime.InferenceSession(
-            str(model_path(path)), options, providers=chain, enable_fallback=0
+            loadable(path, options), options, providers=chain, enable_fallback=0
         )
     except session_errors() as error:
         raise StepError(
@@ -132,6 +146,31 @@ def _preload(target: Target) -> None:
     for folder in () if tensorrt is None else tensorrt.submodule_search_locations or ():
         for library in sorted(Path(folder).glob("libnv*.so.10")):
             ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def loadable(path: Path, options: onnxruntime.SessionOptions) -> str | bytes:
+    """What an InferenceSession takes: the model's path; its graph where a link leads to its weights.
+
+    ONNX Runtime refuses weights that lie elsewhere than the model's file, and a step's inputs are
+    links into the store. Told the weights' real folder and name, it maps them from there.
+
+    Args:
+        path: A model's file, or the folder that holds MODEL_FILE.
+        options: Of the session; get the folder.
+
+    Raises:
+        StepError: The model can't be read.
+    """
+    file = model_path(path)
+    weights = file.parent / WEIGHTS_FILE
+    if not weights.is_symlink():
+        return str(file)
+    real = weights.resolve()
+    model = load_model(file, weights="left")
+    name_weights(model, real.name)
+    options.add_session_config_entry(_WEIGHTS_FOLDER, str(real.parent))
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def session_errors() -> tuple[type[Exception], ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.quantization import quant_type
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,7 +127,7 @@ class StaticRounding:
             if name in self._constants:
                 if place == _BIAS and node.op_type in (*_WITH_WEIGHTS, *_NORMALIZING):
                     continue
-                value = numpy_helper.to_array(self._constants[name])
+                value = weight_array(self._constants[name])
                 low = self._constant_step(node, place, value).rounded(value)
                 held = numpy_helper.from_array(low, f"{prefix}/input{place}")
                 model.graph.initializer.append(held)

@@ -101,7 +101,7 @@ def trace(
     Raises:
         StepError: A model can't be opened, or ONNX Runtime fails.
     """
-    models = [load_model(each, weights=False) for each in (expected, actual)]
+    models = [load_model(each, weights="left") for each in (expected, actual)]
     names = [_made(each) for each in models]
     seen_as = dequantized(models[1])
     shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import tensor_bytes
-from onnxbuild.onnxkit.model_files import load_model, model_path
+from onnxbuild.onnxkit.model_files import Weights, load_model
 from onnxbuild.onnxkit.sessions import session_errors
+from onnxbuild.onnxkit.weights import is_outside, read_mapped
 
 if TYPE_CHECKING:
     import onnx
@@ -16,24 +17,23 @@ _INLINE_BYTES = 1024
 """Constants up to this size stay in the probe: shapes, axes and scales are read by inference."""
 
 
-def load_typed(folder: Path) -> onnx.ModelProto:
-    """A model, weights included, in which every value of the main graph has a `value_info`.
+def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
+    """A model in which every value of the main graph has a `value_info`.
 
     Quantizers and the fp16 converter go by these entries; onnx infers none behind an operator of
     another domain (com.microsoft), where they then fail or leave a Cast out.
 
     Args:
         folder: An artifact's folder, or a model's file.
+        weights: As of `load_model`, `read` or `mapped`.
 
     Raises:
         StepError: The model can't be read.
     """
-    import onnx
-
-    model = load_model(folder, weights=False)
+    model = load_model(folder, weights="mapped")
     _add_types(model)
-    path = model_path(folder)
-    onnx.load_external_data_for_model(model, str(path.parent))
+    if weights == "read":
+        read_mapped(model)
     return model
 
 
@@ -91,7 +91,7 @@ def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
     graph.output.extend(model.graph.output)
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     for tensor in model.graph.initializer:
-        if tensor_bytes(tensor) <= _INLINE_BYTES:
+        if tensor_bytes(tensor) <= _INLINE_BYTES and not is_outside(tensor):
             graph.initializer.append(tensor)
         else:
             graph.input.append(

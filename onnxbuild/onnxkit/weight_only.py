@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.blockwise import Blocks, pack
 from onnxbuild.onnxkit.graphs import graphs_below, initializers
+from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +76,7 @@ def replace_weights(
     """Let each node read its weight in blocks, in place; a weight is quantized once a layout.
 
     Args:
-        model: Its weights loaded; fp32 ones that nobody reads any more stay, for `canonicalize`.
+        model: Its weights loaded or mapped; fp32 ones that nobody reads any more stay, for `canonicalize`.
         nodes: Of `weighted_nodes`.
         quantize: (node, its weight as float32 (rows, columns)) -> blocks.
         accuracy_level: MatMulNBits' attribute; 0 leaves it out.
@@ -94,7 +95,7 @@ def replace_weights(
         is_gather = each.node.op_type == "Gather"
         key = (each.weight, each.transposed, is_gather)
         if key not in done:
-            weight = onnx.numpy_helper.to_array(tensor)
+            weight = weight_array(tensor)
             rows = np.ascontiguousarray(weight if each.transposed else weight.T)
             stem = each.weight + ("_rows" if is_gather else "")
             stored = _Stored.of(stem, quantize(each, rows), rows.shape, as_rows=is_gather)

@@ -56,7 +56,7 @@ def run(context: StepContext) -> Outcome:
             the model that was made computes something else.
     """
     params: BalanceParams = context.params
-    model = load_model(context.input("model"))
+    model = load_model(context.input("model"), weights="mapped")
     channels = {each.activation: each.channels for each in linear_nodes(model)}
     values = [*hidden_values(model), *normalized_values(model)]
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
@@ -74,7 +74,7 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one mapping of input name -> array",
         )
-    model = load_model(context.input("model"))
+    model = load_model(context.input("model"), weights="mapped")
     branches = branch_outliers(model, found.peaks)
     balanced = balance_values(model, found.peaks)
     canonicalize(model)

@@ -72,7 +72,7 @@ def run(context: StepContext) -> Outcome:
     options = params.options
     source = FeedSource(params.data, params.inputs, params.axes, options.seed)
     found = calibrate(
-        lambda: load_typed(context.input("model")),
+        lambda: load_typed(context.input("model"), weights="mapped"),
         source.feeds(context, options.samples),
         Rule(options.method, params.grid, options.percentile, options.averaging, params.means),
         scratch=context.scratch,

@@ -36,7 +36,7 @@ def run(context: StepContext) -> Outcome:
     """
     params: CheckParams = context.params
     folder = context.input("model")
-    model = load_model(folder, weights=False)
+    model = load_model(folder, weights="left")
     findings = (
         *interface_faults(model, params.inputs, params.outputs, params.opset),
         *checker_faults(folder, context.scratch),

@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.float16 import (
     readers_of_large_constants,
 )
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.reference_files import read_reference
 from onnxbuild.onnxkit.selection import check_op_types, select_nodes
 from onnxbuild.onnxkit.sessions import open_session
@@ -104,7 +104,7 @@ def run(context: StepContext) -> Outcome:
             fix="write a greater `keep_fp32`, up to 65504, or take this variant out of "
             "`quantization`",
         )
-    save_model(model, target)
+    save_model(model, target, external=placement(source))
     open_session(target, where=where)
     notes = []
     if kept:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.hessians import HessianSums
+from onnxbuild.onnxkit.hessians import input_widths, write_factors
 from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.spool import Spool
+
+if TYPE_CHECKING:
+    import onnx
 
 _FEW_SAMPLES = 32
 """GPTQ's authors take 128 texts of 2,048 tokens."""
@@ -41,17 +46,16 @@ def run(context: StepContext) -> Outcome:
     """
     params: HessianParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
-    sums = HessianSums(
-        load_model(context.input("model")), scratch=context.scratch, where=context.where
-    )
-    if not sums.widths:
+    widths = input_widths(_load(context))
+    if not widths:
         raise StepError(
             "the model has no MatMul or Gemm with a constant fp32 matrix, which GPTQ rounds",
             where=context.where,
             fix="take this variant out of `quantization`",
         )
-    sums.add(source.feeds(context, params.samples))
-    if not sums.samples:
+    spool = Spool(context.scratch / "feeds")
+    samples = sum(1 for _ in spool.keep(source.feeds(context, params.samples)))
+    if not samples:
         raise StepError(
             f"{source.label} yields no sample; expected {params.samples}",
             where=context.where,
@@ -60,11 +64,21 @@ def run(context: StepContext) -> Outcome:
     notes = []
     if source.is_random:
         notes.append("`data: dummy` is no data: GPTQ makes up for errors on what models never see")
-    elif sums.samples < min(_FEW_SAMPLES, params.samples):
-        notes.append(f"{sums.samples} samples are few for GPTQ; {_FEW_SAMPLES} and more are usual")
-    outcome = Outcome({"samples": sums.samples, "values": len(sums.widths)}, notes=tuple(notes))
-    sums.write(context.output("hessians"))
-    return outcome
+    elif samples < min(_FEW_SAMPLES, params.samples):
+        notes.append(f"{samples} samples are few for GPTQ; {_FEW_SAMPLES} and more are usual")
+    write_factors(
+        lambda: _load(context),
+        widths,
+        lambda: spool,
+        context.output("hessians"),
+        scratch=context.scratch,
+        where=context.where,
+    )
+    return Outcome({"samples": samples, "values": len(widths)}, notes=tuple(notes))
+
+
+def _load(context: StepContext) -> onnx.ModelProto:
+    return load_model(context.input("model"), weights="mapped")
 
 
 KIND = StepKind(

@@ -41,12 +41,12 @@ def run(context: StepContext) -> Outcome:
     path = next(place for place in files.values() if place.suffix == ".onnx")
     _check(params, path)
     target = context.output("model")
-    save_model(load_model(path), target)
+    save_model(load_model(path, weights="mapped"), target)
     return Outcome(metrics={"size_bytes": file_bytes(target)})
 
 
 def _check(params: ImportParams, path: Path) -> None:
-    graph = load_model(path, weights=False).graph
+    graph = load_model(path, weights="left").graph
     weights = {each.name for each in graph.initializer}
     found = {each.name: each for each in graph.input if each.name not in weights}
     declared = {each.name: each for each in params.inputs}
@@ -86,7 +86,7 @@ def _check(params: ImportParams, path: Path) -> None:
 
 KIND = StepKind(
     name="import",
-    version=1,
+    version=2,
     params=ImportParams,
     inputs=(),
     outputs={"model": "onnx-model"},

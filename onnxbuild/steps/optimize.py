@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ def run(context: StepContext) -> Outcome:
     """
     options: OptimizeOptions = context.params.options
     source = context.input("model")
-    found = Counter(node.op_type for node in all_nodes(load_model(source, weights=False)))
+    found = Counter(node.op_type for node in all_nodes(load_model(source, weights="left")))
     notes: list[str] = []
     model = None
     if options.level != "none":
@@ -95,9 +96,9 @@ def run(context: StepContext) -> Outcome:
             folder = optimize_offline(
                 source, context.scratch / "plain", level=level, where=context.where
             )
-            model = load_model(folder)
+            model = load_model(folder, weights="mapped")
     if model is None:
-        model = load_model(source)
+        model = load_model(source, weights="mapped")
     canonicalize(model)
     metrics = {
         "nodes_before": found.total(),
@@ -151,7 +152,7 @@ def _fused(context: StepContext, family: _Family, notes: list[str]) -> onnx.Mode
     try:
         model = call_tool(
             lambda: fuse_transformer(
-                load_model(basic),
+                load_model(basic, weights="mapped"),
                 model_type=family.model_type,
                 num_heads=family.num_heads,
                 hidden_size=family.hidden_size,
@@ -162,6 +163,7 @@ def _fused(context: StepContext, family: _Family, notes: list[str]) -> onnx.Mode
             return None
         canonicalize(model)
         save_model(model, scratch / "fused")
+        shutil.rmtree(basic)  # of a large model there would be four on disk at the end
         return _finish(scratch / "fused", scratch / "extended", options.level, where)
     except (ToolError, StepError) as error:
         reason = error.what if isinstance(error, StepError) else str(error)
@@ -177,9 +179,9 @@ def _finish(fused: Path, extended: Path, level: str, where: str) -> onnx.ModelPr
     """
     if level == "extended":
         optimize_offline(fused, extended, level="extended", disabled=BIAS_FUSIONS, where=where)
-        return load_model(extended)
+        return load_model(extended, weights="mapped")
     open_session(fused, where=where)
-    return load_model(fused)
+    return load_model(fused, weights="mapped")
 
 
 KIND = StepKind(

@@ -15,7 +15,7 @@ from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit import bundle_loader
-from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.model_files import hand_on, load_model
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
@@ -66,7 +66,7 @@ def run(context: StepContext) -> Outcome:
     for name in model_files:
         target = bundle / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / name, target)  # a hard link would let an edit reach the store
+        hand_on(source / name, target)
     validations = _reports(context, "validation")
     evaluations = _reports(context, "evaluation")
     fidelities = _reports(context, "fidelity")
@@ -90,7 +90,8 @@ def run(context: StepContext) -> Outcome:
         "manifest.json",
     )
     names = _names(bundle)
-    sums = "".join(f"{_sha256(bundle / name)}  {name}\n" for name in names)
+    digests |= {name: _sha256(bundle / name) for name in names if name not in digests}
+    sums = "".join(f"{digests[name]}  {name}\n" for name in names)
     (bundle / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
     size = sum((bundle / name).stat().st_size for name in model_files)
     return Outcome(metrics={"model_bytes": size, "files": [*names, SUMS_FILE]})
@@ -106,7 +107,7 @@ def _manifest(
     fidelities: dict[str, Any],
     session: SessionSettings,
 ) -> dict[str, Any]:
-    summary = summarize(load_model(bundle, weights=False))
+    summary = summarize(load_model(bundle, weights="left"))
     return {
         "format": FORMAT,
         "name": params.recipe,

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.graphs import all_nodes
-from onnxbuild.onnxkit.model_files import (
-    WEIGHTS_FILE,
-    file_bytes,
-    load_model,
-    model_path,
-    save_model,
-)
+from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_graph, save_model
+from onnxbuild.onnxkit.offline import optimize_offline
 from onnxbuild.onnxkit.sessions import open_session
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +31,24 @@ def run(context: StepContext) -> Outcome:
     """
     source, target = context.input("model"), context.output("model")
     notes: list[str] = []
-    folder = context.scratch / "preprocessed"
-    folder.mkdir()
+    given = load_model(source, weights="mapped")
+    before = sum(1 for _ in all_nodes(given))
     try:
-        call_tool(lambda: _preprocess(source, folder, symbolic=True))
+        given = call_tool(lambda: _infer_symbols(given))
     except ToolError as error:
         notes.append(f"shapes are inferred without symbols: {error}")
-        try:
-            call_tool(lambda: _preprocess(source, folder, symbolic=False))
-        except ToolError as worse:
-            raise StepError(
-                f"the model can't be preprocessed: {worse}",
-                where=context.where,
-                fix="write `mode: dynamic`, which needs no preprocessing",
-            ) from worse
-    before = sum(1 for _ in all_nodes(load_model(source, weights=False)))
-    model = load_model(folder)
+    try:
+        model = _infer_and_fold(given, context)
+    except StepError as error:
+        raise StepError(
+            f"the model can't be preprocessed: {error.what}",
+            where=context.where,
+            fix="write `mode: dynamic`, which needs no preprocessing",
+        ) from error
     canonicalize(model)
     after = sum(1 for _ in all_nodes(model))
     save_model(model, target)
+    del model
     open_session(target, optimize=False, where=context.where)
     return Outcome(
         metrics={
@@ -63,17 +60,40 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _preprocess(source: Path, folder: Path, *, symbolic: bool) -> None:
-    from onnxruntime.quantization.shape_inference import quant_pre_process
+def _infer_symbols(model: onnx.ModelProto) -> onnx.ModelProto:
+    """ONNX Runtime's symbolic shape inference; weights stay where they are.
 
-    quant_pre_process(
-        str(model_path(source)),
-        str(folder / MODEL_FILE),
-        skip_symbolic_shape=not symbolic,
-        save_as_external_data=(source / WEIGHTS_FILE).exists(),
-        all_tensors_to_one_file=True,
-        external_data_location=WEIGHTS_FILE,
+    This and `_infer_and_fold` are what onnxruntime.quantization.quant_pre_process does, which reads
+    all weights and copies them several times.
+    """
+    from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
+
+    inferred: onnx.ModelProto = SymbolicShapeInference.infer_shapes(
+        model, int_max=2**31 - 1, auto_merge=False, guess_output_rank=False, verbose=0
     )
+    return inferred
+
+
+def _infer_and_fold(model: onnx.ModelProto, context: StepContext) -> onnx.ModelProto:
+    """ONNX Runtime's basic optimizations, then onnx's shape inference.
+
+    Raises:
+        StepError: ONNX Runtime refuses the model, or its shapes contradict each other.
+    """
+    import onnx
+
+    save_graph(model, context.scratch / "symbolic")
+    folder = optimize_offline(
+        context.scratch / "symbolic", context.scratch / "basic", level="basic", where=context.where
+    )
+    inferred = folder / f"inferred-{MODEL_FILE}"  # beside the weights
+    try:
+        call_tool(
+            lambda: onnx.shape_inference.infer_shapes_path(str(folder / MODEL_FILE), str(inferred))
+        )
+    except ToolError as error:
+        raise StepError(str(error), where=context.where) from error
+    return load_model(inferred, weights="mapped")
 
 
 KIND = StepKind(

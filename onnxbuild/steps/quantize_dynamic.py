@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,7 @@ def run(context: StepContext) -> Outcome:
     where = context.where
     source, target = context.input("model"), context.output("model")
     refuse_auto("reduce_range", options.reduce_range, where)
-    model = load_typed(source)
+    model = load_typed(source, weights="mapped")
     check_supported(options.op_types, IntegerOpsRegistry, option="op_types", where=where)
     gemms = [node.name for node in model.graph.node if node.op_type == "Gemm"]
     wanted = [name for name in options.op_types if not (name == "MatMul" and gemms)]
@@ -110,7 +111,8 @@ def run(context: StepContext) -> Outcome:
         excluded=excluded,
         where=where,
     )
-    model = load_model(quantized)
+    shutil.rmtree(context.scratch / "typed")
+    model = load_model(quantized, weights="mapped")
     counts = quantized_nodes(model, qdq=False)
     refuse_nothing(
         counts, "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights", where
@@ -134,7 +136,7 @@ def _take_rounded(
     """Give the nodes that will be quantized the weights that were rounded for that."""
     if "rounded" not in context.input_names:
         return
-    rounded = load_model(context.input("rounded"))
+    rounded = load_model(context.input("rounded"), weights="mapped")
     constants, source = Constants(model), Constants(rounded)
     found = {each.node.name: each for each in linear_nodes(rounded)}
     for linear in linear_nodes(model):

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.gemm_beta import fold_beta
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model_files import placement, save_model
 from onnxbuild.onnxkit.quantization import (
     quant_type,
     quantized_metrics,
@@ -30,6 +30,7 @@ from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
+from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,7 +140,7 @@ def run(context: StepContext) -> Outcome:
     source, target = context.input("model"), context.output("model")
     refuse_auto("reduce_range", options.reduce_range, where)
     refuse_auto("activation_type", options.activation_type, where)
-    model = load_typed(source)
+    model = load_typed(source, weights="mapped")
     misread = fold_beta(model)
     check_supported(options.op_types, _supported(), option="op_types", where=where)
     check_op_types(options.op_types, model, option="op_types", where=where)
@@ -158,7 +159,7 @@ def run(context: StepContext) -> Outcome:
             lambda: _quantize(model, options, calibration["ranges"], included, excluded)
         )
         if options.bias_correction:
-            again = load_typed(source)
+            again = load_typed(source, weights="mapped")
             fold_beta(again)
             corrected = correct_biases(again, model, _means(context))
             notes.append(f"the biases of {len(corrected)} nodes are corrected")
@@ -175,7 +176,7 @@ def run(context: StepContext) -> Outcome:
     refuse_nothing(counts, "Conv, Gemm, MatMul or another operator with calibrated inputs", where)
     saturating = saturating_nodes(model) if context.params.sums_saturate else ()
     canonicalize(model)
-    save_model(model, target)
+    save_model(model, target, external=placement(source))
     open_session(target, where=where)
     if masked:
         notes.append(
@@ -211,23 +212,29 @@ def _quantize(
 ) -> onnx.ModelProto:
     """onnxruntime.quantization.quantize_static from behind its calibration on."""
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+    from onnxruntime.quantization.quant_utils import add_infer_metadata
     from onnxruntime.quantization.quantize import update_opset_version
 
     weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
-    quantizer: Any = QDQQuantizer(
-        update_opset_version(model, weights),
-        options.per_channel,
-        options.reduce_range,
-        weights,
-        activations,
-        tensors_data(ranges),
-        list(included),
-        list(excluded),
-        list(options.op_types) or _supported(),
-        {"ActivationSymmetric": _is_symmetric(options)},
-    )
-    quantizer.quantize_model()
-    quantized: onnx.ModelProto = quantizer.model.model
+    with weights_in_reach(model) as folder:
+        if folder is not None:  # else all weights are copied, written and read, only for shapes
+            add_infer_metadata(model)
+        quantizer: Any = QDQQuantizer(
+            update_opset_version(model, weights),
+            options.per_channel,
+            options.reduce_range,
+            weights,
+            activations,
+            tensors_data(ranges),
+            list(included),
+            list(excluded),
+            list(options.op_types) or _supported(),
+            {"ActivationSymmetric": _is_symmetric(options)},
+        )
+        quantizer.quantize_model()
+        quantized: onnx.ModelProto = quantizer.model.model
+        if folder is not None:
+            map_weights(quantized, folder)
     return quantized
 
 

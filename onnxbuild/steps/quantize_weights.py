@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.gptq import quantize_by_errors
 from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.hessians import read_factors
-from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.quantization import quantized_metrics, refuse_nothing
 from onnxbuild.onnxkit.selection import select_nodes
 from onnxbuild.onnxkit.sessions import open_session
@@ -81,7 +81,7 @@ def run(context: StepContext) -> Outcome:
     options: WeightOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
-    model = load_model(source)
+    model = load_model(source, weights="mapped")
     included, excluded = (
         select_nodes(getattr(options, name), model, option=name, where=where)
         for name in ("nodes_to_include", "nodes_to_exclude")
@@ -105,7 +105,7 @@ def run(context: StepContext) -> Outcome:
     )
     canonicalize(model)
     notes = _left_out(model)
-    save_model(model, target)
+    save_model(model, target, external=placement(source))
     open_session(target, where=where)
     metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
     return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)

@@ -12,7 +12,8 @@ from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.channel_probes import measure_moments
 from onnxbuild.onnxkit.linear_nodes import Constants, by_activation, linear_nodes
 from onnxbuild.onnxkit.model_files import load_model, save_model
-from onnxbuild.onnxkit.rounding import compensating_factor, passes, round_compensated
+from onnxbuild.onnxkit.moment_passes import budget_bytes, passes
+from onnxbuild.onnxkit.rounding import compensating_factor, round_compensated
 from onnxbuild.onnxkit.spool import Spool
 
 
@@ -47,7 +48,7 @@ def run(context: StepContext) -> Outcome:
     """
     params: RoundParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
-    model = load_model(context.input("model"))
+    model = load_model(context.input("model"), weights="mapped")
     constants = Constants(model)
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
@@ -59,10 +60,11 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one mapping of input name -> array",
         )
+    budget = budget_bytes(model)
     rounded = 0
-    for number, group in enumerate(passes(channels)):
+    for number, group in enumerate(passes(channels, budget)):
         moments = measure_moments(
-            load_model(context.input("model")),
+            load_model(context.input("model"), weights="mapped"),
             group,
             spool,
             scratch=context.scratch / f"probed-{number}",

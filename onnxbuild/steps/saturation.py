@@ -44,7 +44,7 @@ def run(context: StepContext) -> Outcome:
     params: SaturationParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
     found, samples = replay(
-        load_model(context.input("model")),
+        load_model(context.input("model"), weights="mapped"),
         source.feeds(context, params.samples),
         scratch=context.scratch,
         where=context.where,

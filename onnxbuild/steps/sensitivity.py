@@ -97,7 +97,7 @@ def run(context: StepContext) -> Outcome:
             finite number.
     """
     params: SensitivityParams = context.params
-    model = load_model(context.input("model"))
+    model = load_model(context.input("model"), weights="mapped")
     nodes, rounding = _gates(context, model)
     if not nodes:
         raise StepError(

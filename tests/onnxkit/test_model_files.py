@@ -20,7 +20,7 @@ def test_weights_go_beside_the_graph_on_request_aligned_and_in_order(tmp_path):
     save_model(big, tmp_path, external="always")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "model.onnx.data"]
-    skeleton = load_model(tmp_path, weights=False)
+    skeleton = load_model(tmp_path, weights="left")
     entries = {e.key: e.value for e in skeleton.graph.initializer[0].external_data}
     assert entries == {"location": "model.onnx.data", "offset": "0", "length": "1200000"}
     second = {e.key: int(e.value) for e in skeleton.graph.initializer[1].external_data[1:]}
@@ -54,7 +54,7 @@ def test_large_tensors_start_where_every_system_can_map_them(tmp_path):
         [weight(n, np.zeros(1 << 19, np.float32)) for n in "ab"],
     )
     save_model(two, tmp_path, external="always")
-    tensors = load_model(tmp_path, weights=False).graph.initializer
+    tensors = load_model(tmp_path, weights="left").graph.initializer
     offsets = [int(tensor.external_data[1].value) for tensor in tensors]
     assert offsets == [0, 1 << 21]
     assert offsets[1] % (1 << 16) == 0

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.rounding import compensating_factor, passes, round_compensated
+from onnxbuild.onnxkit.moment_passes import passes
+from onnxbuild.onnxkit.rounding import compensating_factor, round_compensated
 
 
 def problem(seed=0, tokens=400, inputs=150, outputs=20):
