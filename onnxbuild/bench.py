@@ -54,7 +54,9 @@ def bench(
         RecipeErrors: The recipes are faulty.
     """
     with ExitStack() as stack:
-        taken = {each.name for recipe in load(request).recipes for each in recipe.variants}
+        recipes = load(request).recipes
+        taken = {each.name for recipe in recipes for each in recipe.variants}
+        taken |= {each.name for recipe in recipes for each in recipe.formats}
         rivals: list[Rival] = []
         for path in against:
             for name, model in stack.enter_context(_models(path)):

@@ -7,6 +7,8 @@ import pytest
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.rival import Comparison, Rival
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.onnxkit.tolerances import VariantTolerances
 from onnxbuild.recipe.load import load_recipes
@@ -47,7 +49,10 @@ def test_each_format_is_made_judged_packaged_and_laid_out(load):
     assert [view.variant for view in graph.views] == [
         "fp32", "torchscript", "torch-export", "aotinductor",
     ]  # fmt: skip
-    assert graph.views[1].parts == ((OutputRef("demo:torchscript/package", "bundle"), ""),)
+    assert graph.views[1].parts == (
+        (OutputRef("demo:torchscript/package", "bundle"), ""),
+        (OutputRef("demo:benchmark", "report"), "benchmark.json"),
+    )
     reference = graph.steps["demo:aotinductor/validate"].inputs["reference"]
     assert reference == graph.steps["demo:fp32/validate"].inputs["reference"]
 
@@ -60,14 +65,15 @@ def test_aotinductor_compiles_what_torch_export_made(load):
 
     alone = resolve(load("formats: [aotinductor]\n"), HOST)
     assert local(alone) == [
-        "aotinductor/export", "aotinductor/convert", "reference", "aotinductor/validate",
-        "aotinductor/package",
+        "aotinductor/export", "aotinductor/convert", "benchmark", "reference",
+        "aotinductor/validate", "aotinductor/package",
     ]  # fmt: skip
 
 
 def test_without_onnx_nothing_of_onnx_is_made(load):
     assert local(resolve(load("formats: [torchscript]\n"), HOST)) == [
-        "torchscript/convert", "reference", "torchscript/validate", "torchscript/package",
+        "torchscript/convert", "benchmark", "reference", "torchscript/validate",
+        "torchscript/package",
     ]  # fmt: skip
 
 
@@ -76,7 +82,8 @@ def test_formats_change_no_other_step_and_no_other_recipe(load):
     without, beside = resolve(plain, HOST), resolve(asked, HOST)
     for name, step in without.steps.items():
         assert beside.steps[name].params == step.params
-        assert beside.steps[name].inputs == step.inputs
+        if name != "demo:benchmark":
+            assert beside.steps[name].inputs == step.inputs
     assert "formats" not in resolved_recipe(plain[0])
     assert list(resolved_recipe(asked[0])["formats"]) == [
         "torchscript",
@@ -99,12 +106,50 @@ def test_tolerances_are_the_formats_own_then_those_of_fp32(load):
     assert second == VariantTolerances(atol=0.5, rtol=1)
 
 
-@pytest.mark.parametrize("only", ["torchscript", "demo:torchscript", "torchscript/package"])
-def test_only_takes_the_name_of_a_format(load, only):
-    assert set(local(resolve(load(ALL), HOST, [only]))) == {
-        "reference", "torchscript/convert", "torchscript/validate", "torchscript/package",
-    }  # fmt: skip
+STEPS = {"reference", "torchscript/convert", "torchscript/validate", "torchscript/package"}
+
+
+def measured(graph, step="demo:benchmark"):
+    return list(graph.steps[step].inputs)
+
+
+@pytest.mark.parametrize("only", ["torchscript", "demo:torchscript"])
+def test_only_takes_the_name_of_a_format_and_measures_that_alone(load, only):
+    graph = resolve(load(ALL), HOST, [only])
+    assert set(local(graph)) == {*STEPS, "benchmark"}
+    assert measured(graph) == ["program/torchscript"]
+
+
+def test_only_takes_a_step_of_a_format(load):
+    assert set(local(resolve(load(ALL), HOST, ["torchscript/package"]))) == STEPS
 
 
 def test_only_a_variant_leaves_formats_out(load):
-    assert not [s for s in local(resolve(load(ALL), HOST, ["fp32"])) if "torch" in s]
+    graph = resolve(load(ALL), HOST, ["fp32"])
+    assert not [s for s in local(graph) if "torch" in s]
+    assert measured(graph) == ["model/fp32"]
+
+
+def test_only_a_format_and_a_variant_measures_both_and_a_step_of_onnx_is_found_beside_it(load):
+    assert measured(resolve(load(ALL), HOST, ["fp32", "torchscript"])) == [
+        "program/torchscript",
+        "model/fp32",
+    ]
+    assert "check" in local(resolve(load(ALL), HOST, ["torchscript", "check"]))
+
+
+def test_programs_are_measured_once_beside_what_runs_on_the_cpu(load):
+    graph = resolve(load(f"{ALL}providers: [cuda, cpu]\n"), HOST)
+    programs = ["program/torchscript", "program/torch-export", "program/aotinductor"]
+    assert measured(graph, "demo:benchmark-cpu")[:3] == programs
+    assert not set(programs).intersection(measured(graph))
+    beside = graph.views[-1].parts[1]
+    assert beside == (OutputRef("demo:benchmark-cpu", "report"), "benchmark.json")
+
+
+def test_bench_measures_programs_beside_a_model_from_elsewhere(load):
+    model = Entrypoint("files", files=("model.onnx",))
+    comparison = Comparison((Rival("theirs", "model.onnx", model),), "now")
+    graph = resolve(load("formats: [torchscript]\n"), HOST, comparison=comparison)
+    assert local(graph) == ["torchscript/convert", "against/theirs", "benchmark"]
+    assert measured(graph) == ["program/torchscript", "model/theirs"]

@@ -15,6 +15,11 @@ from onnxbuild.onnxkit.torch_wrapping import quiet
 
 _SOURCES = (".cpp", ".h")
 
+_PLANNED_THREADS = 8
+"""Loops are split up for so many, whatever this machine has; how many run, the program asks OpenMP.
+Else buffers of reductions have a place for each of this machine's threads and are written beyond
+their end on a machine with more."""
+
 
 def find_compiler(where: str) -> str:
     """Path of the C++ compiler.
@@ -67,6 +72,8 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
                 inductor_configs={
                     "cpp.cxx": (str(compiler),),
                     "compile_threads": 1,
+                    "cpp.threads": _PLANNED_THREADS,
+                    "cpp.dynamic_threads": True,
                     "aot_inductor.enable_line_tables": False,
                     "aot_inductor.precompile_headers": False,  # they would lie in a shared folder
                     "aot_inductor.model_name_for_generated_files": "model",

@@ -20,9 +20,10 @@ METHOD = {
     "each burst after a pause of 10 ms (50 ms where a session's threads may spin on) and one run "
     "thrown away (none of those over 50 ms); the first "
     "`warmup_rounds` rounds left out, until the clock settles (MSER-5); inputs and outputs are "
-    "numpy arrays (tensors for PyTorch)",
+    "numpy arrays (tensors for PyTorch and the programs that it runs)",
     "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
-    "a fresh process with its runtime imported; for pytorch, to call the entrypoint",
+    "a fresh process with its runtime imported; for pytorch, to call the entrypoint, for programs "
+    "beside ONNX to read the file",
     "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
     "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
     "less that before",

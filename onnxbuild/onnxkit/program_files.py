@@ -71,3 +71,8 @@ def read_description(folder: Path) -> ProgramDescription:
     )
     outputs = tuple(told["outputs"])
     return ProgramDescription(told["format"], inputs, outputs, told["by_keyword"])
+
+
+def program_bytes(folder: Path) -> int:
+    """Size of the program's file."""
+    return (folder / read_description(folder).file).stat().st_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.program_files import ProgramDescription, read_description
+from onnxbuild.onnxkit.program_files import (
+    ProgramDescription,
+    ProgramFormat,
+    read_description,
+)
 from onnxbuild.onnxkit.sessions import first_line
 from onnxbuild.onnxkit.torch_module import flatten_outputs
 from onnxbuild.onnxkit.torch_wrapping import quiet
@@ -103,6 +108,12 @@ def open_program(folder: Path, *, threads: int, where: str = "") -> Program:
     return Program(description, call)
 
 
+def import_runtime(program_format: ProgramFormat) -> None:
+    """Import what loads a format, so that a load that is timed does not pay for that."""
+    for module in _RUNTIMES[program_format]:
+        importlib.import_module(module)
+
+
 def _load_torchscript(path: str) -> Callable[..., Any]:
     import torch
 
@@ -129,3 +140,11 @@ _LOADERS: Mapping[str, Callable[[str], Callable[..., Any]]] = {
     "torch-export": _load_exported,
     "aotinductor": _load_aotinductor,
 }
+
+_RUNTIMES: Mapping[ProgramFormat, tuple[str, ...]] = {
+    "torchscript": ("torch.jit",),
+    "torch-export": ("torch.export.pt2_archive", "torch._export.serde.serialize"),
+    "aotinductor": ("torch._inductor.package", "torch._inductor.codecache",
+                    "torch.utils.cpp_extension"),
+}  # fmt: skip
+"""What torch imports at its first load: up to 2 s, against some ms for the load itself."""

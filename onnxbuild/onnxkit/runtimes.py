@@ -6,15 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.contenders import Bind
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.io_bound import bind_io
+from onnxbuild.onnxkit.program_files import read_description
+from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, import_runtime, open_program
 from onnxbuild.onnxkit.running import fit_feeds, run_session
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import first_line, open_session
 from onnxbuild.onnxkit.torch_module import load_module
 from onnxbuild.onnxkit.user_code import call_user
 
@@ -49,6 +52,40 @@ def pytorch(
                     return module(**tensors)
 
             call_user(run_once, model.target, context.where)
+            return run_once
+
+        return bind
+
+    return load
+
+
+def program(folder: Path, *, threads: int, where: str) -> Callable[[], Bind]:
+    """A program beside ONNX, which PyTorch runs without the module; its runtime is imported now.
+
+    Args:
+        folder: Holds the program and what describes it.
+        threads: Within an operator.
+        where: `recipe:step`, for messages.
+    """
+    format_ = read_description(folder).format
+    import_runtime(format_)
+
+    def load() -> Bind:
+        opened = open_program(folder, threads=threads, where=where)
+
+        def bind(feeds: Feeds) -> Callable[[], object]:
+            run_once = opened.bind(feeds)
+            try:
+                run_once()
+            except PROGRAM_ERRORS as error:
+                shapes = ", ".join(f"{name} {list(each.shape)}" for name, each in feeds.items())
+                raise StepError(
+                    f"PyTorch fails to run the {format_} program with {shapes}: "
+                    f"{first_line(error)}",
+                    where=where,
+                    fix="take sizes that the program was validated at for `benchmark.points`, or "
+                    f"leave `{format_}` out of `formats`",
+                ) from error
             return run_once
 
         return bind

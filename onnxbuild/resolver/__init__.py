@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.recipe_steps import RecipeSteps
-from onnxbuild.resolver.select import chosen_variants, targets_of
+from onnxbuild.resolver.select import chosen, targets_of
 from onnxbuild.steps import benchmark
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -51,8 +51,7 @@ def resolve(
     assembly = Assembly()
     steps = RecipeSteps(assembly, host, choices, comparison)
     for recipe in recipes:
-        chosen = chosen_variants(recipe, only)
-        steps.add(recipe, chosen or recipe.variants)
+        steps.add(recipe, *chosen(recipe, only))
     graph = assembly.graph()
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if _is_measurement(step)])

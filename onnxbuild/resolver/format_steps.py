@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from onnxbuild import __version__
@@ -32,12 +33,21 @@ class FormatSteps:
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
 
-    def add(self, recipe: Recipe) -> None:
-        """Add all of a recipe's formats beside ONNX."""
-        for each in recipe.formats:
-            self._add(recipe, each, self._program(recipe, each))
+    def programs(self, recipe: Recipe, formats: Sequence[Format]) -> dict[str, OutputRef]:
+        """Add what makes some of a recipe's formats; format -> its program."""
+        return {each.name: self._program(recipe, each) for each in formats}
 
-    def _add(self, recipe: Recipe, each: Format, program: OutputRef) -> None:
+    def deliver(
+        self, recipe: Recipe, each: Format, program: OutputRef, measured: OutputRef
+    ) -> None:
+        """Add a program's gate, its package, and its folder.
+
+        Args:
+            recipe: The format's.
+            each: One of its formats.
+            program: What `programs` gave.
+            measured: The report of the benchmark that it takes part in.
+        """
         prefix = f"{recipe.name}:{each.name}"
         validated = self._assembly.step(
             f"{prefix}/validate",
@@ -62,7 +72,8 @@ class FormatSteps:
             each.location,
             inputs,
         )
-        self._assembly.view(View(recipe.name, each.name, ((OutputRef(packaged, "bundle"), ""),)))
+        parts = ((OutputRef(packaged, "bundle"), ""), (measured, "benchmark.json"))
+        self._assembly.view(View(recipe.name, each.name, parts))
 
     def _program(self, recipe: Recipe, each: Format) -> OutputRef:
         if each.name == "torchscript":

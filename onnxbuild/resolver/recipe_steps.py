@@ -10,7 +10,7 @@ from onnxbuild import __version__
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
-from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.target import Target
 from onnxbuild.resolver.assembly import Assembly
@@ -50,13 +50,21 @@ class RecipeSteps:
         self._targets = TargetSteps(assembly)
         self._formats = FormatSteps(assembly)
 
-    def add(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
-        """Add the steps of some of a recipe's variants, and of all its formats beside ONNX."""
-        if recipe.variants:
-            self._add_onnx(recipe, variants)
-        self._formats.add(recipe)
+    def add(self, recipe: Recipe, variants: Sequence[Variant], formats: Sequence[Format]) -> None:
+        """Add the steps of some of a recipe's variants, and of some of its formats beside ONNX."""
+        programs = self._formats.programs(recipe, formats)
+        if variants:
+            measured = self._add_onnx(recipe, variants, programs)
+        else:
+            models = self._rival_models(recipe)
+            measured = self._benchmarks(recipe, models, programs)[_home(recipe)]
+        for each in formats:
+            self._formats.deliver(recipe, each, programs[each.name], measured)
 
-    def _add_onnx(self, recipe: Recipe, variants: Sequence[Variant]) -> None:
+    def _add_onnx(
+        self, recipe: Recipe, variants: Sequence[Variant], programs: Mapping[str, OutputRef]
+    ) -> OutputRef:
+        """Add variants; returns the report that measures programs beside them."""
         options: Mapping[str, Any] = recipe.sections
         lines, top = recipe.lines, recipe.location
         exported = self._assembly.step(
@@ -100,9 +108,8 @@ class RecipeSteps:
             )
         tables = self._models.tables(recipe, variants, exported)
         searches = {variant.name for variant in variants if variant.mode == "auto"}
-        if self._comparison is not None:
-            models |= add_rivals(self._assembly, recipe, self._comparison)
-        benchmarks = self._benchmarks(recipe, models)
+        models |= self._rival_models(recipe)
+        benchmarks = self._benchmarks(recipe, models, programs)
         for name, bundle in packages.items():
             measured = [
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.targets[n].name}.json")
@@ -112,6 +119,7 @@ class RecipeSteps:
             if name in searches:
                 told.append((OutputRef(models[name].step, "search"), "search.json"))
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
+        return benchmarks[_home(recipe)]
 
     def _model(
         self, recipe: Recipe, variant: Variant, exported: str, baseline: OutputRef | None
@@ -127,7 +135,7 @@ class RecipeSteps:
                 recipe, trial, model, target, baseline=baseline, gates=False
             ),
             benchmark=lambda name, models: self._benchmark(
-                recipe, name, models, target, pytorch=False
+                recipe, name, models, target, programs={}, pytorch=False
             ),
         )
 
@@ -261,13 +269,28 @@ class RecipeSteps:
     def _rivals(self) -> tuple[str, ...]:
         return tuple(each.name for each in self._comparison.rivals) if self._comparison else ()
 
-    def _benchmarks(self, recipe: Recipe, models: Mapping[str, OutputRef]) -> list[OutputRef]:
+    def _benchmarks(
+        self,
+        recipe: Recipe,
+        models: Mapping[str, OutputRef],
+        programs: Mapping[str, OutputRef],
+    ) -> list[OutputRef]:
+        """One a target."""
         return [
             self._benchmark(
-                recipe, f"benchmark-{target.name}" if n else "benchmark", models, target
+                recipe,
+                f"benchmark-{target.name}" if n else "benchmark",
+                models,
+                target,
+                programs=programs if n == _home(recipe) else {},
             )
             for n, target in enumerate(recipe.targets)
         ]
+
+    def _rival_models(self, recipe: Recipe) -> dict[str, OutputRef]:
+        if self._comparison is None:
+            return {}
+        return add_rivals(self._assembly, recipe, self._comparison)
 
     def _benchmark(
         self,
@@ -276,6 +299,7 @@ class RecipeSteps:
         models: Mapping[str, OutputRef],
         target: Target,
         *,
+        programs: Mapping[str, OutputRef],
         pytorch: bool = True,
     ) -> OutputRef:
         options: Any = recipe.sections["benchmark"]
@@ -294,8 +318,14 @@ class RecipeSteps:
             ),
             recipe.lines.get("benchmark", recipe.location),
             {
+                **{f"program/{name}": ref for name, ref in programs.items()},
                 **{f"model/{name}": ref for name, ref in models.items()},
                 **self._targets.inputs(recipe, target),
             },
         )
         return OutputRef(step, "report")
+
+
+def _home(recipe: Recipe) -> int:
+    """The target with which programs of PyTorch are measured, on the CPU: that, or the first."""
+    return next((n for n, target in enumerate(recipe.targets) if target.is_cpu), 0)

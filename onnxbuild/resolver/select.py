@@ -6,20 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.recipe import Format, Recipe, Variant
 
-_WITH_EVERY_VARIANT = ("check", "benchmark")
+_MEASUREMENT = "benchmark"
+_WITH_EVERY_VARIANT = ("check", _MEASUREMENT)
 
 
-def chosen_variants(recipe: Recipe, only: Sequence[str]) -> tuple[Variant, ...]:
-    """The recipe's variants that `only` names; empty if it names none as a whole.
+def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
+    """The recipe's variants and formats that `only` names; all if it names none as a whole.
 
-    Where it does, variants of which it names a step are there too, so that the step can be found.
+    Where it does, those of which it names a step are there too, so that the step can be found.
     """
     local = [name.removeprefix(f"{recipe.name}:") for name in only]
-    whole = {variant.name for variant in recipe.variants} & set(local)
-    partly = {name.partition("/")[0] for name in local}
-    return tuple(each for each in recipe.variants if whole and each.name in whole | partly)
+    formats = {each.name for each in recipe.formats}
+    if not (formats | {each.name for each in recipe.variants}).intersection(local):
+        return recipe.variants, recipe.formats
+    wanted = {name.partition("/")[0] for name in local}
+    variants = tuple(each for each in recipe.variants if each.name in wanted)
+    if not variants and not wanted <= formats:
+        variants = recipe.variants  # a step of ONNX's, such as `check`
+    return variants, tuple(each for each in recipe.formats if each.name in wanted)
 
 
 def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> list[str]:
@@ -49,7 +55,7 @@ def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
     """The recipe's steps that `name` stands for, without the recipe's name."""
     local = name.removeprefix(f"{recipe.name}:")
     if any(each.name == local for each in recipe.formats):
-        return [step for step in steps if step.startswith(f"{local}/")]
+        return [s for s in steps if s.startswith(f"{local}/") or s == _MEASUREMENT]
     if any(variant.name == local for variant in recipe.variants):
         return [
             step

@@ -39,7 +39,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="aotinductor",
-    version=1,
+    version=2,
     params=AotInductorParams,
     inputs=("program",),
     outputs={"program": "aotinductor"},

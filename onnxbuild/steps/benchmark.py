@@ -1,4 +1,4 @@
-"""Measure variants and PyTorch side by side, interleaved in one process, on an otherwise idle run."""
+"""Measure variants, programs and PyTorch side by side, interleaved, on an otherwise idle run."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from onnxbuild.onnxkit.latency import (
     runs_in,
 )
 from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.program_files import program_bytes
 from onnxbuild.onnxkit.ratios import is_ranked
 from onnxbuild.onnxkit.raw_samples import write_samples
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
-from onnxbuild.onnxkit.runtimes import onnx_runtime, pytorch
+from onnxbuild.onnxkit.runtimes import onnx_runtime, program, pytorch
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings, shown
 from onnxbuild.onnxkit.sessions import open_session
@@ -55,7 +56,7 @@ from onnxbuild.onnxkit.targets import (
 
 COMPILED = "pytorch-compile"
 
-_MODEL, _BOUND = "model/", "+io-binding"
+_MODEL, _PROGRAM, _BOUND = "model/", "program/", "+io-binding"
 
 _RANKING_TIMES = 4
 _ENERGY_S = 0.5
@@ -143,7 +144,8 @@ def run(context: StepContext) -> Outcome:
     context = Without(context, frozenset(f"{_MODEL}{name}" for name in missed))
     options = params.options
     threads = options.threads or usable_cores()
-    fixed = {n: _settings(context, n, threads).free_dimensions for n in _variants(context)}
+    fixed: dict[str, Mapping[str, int]] = {name: {} for name in _inputs(context, _PROGRAM)}
+    fixed |= {n: _settings(context, n, threads).free_dimensions for n in _variants(context)}
     points = measured_points(params.axes, options.points, fixed, context.where)
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
     contenders = _contenders(context, threads)
@@ -198,15 +200,20 @@ def run(context: StepContext) -> Outcome:
 
 def _variants(context: StepContext) -> dict[str, Path]:
     """Variant -> its model's folder."""
+    return _inputs(context, _MODEL)
+
+
+def _inputs(context: StepContext, prefix: str) -> dict[str, Path]:
+    """Name without the prefix -> folder, of the inputs that have it."""
     return {
-        name.removeprefix(_MODEL): context.input(name)
+        name.removeprefix(prefix): context.input(name)
         for name in context.input_names
-        if name.startswith(_MODEL)
+        if name.startswith(prefix)
     }
 
 
 def _variant(contender: Contender) -> str:
-    """Whose model it is; PyTorch's name for PyTorch."""
+    """Whose model it is; its own name for PyTorch and for programs."""
     return contender.name.removesuffix(_BOUND)
 
 
@@ -226,6 +233,9 @@ def _contenders(context: StepContext, threads: int) -> list[Contender]:
     if params.options.compile:
         compiled = pytorch(context, params.model, threads=threads, compiled=True)
         found.append(Contender(COMPILED, compiled))
+    for name, folder in _inputs(context, _PROGRAM).items():
+        opener = program(folder, threads=threads, where=context.where)
+        found.append(Contender(name, opener, program_bytes(folder)))
     for name, folder in _variants(context).items():
         size, settings = file_bytes(folder), _settings(context, name, threads)
         found.append(Contender(name, _opener(context, folder, settings), size))
@@ -290,7 +300,7 @@ def _record(
 
 
 def _session_record(context: StepContext, contender: Contender) -> dict[str, object]:
-    """What a variant's session has set; nothing for PyTorch."""
+    """What a variant's session has set; nothing for PyTorch and its programs."""
     variant = _variant(contender)
     known = variant in _variants(context)
     return {"session": shown(_settings(context, variant, 0))} if known else {}
@@ -359,9 +369,9 @@ def _throughput(
 
 KIND = StepKind(
     name="benchmark",
-    version=4,
+    version=5,
     params=BenchmarkParams,
-    inputs=("model/*", "session/*", "target?"),
+    inputs=("model/*", "session/*", "program/*", "target?"),
     outputs={"report": "report"},
     toolchain=("torch", "onnxruntime", "numpy"),
     run=run,

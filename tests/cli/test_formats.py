@@ -16,11 +16,16 @@ def test_a_recipe_without_onnx_is_built_judged_delivered_and_up_to_date(project)
     first = project.run()
     assert first.code == 0, first.out + first.err
     assert first.ran == [
-        "reference", "torchscript/convert", "torchscript/package", "torchscript/validate",
+        "benchmark", "reference", "torchscript/convert", "torchscript/package",
+        "torchscript/validate",
     ]  # fmt: skip
     row = next(line for line in first.out.splitlines() if line.startswith("tiny "))
     assert row.split()[1] == "torchscript"
+    assert " ms" in row
+    assert " x" in row
     out = project.folder / "artifacts/out/tiny/torchscript"
+    measured = json.loads((out / "benchmark.json").read_text())
+    assert list(measured["models"]) == ["pytorch", "torchscript"]
     subprocess.run(["sha256sum", "-c", "SHA256SUMS", "--quiet"], cwd=out, check=True)
     printed = subprocess.run(
         [sys.executable, "load.py"], cwd=out, capture_output=True, text=True, check=True

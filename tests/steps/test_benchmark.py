@@ -7,6 +7,7 @@ import pytest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
 from onnxbuild.steps.convert_fp16 import Fp16Options
 from tests.fakes.step_context import run_step
@@ -17,7 +18,7 @@ IMAGE = DummyInput("image", "float32", ("batch", 1, 8, 8))
 QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 
 
-def in_this_process(folder, models, options):
+def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
@@ -28,6 +29,7 @@ def in_this_process(folder, models, options):
         ranking=False,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
+    inputs |= {f"program/{name}": path for name, path in programs.items()}
     try:
         outcome, context = run_step(KIND, params, folder / "step", inputs)
     except StepError as error:
@@ -41,8 +43,8 @@ def benchmarked():
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "onnx", "onnxruntime", "tests.steps.test_benchmark"])
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
-        yield lambda folder, models, **options: pool.submit(
-            in_this_process, folder, models, options
+        yield lambda folder, models, programs={}, **options: pool.submit(
+            in_this_process, folder, models, options, programs
         ).result(timeout=120)
 
 
@@ -146,6 +148,49 @@ def test_io_binding_and_clients_are_measured_where_they_are_asked_for(tmp_path, 
     assert [row["clients"] for row in rows] == [1, 2]
     assert all(row["low"] <= row["runs_per_s"] <= row["high"] for row in rows)
     assert report["copies"]["models"]["fp32"]["to_device_ms"] >= 0
+
+
+def program(folder, kind, most=64):
+    """The digits CNN beside ONNX."""
+    model = Entrypoint(f"{DIGITS}:load")
+    params = (model, (IMAGE,), ("logits",), (Axis("batch", 1, most, 2),))
+    if kind is torchscript:
+        made = torchscript.TorchScriptParams(*params, torchscript.TorchScriptOptions())
+    else:
+        made = torch_export.TorchExportParams(*params, torch_export.TorchExportOptions())
+    return run_step(kind.KIND, made, folder)[1].output("program")
+
+
+def test_programs_beside_onnx_are_measured_beside_it_and_alone(tmp_path, benchmarked):
+    programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
+    models = {"fp32": digits(tmp_path / "fp32")}
+    outcome, report = benchmarked(tmp_path, models, programs, threads=1, points=({"batch": 3},))
+    (point,) = report["points"]
+    assert set(point["results"]) == {"pytorch", "fp32", *programs}
+    for name, folder in programs.items():
+        assert point["results"][name]["speedup"] > 0
+        told = report["models"][name]
+        assert told["load_s"] > 0
+        assert told["first_inference_ms"] > 0
+        assert told["size_bytes"] == next(folder.glob("model.*")).stat().st_size
+        assert "session" not in told
+        assert outcome.metrics["variants"][name]["p50_ms"] == point["results"][name]["p50_ms"]
+
+
+def test_programs_alone_are_measured_without_a_session(tmp_path, benchmarked):
+    programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
+    _, report = benchmarked(tmp_path, {}, programs, clients=(1,), io_binding=True)
+    assert set(report["models"]) == {"pytorch", "torchscript"}
+    assert report["concurrency"]["models"] == report["copies"]["models"] == {}
+
+
+def test_a_program_that_does_not_take_a_point_is_an_error_with_its_fix(tmp_path, benchmarked):
+    narrow = {"torch-export": program(tmp_path / "torch-export", torch_export, most=8)}
+    points = ({"batch": 9},)
+    what, _, fix = benchmarked(tmp_path, {}, narrow, baseline=False, points=points)
+    told = "PyTorch fails to run the torch-export program with image [9, 1, 8, 8]: "
+    assert what.startswith(told)
+    assert "`benchmark.points`" in fix
 
 
 def test_a_point_that_can_not_be_measured_is_an_error(tmp_path, benchmarked):
