@@ -181,5 +181,7 @@ def _told(error: BaseException, step: str, project: str) -> BuildError:
     fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
+    elif isinstance(error, MemoryError):
+        fix = "the machine has too little memory: build with `--jobs 1`, or where there is more"
     lines = str(error).strip().splitlines() or ["no message"]
     return StepError(f"{type(error).__name__}: {lines[0]}", where=where, fix=fix)

@@ -162,8 +162,8 @@ class DiskStore:
         """The blob that an output links to, whole as far as its identity tells; else None."""
         if not path.is_symlink():
             return None
-        target = path.readlink()
-        if str(target) != self._blob(target.name) or not target.is_file():
+        target = path.resolve()
+        if str(target) != os.path.realpath(self._blob(target.name)) or not target.is_file():
             return None
         digest = Digest(target.name, target.stat().st_size)
         return None if self._blob_fault(digest, by_content=False) else digest

@@ -13,6 +13,7 @@ from typing import Any
 
 from onnxbuild.adapters.child import RESULT_FILE
 from onnxbuild.adapters.durable import store_error
+from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
 from onnxbuild.core.errors import BuildError, StepError
@@ -21,6 +22,7 @@ from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.step import Finding, Outcome
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
+_MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it unless told otherwise
 _FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
 
 
@@ -29,7 +31,7 @@ def read_result(
     folder: Path,
     message: Mapping[str, Any],
     *,
-    killed_for: str,
+    killed_for: StepError | None,
     project: Path,
     places: Mapping[str, str],
     fingerprints: Fingerprints,
@@ -40,7 +42,7 @@ def read_result(
         job: What was asked for.
         folder: The job's folder, with its result in it.
         message: The zygote's last word on it: status, wall_s, cpu_s, peak_bytes.
-        killed_for: Why it was killed; empty if it was not.
+        killed_for: Why it was killed; None if it was not.
         project: The project's root.
         places: Name of a folder outside the project -> where it lies.
         fingerprints: Gives the digests of what the child says that it used.
@@ -49,13 +51,12 @@ def read_result(
         round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
     )
     status = message["status"]
-    if killed_for:
-        error = StepError(f"stopped: {killed_for}", where=job.step.name)
-        return failed(job, error, expense)
+    if killed_for is not None:
+        return failed(job, killed_for, expense)
     try:
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
-        return failed(job, _crash(job, status, folder), expense)
+        return failed(job, _crash(job, status, folder, expense), expense)
     if "error" in result:
         return Done(job, None, {}, Observed(), expense, _told(result["error"]))
     try:
@@ -130,7 +131,7 @@ def _told(error: Mapping[str, Any]) -> BuildError:
     return told
 
 
-def _crash(job: Job, status: int, folder: Path) -> BuildError:
+def _crash(job: Job, status: int, folder: Path, expense: Expense) -> BuildError:
     if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
@@ -138,14 +139,46 @@ def _crash(job: Job, status: int, folder: Path) -> BuildError:
         name = known.get(-status, f"signal {-status}")  # real-time signals have no name
         what = f"the step's process was killed by {name}"
         if -status == signal.SIGKILL:
-            what += ", as when the machine runs out of memory"
+            what += (
+                f", as when the machine runs out of memory: it had taken {_gib(expense.peak_bytes)} "
+                f"of {_gib(memory_bytes())}"
+            )
     else:
         what = f"the step's process ended with status {status} and without a result"
-    recipe = job.step.location.path
-    local = job.step.name.partition(":")[2]
+    alone = " --jobs 1" if status == -signal.SIGKILL else ""
+    return StepError(what, where=job.step.name, fix=f"to try it again: {_again(job)}{alone}")
+
+
+def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
+    """The error for a step that took more than it may.
+
+    Args:
+        job: The step's.
+        peak_bytes: What it was seen to take.
+        limit_bytes: What it may.
+    """
+    have = memory_bytes()
+    if limit_bytes < _MOST_SHARE * have:
+        fix = f"the machine has {_gib(have)}: allow more with `--memory`"
+    else:
+        fix = (
+            "that is all this machine has: build on one with more, measure fewer variants at a time "
+            "(`--only`), or make a smaller model"
+        )
     return StepError(
-        what, where=job.step.name, fix=f"to try it again: onnxbuild run {recipe} --only {local}"
+        f"stopped: it took {_gib(peak_bytes)} of memory; {_gib(limit_bytes)} allowed (--memory)",
+        where=job.step.name,
+        fix=fix,
     )
+
+
+def _again(job: Job) -> str:
+    local = job.step.name.partition(":")[2]
+    return f"onnxbuild run {job.step.location.path} --only {local}"
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:.1f} GiB"
 
 
 def tail(log: Path) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.adapters.job_results import failed, read_result, tail
+from onnxbuild.adapters.job_results import failed, read_result, tail, too_much_memory
 from onnxbuild.adapters.process_group import kill_group, resident_bytes
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
@@ -42,7 +42,7 @@ class _Running:
     folder: Path
     started_s: float
     pid: int = 0
-    killed_for: str = ""
+    killed_for: StepError | None = None
     peak_bytes: int = field(default=0)
 
 
@@ -270,11 +270,14 @@ class ProcessExecutor:
                 continue
             running.peak_bytes = max(running.peak_bytes, resident_bytes(running.pid))
             if now_s - running.started_s > self._timeout_s:
-                running.killed_for = f"it ran longer than {self._timeout_s:g} s (--timeout)"
+                running.killed_for = StepError(
+                    f"stopped: it ran longer than {self._timeout_s:g} s (--timeout)",
+                    where=running.job.step.name,
+                    fix=f"give it longer: `--timeout {2 * self._timeout_s:g}`",
+                )
             elif running.peak_bytes > self._memory_bytes:
-                limit, used = self._memory_bytes / 2**30, running.peak_bytes / 2**30
-                running.killed_for = (
-                    f"it took {used:.1f} GiB of memory; {limit:.1f} GiB allowed (--memory)"
+                running.killed_for = too_much_memory(
+                    running.job, running.peak_bytes, self._memory_bytes
                 )
             if running.killed_for:
                 kill_group(running.pid)

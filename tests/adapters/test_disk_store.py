@@ -14,7 +14,7 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import verify
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache, hash_file
-from onnxbuild.core.errors import StoreError
+from onnxbuild.core.errors import StepError, StoreError
 from tests.adapters.test_store_contract import KEY, outputs_of, result
 
 
@@ -100,6 +100,30 @@ def test_what_this_process_wrote_or_read_is_not_read_again(store, tmp_path):
     assert other.faults(artifact, by_content=True) == ()
     for each in (store, other):
         assert list(each._read) == [str(blob_of(store, artifact))]
+
+
+def test_an_output_that_links_to_a_blob_is_that_blob_and_nothing_is_copied(store, tmp_path):
+    made = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    before = blob_of(store, made).stat()
+    folder = outputs_of(tmp_path, other="report")
+    (folder / "model").symlink_to(blob_of(store, made))
+    bundle = store.ingest(folder, "bundle")
+    assert dict(bundle.files)["model"] == dict(made.files)["model"]
+    assert store.faults(bundle, by_content=True) == ()
+    assert blob_of(store, made).stat() == before
+
+
+def test_an_output_that_links_to_a_blob_that_is_not_whole_is_refused(store, tmp_path):
+    made = store.ingest(outputs_of(tmp_path, model="weights"), "onnx-model")
+    blob = blob_of(store, made)
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "model").symlink_to(blob)
+    blob.chmod(0o644)
+    blob.write_text("rotten!")
+    again = reopened(store, tmp_path)
+    with pytest.raises(StepError, match="output 'model' is not a plain file"):
+        again.ingest(folder, "bundle")
 
 
 def test_an_output_that_is_there_already_takes_the_place_of_a_rotten_one(store, tmp_path):
