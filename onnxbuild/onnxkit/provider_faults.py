@@ -75,7 +75,7 @@ _NO_DEVICE = re.compile(
     r"no CUDA-capable device|cudaErrorNoDevice|no ROCm-capable device|hipErrorNoDevice",
     re.IGNORECASE,
 )
-_SOURCE = re.compile(r"^.*?(?:FAIL : |\.cc:\d+ \w+\(?\)?\] )", re.DOTALL)
+_SOURCE = re.compile(r"^.*(?:FAIL : |\.cc:\d+ [^\]]*\] )")
 
 
 def not_in_package(provider: str, version: str, available: tuple[str, ...]) -> ProviderFault:

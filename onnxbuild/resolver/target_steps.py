@@ -39,7 +39,9 @@ class TargetSteps:
 def _required(recipe: Recipe, target: Target) -> Require:
     """What is searched or profiled is measured on the first target, which must be there then."""
     asked = recipe.gates[target.name].require
-    return "one" if asked == "none" and target == recipe.targets[0] and _measures(recipe) else asked
+    return (
+        "one" if asked == "none" and target == recipe.targets[0] and _measures(recipe) else asked
+    )
 
 
 def _measures(recipe: Recipe) -> bool:

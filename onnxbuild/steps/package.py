@@ -167,13 +167,11 @@ def _ran(reports: dict[str, Any]) -> dict[str, Any]:
 
 def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
     """All providers that are built in, in order of preference, for whoever takes what is there."""
-    links = {
-        link.full_name: dict(link.options)
-        for target in reversed(targets)
-        if target.library is None
-        for link in reversed(target.chain)
-    }
-    return [{"name": name, "options": options} for name, options in reversed(links.items())]
+    links: dict[str, dict[str, str]] = {}
+    for target in targets:
+        for link in target.chain if target.library is None else ():
+            links.setdefault(link.full_name, dict(link.options))
+    return [{"name": name, "options": options} for name, options in links.items()]
 
 
 def _target(target: Target, validation: dict[str, Any]) -> dict[str, Any]:
@@ -233,7 +231,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=4,
+    version=5,
     params=PackageParams,
     inputs=(
         "model",

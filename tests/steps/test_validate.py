@@ -146,3 +146,47 @@ def test_reports_of_two_runs_are_the_same(tmp_path):
     _, first = run(tmp_path / "a")
     _, second = run(tmp_path / "b")
     assert first == second
+
+
+def test_where_the_nodes_ran_is_told(tmp_path):
+    _, report = run(tmp_path)
+    assert report["placement"]["coverage"] == 1.0
+    assert set(report["placement"]["nodes"]) == {"CPUExecutionProvider"}
+
+
+def test_too_many_nodes_on_the_cpu_are_a_finding(tmp_path):
+    chain = Target("npu-cpu", (Link("qnn"), Link("cpu")))
+    (tmp_path / "target").mkdir(parents=True)
+    (tmp_path / "target/report.json").write_text(json.dumps({"absent": "", "loads": ["cpu"]}))
+    save_model(linear(), tmp_path / "model")
+    inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref")}
+    inputs["target"] = tmp_path / "target"
+    for gates, count in ((TargetGates(), 0), (TargetGates("none", 0, 1.0), 2)):
+        params = ValidateParams("fp32", "fp32", VariantTolerances(), chain, gates)
+        outcome, _ = run_step(KIND, params, tmp_path, inputs)
+        assert len(outcome.findings) == count
+    assert "2 of 2 nodes run on the CPU (1 Gemm, 1 Relu)" in outcome.findings[0].what
+
+
+@pytest.mark.parametrize("require", ["none", "one"])
+def test_a_target_that_leaves_all_to_the_cpu_has_not_passed(tmp_path, require):
+    aside = Target("npu", (Link("CPUExecutionProvider"),))  # no name of the CPU's own target
+    outcome, report = run(tmp_path, target=aside, gates=TargetGates(require))
+    assert report == {
+        "provider": "npu",
+        "skipped": "'npu' loads, and runs none of the model's 2 nodes: all are on CPUExecutionProvider",
+    }
+    assert bool(outcome.findings) == (require == "one")
+    assert bool(outcome.notes) == (require == "none")
+
+
+def test_a_target_that_is_not_there_is_skipped_without_a_session(tmp_path):
+    (tmp_path / "target").mkdir(parents=True)
+    told = {"absent": "does not load: no device", "loads": []}
+    (tmp_path / "target/report.json").write_text(json.dumps(told))
+    qnn = Target("qnn", (Link("qnn"),))
+    params = ValidateParams("fp32", "fp32", VariantTolerances(), qnn, TargetGates())
+    outcome, context = run_step(KIND, params, tmp_path, {"target": tmp_path / "target"})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert report == {"provider": "qnn", "skipped": "does not load: no device"}
+    assert outcome.metrics == {"target": "qnn", "skipped": "does not load: no device"}
