@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from onnxbuild.core.recipe import Entrypoint
 
 MODEL_FILE = "model.onnx"
+ORT_FILE = "model.ort"
 REPORT_FILE = "report.json"
 
 COMPILER = "c++"
