@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
@@ -19,6 +21,9 @@ from onnxbuild.onnxkit.outlier_branch import branch_outliers, hidden_values
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _COMPARED = 4
 """Feeds on which the model is run before and after."""
@@ -126,15 +131,10 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
         StepError: It is more than rounding.
     """
     before, after = (
-        open_session(folder, optimize=False, where=context.where)
+        _outputs(folder, feeds, context.where)  # one session after the other: each is a model
         for folder in (context.input("model"), context.output("model"))
     )
-    most = max(
-        relative_error(
-            run_session(before, sample, context.where), run_session(after, sample, context.where)
-        )
-        for sample in feeds
-    )
+    most = max(relative_error(*each) for each in zip(before, after, strict=True))
     if not most <= _MOST_ERROR:
         raise StepError(
             f"the balanced model differs from the one it was made of by {most:.2g} of an output's "
@@ -143,6 +143,11 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
             fix="write `balance: false`; and please report the model to onnxbuild",
         )
     return float(f"{most:.3g}")
+
+
+def _outputs(folder: Path, feeds: Iterable[Feeds], where: str) -> list[dict[str, np.ndarray]]:
+    session = open_session(folder, optimize=False, lean=True, where=where)
+    return [run_session(session, sample, where) for sample in feeds]
 
 
 KIND = StepKind(
