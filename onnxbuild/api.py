@@ -22,6 +22,7 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
 from onnxbuild.summary import skipped_targets, summarize
@@ -203,6 +204,8 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
         found.append(
             "no Landlock in this kernel: only undeclared reads that Python sees are refused"
         )
+    for recipe in loaded.recipes:
+        found += session_remarks(recipe, machine.usable_cores())
     for recipe in () if request.only else loaded.recipes:
         found += doubts_of(recipe)
         names = {variant.name for variant in recipe.variants}

@@ -15,8 +15,15 @@ from onnxbuild.cli.options import recipes_argument, set_option
 @set_option()
 def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     """Check recipes without building anything: all faults of all files at once."""
-    from onnxbuild.api import Request, graph_of
+    from onnxbuild.adapters.machine import usable_cores
+    from onnxbuild.api import Request, graph_of, load
+    from onnxbuild.recipe.session_checks import session_remarks
 
-    graph = graph_of(Request(tuple(map(Path, recipes)), settings=settings))
+    request = Request(tuple(map(Path, recipes)), settings=settings)
+    loaded = load(request)
+    graph = graph_of(request, loaded)
+    for recipe in loaded.recipes:
+        for remark in session_remarks(recipe, usable_cores()):
+            click.echo(f"note: {remark}", err=True)
     names = sorted({name.partition(":")[0] for name in graph.names()})
     click.echo(f"ok: {', '.join(names)} ({len(graph.steps)} steps)")

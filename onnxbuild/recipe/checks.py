@@ -14,6 +14,7 @@ from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
 from onnxbuild.recipe.provider_checks import check_providers
 from onnxbuild.recipe.sensitivity_checks import check_sensitivity
+from onnxbuild.recipe.session_checks import check_sessions
 from onnxbuild.recipe.weight_checks import check_weights
 
 _INTEGER_RANGES = {
@@ -46,6 +47,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from _fidelity(parts)
     yield from check_sensitivity(parts)
     yield from _goals(parts)
+    yield from check_sessions(parts)
     yield from check_providers(parts)
     yield from _tolerances(parts)
 

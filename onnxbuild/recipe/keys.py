@@ -88,5 +88,6 @@ PARTS: Mapping[str, str] = {
     "mode": "how weights and activations are stored",
     "variant.validate": "tolerances of this variant; before those of its precision",
     "variant.optimize": "over the recipe's `optimize`, for this variant",
+    "variant.session": "over the recipe's `session`, for this variant",
 }
 """Key -> one line for the schema, the reference page and the editor."""

@@ -213,13 +213,15 @@ def _variant(parts: Parts, name: str, at: Location, value: Any) -> Variant:
     sections: dict[str, object] = {}
     if "validate" in written:
         sections["validate"] = from_json(VariantTolerances, written["validate"], where)
-    if "optimize" in written and parts.sound("optimize"):
-        sections["optimize"] = _overlaid(parts.node("optimize"), written["optimize"], where)
+    for section in ("optimize", "session"):
+        if section in written and parts.sound(section):
+            below = parts.node(section)
+            sections[section] = _overlaid(section, below, written[section], where)
     return Variant(name, mode, options, sections, at)
 
 
-def _overlaid(recipe: Node | None, variant: Any, where: str) -> object:
-    """A variant's `optimize` over the recipe's."""
+def _overlaid(section: str, recipe: Node | None, variant: Any, where: str) -> object:
+    """A variant's own section over the recipe's."""
     below = {} if recipe is None else plain(recipe)
     below, over = ({"level": v} if isinstance(v, str) else v for v in (below, variant))
-    return from_json(SECTIONS["optimize"], {**below, **over}, where)
+    return from_json(SECTIONS[section], {**below, **over}, where)

@@ -62,6 +62,9 @@ class _Page:
         yield from self._providers()
         tolerances = self._properties(self._definitions["VariantTolerances"])
         yield from self._table("Tolerances", "", tolerances)
+        tuning = self._definitions["TuneOptions"]
+        title = "`session: {tune: {...}}`"
+        yield from self._table(title, tuning["description"], tuning["properties"])
         budgets = self._definitions["Budgets"]
         yield from self._table("Budgets", budgets["description"], budgets["properties"])
 

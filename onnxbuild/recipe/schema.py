@@ -144,6 +144,9 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
             short = {key: level[key] for key in level if key in ("enum", "anyOf")}
             builder.definitions["optimize"] = {"anyOf": [short, schema]}
             schema = {"$ref": "#/$defs/optimize", "description": schema["description"]}
+        if section == "session":
+            builder.definitions["session"] = schema
+            schema = {"$ref": "#/$defs/session", "description": schema["description"]}
         sections[section] = schema
     return sections
 
@@ -225,6 +228,7 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
             **options,
             "validate": {"description": PARTS["variant.validate"], **_tolerances()},
             "optimize": {"description": PARTS["variant.optimize"], "$ref": "#/$defs/optimize"},
+            "session": {"description": PARTS["variant.session"], "$ref": "#/$defs/session"},
         }
         definitions[f"mode_{mode}"] = _closed(f"mode '{mode}'", properties, [])
     return definitions

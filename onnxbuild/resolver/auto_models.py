@@ -10,6 +10,7 @@ from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.session_steps import settings_of
 from onnxbuild.resolver.trials import trials_of, written
 from onnxbuild.resolver.variant_models import VariantModels
 from onnxbuild.steps import choose
@@ -71,7 +72,12 @@ class AutoModels:
             inputs[f"model/{trial}"] = models[trial]
             if "fidelity" in recipe.entrypoints:
                 inputs[f"fidelity/{trial}"] = self._fidelity.report(
-                    recipe, f"{each.name}/fidelity", models[trial], fp32, recipe.targets[0]
+                    recipe,
+                    f"{each.name}/fidelity",
+                    models[trial],
+                    fp32,
+                    recipe.targets[0],
+                    settings=settings_of(recipe, each).judged_anywhere(),
                 )
             scored = evaluate(each, models[trial]) if options.goal.max_drop is not None else None
             if scored is not None:

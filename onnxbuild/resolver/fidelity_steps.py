@@ -7,6 +7,7 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
@@ -26,7 +27,14 @@ class FidelitySteps:
         self._targets = TargetSteps(assembly)
 
     def report(
-        self, recipe: Recipe, name: str, model: OutputRef, fp32: OutputRef, target: Target
+        self,
+        recipe: Recipe,
+        name: str,
+        model: OutputRef,
+        fp32: OutputRef,
+        target: Target,
+        *,
+        settings: SessionSettings,
     ) -> OutputRef:
         """How near a model is to the fp32 model.
 
@@ -36,6 +44,7 @@ class FidelitySteps:
             model: What is compared.
             fp32: What it is compared with.
             target: Where the model runs.
+            settings: How its session runs it.
         """
         step = self._assembly.step(
             f"{recipe.name}:{name}",
@@ -44,6 +53,7 @@ class FidelitySteps:
                 **self._data(recipe),
                 samples=typed(recipe.sections["fidelity"]).samples,
                 target=target,
+                session=settings,
             ),
             recipe.lines.get("fidelity", recipe.location),
             {

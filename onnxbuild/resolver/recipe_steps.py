@@ -13,12 +13,14 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
 from onnxbuild.resolver.comparison_steps import add_rivals
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.format_steps import FormatSteps
-from onnxbuild.resolver.reference_step import add_reference
+from onnxbuild.resolver.reference_step import add_reference, taken_axes
+from onnxbuild.resolver.session_steps import SessionSteps, VariantSession, settings_of
 from onnxbuild.resolver.target_steps import TargetSteps
 from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.resolver.variant_models import VariantModels
@@ -31,7 +33,8 @@ class RecipeSteps:
     Args:
         assembly: Where the steps go.
         host: Decides options left at `auto`.
-        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names.
+        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;
+            `RECIPE:VARIANT/session` -> the settings of `session: {tune: true}`.
         comparison: What is to be measured beside what; None to measure the variants once.
     """
 
@@ -46,6 +49,7 @@ class RecipeSteps:
         self._comparison = comparison
         self._models = VariantModels(assembly, host)
         self._auto = AutoModels(assembly, self._models, choices)
+        self._sessions = SessionSteps(assembly, choices)
         self._fidelity = FidelitySteps(assembly)
         self._targets = TargetSteps(assembly)
         self._formats = FormatSteps(assembly)
@@ -57,7 +61,7 @@ class RecipeSteps:
             measured = self._add_onnx(recipe, variants, programs)
         else:
             models = self._rival_models(recipe)
-            measured = self._benchmarks(recipe, models, programs)[_home(recipe)]
+            measured = self._benchmarks(recipe, models, {}, programs)[_home(recipe)]
         for each in formats:
             self._formats.deliver(recipe, each, programs[each.name], measured)
 
@@ -92,15 +96,18 @@ class RecipeSteps:
         baseline = self._evaluation(recipe, None, None, None)
         fp32 = self._models.fused(recipe, exported) if "fidelity" in recipe.entrypoints else None
         models: dict[str, OutputRef] = {}
+        sessions: dict[str, VariantSession] = {}
         packages: dict[str, OutputRef] = {}
         for variant in variants:
             model = self._model(recipe, variant, exported, baseline)
             models[variant.name] = model
+            sessions[variant.name] = self._sessions.add(recipe, variant, model)
             reports = {} if fp32 is None else self._fidelity_reports(recipe, variant, model, fp32)
             packages[variant.name] = self._gates_and_package(
                 recipe,
                 variant,
                 model,
+                session=sessions[variant.name],
                 checked=checked,
                 referenced=referenced,
                 baseline=baseline,
@@ -109,7 +116,7 @@ class RecipeSteps:
         tables = self._models.tables(recipe, variants, exported)
         searches = {variant.name for variant in variants if variant.mode == "auto"}
         models |= self._rival_models(recipe)
-        benchmarks = self._benchmarks(recipe, models, programs)
+        benchmarks = self._benchmarks(recipe, models, sessions, programs)
         for name, bundle in packages.items():
             measured = [
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.targets[n].name}.json")
@@ -118,6 +125,7 @@ class RecipeSteps:
             told = [(tables[name], "sensitivity.json")] if name in tables else []
             if name in searches:
                 told.append((OutputRef(models[name].step, "search"), "search.json"))
+            told += sessions[name].reports
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
         return benchmarks[_home(recipe)]
 
@@ -135,7 +143,13 @@ class RecipeSteps:
                 recipe, trial, model, target, baseline=baseline, gates=False
             ),
             benchmark=lambda name, models: self._benchmark(
-                recipe, name, models, target, programs={}, pytorch=False
+                recipe,
+                name,
+                models,
+                target,
+                dict.fromkeys(models, VariantSession(settings_of(recipe, variant))),
+                programs={},
+                pytorch=False,
             ),
         )
 
@@ -150,6 +164,7 @@ class RecipeSteps:
                 model,
                 fp32,
                 target,
+                settings=settings_of(recipe, variant).judged_anywhere(),
             )
             for number, target in enumerate(recipe.targets)
         }
@@ -160,12 +175,17 @@ class RecipeSteps:
         variant: Variant,
         model: OutputRef,
         *,
+        session: VariantSession,
         checked: str,
         referenced: OutputRef,
         baseline: OutputRef | None,
         reports: Mapping[str, OutputRef],
     ) -> OutputRef:
         prefix = f"{recipe.name}:{variant.name}"
+        settings = session.settings
+        fixed = settings.free_dimensions
+        if fixed:
+            referenced = add_reference(self._assembly, recipe, variant.name, fixed)
         own_check = self._assembly.step(
             f"{prefix}/check",
             check.KIND.name,
@@ -178,6 +198,7 @@ class RecipeSteps:
             "check": OutputRef(own_check, "report"),
             "export-check": OutputRef(checked, "report"),
             **reports,
+            **session.inputs("settings"),
         }
         for number, target in enumerate(recipe.targets):
             suffix = f"-{target.name}" if number else ""
@@ -190,11 +211,13 @@ class RecipeSteps:
                     tolerances=tolerances_of(recipe, variant),
                     target=target,
                     gates=recipe.gates[target.name],
+                    session=SessionSettings() if session.step else settings.judged(),
                 ),
                 variant.location,
                 {
                     "model": model,
                     "reference": referenced,
+                    **session.inputs("judged"),
                     **self._targets.inputs(recipe, target),
                 },
             )
@@ -217,8 +240,9 @@ class RecipeSteps:
                 ),
                 variant=variant.name,
                 precision=variant.precision,
-                axes=recipe.axes,
+                axes=taken_axes(recipe.axes, fixed),
                 targets=recipe.targets,
+                session=SessionSettings() if session.step else settings,
             ),
             variant.location,
             inputs,
@@ -260,6 +284,11 @@ class RecipeSteps:
                 options=options
                 if variant and gates
                 else dataclasses.replace(options, min=None, max_drop=None),
+                session=(
+                    SessionSettings()
+                    if variant is None
+                    else settings_of(recipe, variant).judged_anywhere()
+                ),
             ),
             recipe.lines.get("evaluate", recipe.location),
             {key: ref for key, ref in inputs.items() if ref is not None},
@@ -273,6 +302,7 @@ class RecipeSteps:
         self,
         recipe: Recipe,
         models: Mapping[str, OutputRef],
+        sessions: Mapping[str, VariantSession],
         programs: Mapping[str, OutputRef],
     ) -> list[OutputRef]:
         """One a target."""
@@ -282,6 +312,7 @@ class RecipeSteps:
                 f"benchmark-{target.name}" if n else "benchmark",
                 models,
                 target,
+                sessions,
                 programs=programs if n == _home(recipe) else {},
             )
             for n, target in enumerate(recipe.targets)
@@ -298,6 +329,7 @@ class RecipeSteps:
         name: str,
         models: Mapping[str, OutputRef],
         target: Target,
+        sessions: Mapping[str, VariantSession],
         *,
         programs: Mapping[str, OutputRef],
         pytorch: bool = True,
@@ -315,11 +347,17 @@ class RecipeSteps:
                 ranking=not pytorch,
                 rivals=self._rivals() if pytorch else (),
                 occasion=self._comparison.occasion if self._comparison and pytorch else "",
+                sessions={n: each.settings for n, each in sessions.items() if not each.step},
             ),
             recipe.lines.get("benchmark", recipe.location),
             {
                 **{f"program/{name}": ref for name, ref in programs.items()},
                 **{f"model/{name}": ref for name, ref in models.items()},
+                **{
+                    key: ref
+                    for name, each in sessions.items()
+                    for key, ref in each.inputs("settings", f"session/{name}").items()
+                },
                 **self._targets.inputs(recipe, target),
             },
         )

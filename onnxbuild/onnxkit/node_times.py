@@ -1,0 +1,69 @@
+"""ONNX Runtime's profile of a session, summed up: which operators and nodes take the time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_KERNEL = "_kernel_time"
+_SHOWN_NODES = 20
+
+
+def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any]:
+    """What the last runs of a profile took, per run.
+
+    Args:
+        events: As the profile's file has them: Chrome's trace format, times in microseconds.
+        runs: How many of its last runs count; those before paid for memory and caches.
+
+    Returns: `run_ms` (the whole run), `operators` (by operator and provider: nodes, ms, and the share of
+        all nodes' time) and `nodes` (the slowest 20), each in falling order of time.
+    """
+    whole = [each for each in events if each.get("name") == "model_run"][-runs:]
+    start = min(each["ts"] for each in whole)
+    kernels = [
+        each
+        for each in events
+        if each.get("cat") == "Node" and each["name"].endswith(_KERNEL) and each["ts"] >= start
+    ]
+    total_us = sum(each["dur"] for each in kernels) or 1
+    return {
+        "runs": len(whole),
+        "run_ms": round(sum(each["dur"] for each in whole) / len(whole) / 1e3, 5),
+        "operators": [
+            {"operator": operator, "provider": provider, **row}
+            for (operator, provider), row in _summed(kernels, _operator, len(whole), total_us)
+        ],
+        "nodes": [
+            {"node": node, "operator": operator, **row}
+            for (node, operator), row in _summed(kernels, _node, len(whole), total_us)
+        ][:_SHOWN_NODES],
+    }
+
+
+def _operator(event: Mapping[str, Any]) -> tuple[str, str]:
+    return event["args"].get("op_name", ""), event["args"].get("provider", "")
+
+
+def _node(event: Mapping[str, Any]) -> tuple[str, str]:
+    return event["name"].removesuffix(_KERNEL), event["args"].get("op_name", "")
+
+
+def _summed(
+    kernels: Iterable[Mapping[str, Any]], key_of: Any, runs: int, total_us: float
+) -> list[tuple[tuple[str, str], dict[str, float]]]:
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for each in kernels:
+        times[key_of(each)].append(each["dur"])
+    return [
+        (
+            key,
+            {
+                "nodes": round(len(each) / runs, 2),
+                "ms": round(sum(each) / runs / 1e3, 5),
+                "share": round(sum(each) / total_us, 4),
+            },
+        )
+        for key, each in sorted(times.items(), key=lambda item: -sum(item[1]))
+    ]

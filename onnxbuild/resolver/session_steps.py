@@ -1,0 +1,152 @@
+"""How each variant's session is run: as the recipe says, as a search finds, or as a lock says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.onnxkit.session_options import SessionOptions, TuneOptions
+from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.target_steps import TargetSteps
+from onnxbuild.steps import profile, session, tune
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSession:
+    """What a variant's steps are told of its session.
+
+    Attributes:
+        settings: The recipe's.
+        step: Name of the step that settles them after a search; empty where nothing is searched.
+        reports: Report -> file name, to lay beside the variant.
+    """
+
+    settings: SessionSettings
+    step: str = ""
+    reports: tuple[tuple[OutputRef, str], ...] = ()
+
+    def inputs(self, output: str, name: str = "session") -> dict[str, OutputRef]:
+        """The input that says it: `settings`, or `judged`, what can change numbers."""
+        return {name: OutputRef(self.step, output)} if self.step else {}
+
+
+class SessionSteps:
+    """Adds searches and profiles to an assembly.
+
+    Args:
+        assembly: Where they go.
+        choices: `RECIPE:VARIANT/session` -> the settings that a lock names: nothing is searched for
+            these.
+    """
+
+    def __init__(self, assembly: Assembly, choices: Mapping[str, str]) -> None:
+        self._assembly = assembly
+        self._choices = choices
+        self._targets = TargetSteps(assembly)
+
+    def add(self, recipe: Recipe, variant: Variant, model: OutputRef) -> VariantSession:
+        """The session of a variant's model, on the first of the recipe's targets.
+
+        Raises:
+            UsageError: A lock's choice is no session's settings.
+        """
+        options = options_of(recipe, variant)
+        settings = options.settings()
+        found = VariantSession(settings)
+        tuning = options.tuning()
+        if tuning is not None:
+            found = self._tuned(recipe, variant, model, settings, tuning)
+        if options.profiling:
+            step = self._assembly.step(
+                f"{recipe.name}:{variant.name}/profile",
+                profile.KIND.name,
+                profile.ProfileParams(
+                    variant=variant.name,
+                    session=SessionSettings() if found.step else settings,
+                    **_measured_at(recipe),
+                ),
+                variant.location,
+                {
+                    "model": model,
+                    **found.inputs("settings"),
+                    **self._targets.inputs(recipe, recipe.targets[0]),
+                },
+            )
+            profiled = (OutputRef(step, "report"), "profile.json")
+            found = dataclasses.replace(found, reports=(*found.reports, profiled))
+        return found
+
+    def _tuned(
+        self,
+        recipe: Recipe,
+        variant: Variant,
+        model: OutputRef,
+        settings: SessionSettings,
+        tuning: TuneOptions,
+    ) -> VariantSession:
+        name = f"{recipe.name}:{variant.name}/session"
+        choice = self._choices.get(name, "")
+        inputs: dict[str, OutputRef] = {}
+        reports: tuple[tuple[OutputRef, str], ...] = ()
+        if choice:
+            _check_choice(name, choice, settings)
+        else:
+            params = tune.TuneParams(
+                variant=variant.name, settings=settings, options=tuning, **_measured_at(recipe)
+            )
+            searched = self._assembly.step(
+                f"{recipe.name}:{variant.name}/tune",
+                tune.KIND.name,
+                params,
+                variant.location,
+                {"model": model, **self._targets.inputs(recipe, recipe.targets[0])},
+            )
+            inputs["tune"] = OutputRef(searched, "report")
+            reports = ((inputs["tune"], "tune.json"),)
+        step = self._assembly.step(
+            name,
+            session.KIND.name,
+            session.SessionParams(settings, choice),
+            variant.location,
+            inputs,
+        )
+        return VariantSession(settings, step, reports)
+
+
+def options_of(recipe: Recipe, variant: Variant) -> SessionOptions:
+    """A variant's `session`: its own over the recipe's."""
+    found: SessionOptions = typed(variant.sections.get("session", recipe.sections["session"]))
+    return found
+
+
+def settings_of(recipe: Recipe, variant: Variant) -> SessionSettings:
+    """The same, without searches and profiles."""
+    return options_of(recipe, variant).settings()
+
+
+def _measured_at(recipe: Recipe) -> dict[str, Any]:
+    """Where and on what a variant is measured."""
+    return {
+        "inputs": recipe.inputs,
+        "axes": recipe.axes,
+        "points": typed(recipe.sections["benchmark"]).points,
+        "target": recipe.targets[0],
+    }
+
+
+def _check_choice(name: str, choice: str, settings: SessionSettings) -> None:
+    try:
+        settings.with_tuned(choice)
+    except (ValueError, json.JSONDecodeError) as error:
+        raise UsageError(
+            f"the lock's choice for {name} is no session's settings: {error}",
+            fix="onnxbuild lock RECIPE --update choices",
+        ) from error
