@@ -13,10 +13,12 @@ def most_sensitive(context: StepContext, share: float) -> list[str]:
 
     Args:
         context: Of a quantizer.
-        share: Of all nodes in the report, 0 to 1, rounded up.
+        share: Of all nodes in the report, 0 to 1, rounded up; below 1 it leaves one to quantize, or
+            no small model would get through a search's ladder.
     """
     if "sensitivity" not in context.input_names:
         return []
     report = json.loads((context.input("sensitivity") / REPORT_FILE).read_text("utf-8"))
     nodes = [str(each["name"]) for each in report["nodes"]]
-    return nodes[: math.ceil(share * len(nodes))]
+    count = math.ceil(round(share * len(nodes), 9))  # 0.07 * 100 is a little more than 7
+    return nodes[: min(count, len(nodes) - 1) if share < 1 else count]

@@ -122,6 +122,8 @@ def run(context: StepContext) -> Outcome:
     findings = _findings(params, chosen, any_met=bool(met))
     notes = (_told(params, chosen, len(rows)),) if holds and len(rows) > 1 else ()
     doubts = _doubts(params, met, chosen, measured) if holds else ()
+    if holds and not params.choice:
+        doubts = (*_few(params, chosen), *doubts)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
     return Outcome(metrics=metrics, findings=findings, notes=(*notes, *doubts))
 
@@ -140,6 +142,7 @@ def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
         "written": trial.written,
         "choosing": choosing,
         "judging": judging,
+        "halved": errors is not None and _is_halved(errors),
         "size_bytes": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()),
     }
 
@@ -158,9 +161,12 @@ def _check_ran(context: StepContext, trial: Trial) -> None:
 def _half(errors: SampleErrors | None, first: int, step: int) -> dict[str, Any]:
     if errors is None:
         return {}
-    whole = len(errors.cosines) < _LEAST_SPLIT
-    found = asdict(errors.fidelity() if whole else errors.fidelity(first, step))
+    found = asdict(errors.fidelity(first, step) if _is_halved(errors) else errors.fidelity())
     return {name: found[name] for name in ("samples", "cosine_mean", "cosine_min", "sqnr_db")}
+
+
+def _is_halved(errors: SampleErrors) -> bool:
+    return len(errors.cosines) >= _LEAST_SPLIT
 
 
 def _measured(context: StepContext, params: ChooseParams) -> MeasuredTrials:
@@ -304,6 +310,18 @@ def _doubts(
     return (*notes, note)
 
 
+def _few(params: ChooseParams, chosen: Mapping[str, Any]) -> tuple[str, ...]:
+    samples = chosen["judging"].get("samples")
+    if samples is None or chosen["halved"]:
+        return ()
+    told = f"{samples} samples" if samples > 1 else "one sample"
+    note = (
+        f"variant '{params.variant}': {told} of `fidelity` data both choose and judge, and other "
+        f"data may not keep the goal; yield {_LEAST_SPLIT} or more"
+    )
+    return (note,)
+
+
 def _slower(params: ChooseParams, chosen: Mapping[str, Any]) -> str:
     ratio = chosen["speedup"]
     return (
@@ -314,7 +332,7 @@ def _slower(params: ChooseParams, chosen: Mapping[str, Any]) -> str:
 
 KIND = StepKind(
     name="choose",
-    version=4,
+    version=5,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

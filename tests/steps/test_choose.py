@@ -154,6 +154,7 @@ def test_few_samples_choose_and_judge_as_a_whole(tmp_path):
     )
     assert outcome.findings == ()
     assert report["trials"][0]["choosing"]["samples"] == 10
+    assert "10 samples of `fidelity` data both choose and judge" in outcome.notes[1]
 
 
 def test_a_margin_is_left_where_it_is_chosen_and_not_where_it_is_judged(tmp_path):
