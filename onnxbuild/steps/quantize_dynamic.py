@@ -24,7 +24,7 @@ from onnxbuild.onnxkit.quantization import (
 )
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sensitivity_report import most_sensitive
-from onnxbuild.onnxkit.sessions import check_loads
+from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.value_types import load_typed
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run(context: StepContext) -> Outcome:
     )
     canonicalize(model)
     save_model(model, target)
-    check_loads(target, where)
+    open_session(target, where=where)
     notes = []
     if convolutions and "ConvInteger" in counts:
         notes.append(
