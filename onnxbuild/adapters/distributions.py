@@ -23,6 +23,8 @@ _EQUIVALENTS = {
         "onnxruntime-directml",
         "onnxruntime-openvino",
         "onnxruntime-qnn",
+        "onnxruntime-migraphx",
+        "onnxruntime-cann",
         "onnxruntime-training",
     )
 }

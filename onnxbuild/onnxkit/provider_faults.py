@@ -68,7 +68,7 @@ _TOO_OLD = re.compile(
 )
 _NO_DEVICE_ID = re.compile(
     r"invalid device ordinal|cudaErrorInvalidDevice\b|No registered plugin EP device found for \S+ with device_id"
-    r"|device id \d+ is (?:not|in)valid|Device with name \S+ is not registered|Cannot find device",
+    r"|device id \d+ is (?:not|in)valid|Device \S+ is not available|Device with name \S+ is not registered|Cannot find device",
     re.IGNORECASE,
 )
 _NO_DEVICE = re.compile(
@@ -154,10 +154,10 @@ def _reasons(
             "(`onnxbuild doctor` names them)",
         )
     count = 0 if devices is None else len(devices.nodes)
-    if hardware is None and (
-        _NO_DEVICE_ID.search(said) or (count and device_id is not None and device_id >= count)
-    ):
-        there = f"there are {count}, counted from 0" if count else "it is not there"
+    unknown = _NO_DEVICE_ID.search(said)
+    if hardware is None and (unknown or (count and device_id is not None and device_id >= count)):
+        said_so = unknown[0] if unknown else ""
+        there = f"there are {count}, counted from 0" if count else said_so
         wanted = "the device" if device_id is None else f"device_id {device_id}"
         yield ProviderFault(
             "device_id",

@@ -79,6 +79,13 @@ def test_a_device_that_is_not_there_is_told_with_how_many_there_are():
     assert causes("cuda", "", devices=ONE, device_id=0) == ["other"]
 
 
+def test_openvino_names_the_device_that_it_does_not_find():
+    said = "openvino_provider_factory.cc:141 ParseDeviceType() [ERROR] [OpenVINO] Device GPU is not available"
+    (fault,) = explain("openvino", said, devices=None)
+    assert fault.cause == "device_id"
+    assert fault.what == "the device does not exist: Device GPU is not available"
+
+
 @pytest.mark.parametrize("said", ["", "2026 [E:onnxruntime:, a.cc:1 f()] FAIL : something odd"])
 def test_what_nobody_knows_is_told_in_onnx_runtimes_words_or_as_its_silence(said):
     (fault,) = explain("webgpu", said, devices=None)
