@@ -148,6 +148,19 @@ def _preload(target: Target) -> None:
             ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
+def check_loads(path: Path, where: str) -> None:
+    """See that ONNX Runtime takes a model, as a user's session would.
+
+    Where weights lie beside the graph, they are mapped and left alone: a session that folds and
+    repacks them takes up to two copies more, and `validate` opens one anyway.
+
+    Raises:
+        StepError: It is refused.
+    """
+    large = has_weights_beside(path)
+    open_session(path, optimize=not large, lean=large, where=where)
+
+
 def loadable(path: Path, options: onnxruntime.SessionOptions) -> str | bytes:
     """What an InferenceSession takes: the model's path; its graph where a link leads to its weights.
 

@@ -23,7 +23,7 @@ from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.reference_files import read_reference
 from onnxbuild.onnxkit.selection import check_op_types, select_nodes
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.value_types import load_typed
 
 _AUTO_LIMIT = 512.0
@@ -105,7 +105,7 @@ def run(context: StepContext) -> Outcome:
             "`quantization`",
         )
     save_model(model, target, external=placement(source))
-    open_session(target, where=where)
+    check_loads(target, where)
     notes = []
     if kept:
         notes.append(f"kept in fp32, their constants exceed 65504: {', '.join(kept)}")

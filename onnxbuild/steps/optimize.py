@@ -25,7 +25,7 @@ from onnxbuild.onnxkit.fusions import (
 from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.offline import optimize_offline
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import check_loads
 
 if TYPE_CHECKING:
     import onnx
@@ -180,7 +180,7 @@ def _finish(fused: Path, extended: Path, level: str, where: str) -> onnx.ModelPr
     if level == "extended":
         optimize_offline(fused, extended, level="extended", disabled=BIAS_FUSIONS, where=where)
         return load_model(extended, weights="mapped")
-    open_session(fused, where=where)
+    check_loads(fused, where)
     return load_model(fused, weights="mapped")
 
 

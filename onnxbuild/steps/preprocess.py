@@ -49,7 +49,7 @@ def run(context: StepContext) -> Outcome:
     after = sum(1 for _ in all_nodes(model))
     save_model(model, target)
     del model
-    open_session(target, optimize=False, where=context.where)
+    open_session(target, optimize=False, lean=True, where=context.where)
     return Outcome(
         metrics={
             "nodes_before": before,

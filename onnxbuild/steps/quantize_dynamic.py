@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
-from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, save_model
+from onnxbuild.onnxkit.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.quantization import (
-    quant_type,
     quantized_metrics,
     quantized_nodes,
     refuse_auto,
@@ -24,7 +22,7 @@ from onnxbuild.onnxkit.quantization import (
 )
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sensitivity_report import most_sensitive
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.value_types import load_typed
 
 if TYPE_CHECKING:
@@ -101,25 +99,34 @@ def run(context: StepContext) -> Outcome:
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     _take_rounded(context, model, set(excluded), set(included))
-    save_model(model, context.scratch / "typed")
-    del model  # the quantizer reads it anew
-    quantized = _quantize(
-        context.scratch / "typed",
-        context.scratch / "quantized",
-        options,
-        included=included,
-        excluded=excluded,
-        where=where,
-    )
-    shutil.rmtree(context.scratch / "typed")
-    model = load_model(quantized, weights="mapped")
+    given = [model]
+    del model
+    try:
+        model = call_tool(
+            lambda: quantize_weights_alone(
+                given.pop(),
+                context.scratch,
+                op_types=options.op_types,
+                per_channel=options.per_channel,
+                reduce_range=bool(options.reduce_range),
+                weight_type=options.weight_type,
+                included=included,
+                excluded=excluded,
+            )
+        )
+    except ToolError as error:
+        raise StepError(
+            f"ONNX Runtime's quantizer fails: {error}",
+            where=where,
+            fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",
+        ) from error
     counts = quantized_nodes(model, qdq=False)
     refuse_nothing(
         counts, "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights", where
     )
     canonicalize(model)
-    save_model(model, target)
-    open_session(target, where=where)
+    save_model(model, target, external=placement(source))
+    check_loads(target, where)
     notes = []
     if convolutions and "ConvInteger" in counts:
         notes.append(
@@ -148,43 +155,6 @@ def _take_rounded(
 def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
     """The names that the quantizer knows: it splits each Gemm into NAME_MatMul and NAME_Add."""
     return [*names, *(f"{name}_MatMul" for name in gemms if name in names)]
-
-
-def _quantize(
-    source: Path,
-    folder: Path,
-    options: DynamicOptions,
-    *,
-    included: list[str],
-    excluded: list[str],
-    where: str,
-) -> Path:
-    import onnx
-    from onnxruntime.quantization import quantize_dynamic
-
-    folder.mkdir()
-    try:
-        call_tool(
-            lambda: quantize_dynamic(
-                source / MODEL_FILE,
-                folder / MODEL_FILE,
-                op_types_to_quantize=list(options.op_types),
-                per_channel=options.per_channel,
-                reduce_range=options.reduce_range,
-                weight_type=quant_type(options.weight_type),
-                nodes_to_quantize=included,
-                nodes_to_exclude=excluded,
-                use_external_data_format=(source / WEIGHTS_FILE).exists(),
-                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
-            )
-        )
-    except ToolError as error:
-        raise StepError(
-            f"ONNX Runtime's quantizer fails: {error}",
-            where=where,
-            fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",
-        ) from error
-    return folder
 
 
 KIND = StepKind(

@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.ranges import tensors_data
 from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sensitivity_report import most_sensitive
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
@@ -177,7 +177,7 @@ def run(context: StepContext) -> Outcome:
     saturating = saturating_nodes(model) if context.params.sums_saturate else ()
     canonicalize(model)
     save_model(model, target, external=placement(source))
-    open_session(target, where=where)
+    check_loads(target, where)
     if masked:
         notes.append(
             f"{len(masked)} nodes stay in fp32, their values are masks without a usable range"

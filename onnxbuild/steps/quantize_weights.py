@@ -25,7 +25,7 @@ from onnxbuild.onnxkit.hessians import read_factors
 from onnxbuild.onnxkit.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.quantization import quantized_metrics, refuse_nothing
 from onnxbuild.onnxkit.selection import select_nodes
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.weight_only import Weighted, replace_weights, weighted_nodes
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def run(context: StepContext) -> Outcome:
     canonicalize(model)
     notes = _left_out(model)
     save_model(model, target, external=placement(source))
-    open_session(target, where=where)
+    check_loads(target, where)
     metrics = quantized_metrics(dict(sorted(counts.items())), source, target)
     return Outcome({**metrics, "weights_sqnr_db": fidelity.sqnr_db()}, notes=notes)
 

@@ -28,7 +28,16 @@ from onnxbuild.steps import (
 )
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear
-from tests.steps.graphs import HEADS, HIDDEN, WORDS, config, run_model, sentences, tiny_bert
+from tests.steps.graphs import (
+    HEADS,
+    HIDDEN,
+    WORDS,
+    config,
+    digits,
+    run_model,
+    sentences,
+    tiny_bert,
+)
 
 TEXT = (
     DummyInput("input_ids", "int64", ("batch", "sequence"), high=WORDS),
@@ -120,6 +129,19 @@ def test_dynamic_with_weights_that_were_rounded_for_it(tmp_path, sources):
     quantized = (one("model"), stored(two("model")))
     one, two = both(saturation.KIND, params, quantized, tmp_path)
     assert report(one) == report(two)
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("weight_type", ["int8", "uint8"])
+def test_dynamic_with_conv_and_gemm(tmp_path, per_channel, weight_type):
+    options = quantize_dynamic.DynamicOptions(
+        reduce_range=False, per_channel=per_channel, weight_type=weight_type
+    )
+    sources = digits(tmp_path / "inside"), stored(digits(tmp_path / "a", external="always"))
+    params = quantize_dynamic.DynamicParams(options)
+    one, two = both(quantize_dynamic.KIND, params, sources, tmp_path)
+    assert (two("model") / "model.onnx.data").exists()
+    assert load_model(one("model")) == load_model(two("model"))
 
 
 @pytest.mark.parametrize("method", ["minmax", "mse"])

@@ -1,0 +1,108 @@
+"""ONNX Runtime's dynamic quantizer, and a way through it that copies no weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.quantization import quant_type
+from onnxbuild.onnxkit.weights import map_weights, outside_tensors, weights_in_reach
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def quantize_weights_alone(
+    model: onnx.ModelProto,
+    scratch: Path,
+    *,
+    op_types: Sequence[str],
+    per_channel: bool,
+    reduce_range: bool,
+    weight_type: str,
+    included: Sequence[str],
+    excluded: Sequence[str],
+) -> onnx.ModelProto:
+    """Quantize weights to 8 bits, and let activations be quantized as the model runs.
+
+    Args:
+        model: Every value typed, weights inside or mapped; is used up.
+        scratch: A folder to work in.
+        op_types: Operator types; empty for all.
+        per_channel: One scale a channel.
+        reduce_range: 7 bits.
+        weight_type: int8 or uint8.
+        included: The only nodes, by name; empty for all.
+        excluded: Nodes that stay.
+
+    Raises:
+        Exception: The quantizer met a graph it can't read.
+    """
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+
+    told: dict[str, Any] = {
+        "op_types_to_quantize": list(op_types),
+        "nodes_to_quantize": list(included),
+        "nodes_to_exclude": list(excluded),
+        "extra_options": {
+            "DefaultTensorType": onnx.TensorProto.FLOAT,
+            "MatMulConstBOnly": True,
+        },
+        "per_channel": per_channel,
+        "reduce_range": reduce_range,
+    }
+    if any(True for _ in outside_tensors(model)):
+        return _in_place(model, weight_type, **told)
+    typed, quantized = scratch / "typed", scratch / "quantized"
+    save_model(model, typed)
+    del model  # the quantizer reads it anew
+    quantized.mkdir()
+    quantize_dynamic(
+        typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **told
+    )
+    return load_model(quantized)
+
+
+def _in_place(
+    model: onnx.ModelProto, weight_type: str, *, op_types_to_quantize: list[str], **told: Any
+) -> onnx.ModelProto:
+    """What quantize_dynamic does to a file, on a graph whose weights stay in theirs.
+
+    That reads all weights, copies them, writes the copy and reads it again, to learn the types of
+    values; memory is more than three times the model. Here each weight is read as its turn comes.
+    A quantizer that is told that it is static leaves that out, and nothing else of it looks before
+    `quantize_model`.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType
+    from onnxruntime.quantization.onnx_model import ONNXModel
+    from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
+    from onnxruntime.quantization.quant_utils import QuantizationMode, add_infer_metadata
+    from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+    with weights_in_reach(model) as folder:
+        assert folder is not None
+        ONNXModel(model).replace_gemm_with_matmul()
+        typed = onnx.shape_inference.infer_shapes(model)
+        del model
+        add_infer_metadata(typed)
+        quantizer: Any = ONNXQuantizer(
+            model=typed,
+            mode=QuantizationMode.IntegerOps,
+            static=True,
+            weight_qType=quant_type(weight_type),
+            activation_qType=QuantType.QUInt8,
+            tensors_range=None,
+            op_types_to_quantize=op_types_to_quantize or list(IntegerOpsRegistry),
+            **told,
+        )
+        quantizer.static = False
+        quantizer.quantize_model()
+        quantizer.model.topological_sort()
+        quantized: onnx.ModelProto = quantizer.model.model
+        map_weights(quantized, folder)
+    return quantized
