@@ -23,7 +23,7 @@ from onnxbuild.core.ports import Done, Job, Lock
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.decide import decide, input_fault, make_action
 from onnxbuild.engine.report import Failure, Report
-from onnxbuild.engine.schedule import DEFAULT_STEP_BYTES, Schedule
+from onnxbuild.engine.schedule import Schedule, guess_bytes
 from onnxbuild.engine.setup import Setup
 from onnxbuild.engine.verdict import gate_error
 
@@ -52,13 +52,20 @@ class Loop:
             graph,
             setup.limits,
             exclusive=lambda name: self._kind(name).exclusive,
-            expected_bytes=lambda name: self._ports.history.peak_bytes(name) or DEFAULT_STEP_BYTES,
+            expected_bytes=self._expected_bytes,
         )
         self.report = Report()
         self._waiting: list[_Pending] = []
         self._said_waiting: set[str] = set()
         self._running: dict[str, _Pending] = {}
         self._stopping = False
+
+    def _expected_bytes(self, name: str) -> int:
+        """Of a step that is ready: what it took last time, or a guess by its inputs."""
+        known = self._ports.history.peak_bytes(name)
+        refs = self._graph.steps[name].inputs.values()
+        inputs = {ref: self.report.results[ref.step].outputs[ref.output] for ref in refs}
+        return known or guess_bytes(sum(each.size_bytes for each in inputs.values()))
 
     def _kind(self, name: str) -> StepKind:
         return self._setup.catalog[self._graph.steps[name].kind]

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 
 from onnxbuild.core.graph import Graph
 
-DEFAULT_STEP_BYTES = 1 << 30  # assumed peak of a step that never ran here
+DEFAULT_STEP_BYTES = 1 << 30
+_PEAK_OF_INPUTS = 2.5  # benchmarks/large_model.py: what most steps take, and a session at most
+
+
+def guess_bytes(input_bytes: int) -> int:
+    """The assumed peak memory of a step that never ran here.
+
+    Args:
+        input_bytes: Size of all its inputs.
+    """
+    return max(DEFAULT_STEP_BYTES, int(_PEAK_OF_INPUTS * input_bytes))
 
 
 @dataclass(frozen=True, slots=True)
