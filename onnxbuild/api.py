@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from onnxbuild.adapters import landlock, locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
@@ -208,8 +209,9 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
         found += session_remarks(recipe, machine.usable_cores())
     for recipe in () if request.only else loaded.recipes:
         found += doubts_of(recipe)
+        ahead: Any = recipe.sections["ahead_of_time"]
         names = {variant.name for variant in recipe.variants}
-        names |= {each.name for each in recipe.formats}
+        names |= {*ahead.folders(names), *(each.name for each in recipe.formats)}
         found += [
             f"{folder} is of a variant that '{recipe.name}' no longer has"
             for folder in workspace.views.forgotten(recipe.name, names)

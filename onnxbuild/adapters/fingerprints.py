@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.accelerator import gpu_digest
 from onnxbuild.adapters.child_environment import program_folders
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.places import MachinePlaces
 from onnxbuild.adapters.statcache import StatCache, settled
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 from onnxbuild.core.places import real_path
-from onnxbuild.core.step import COMPILER, COMPILERS
+from onnxbuild.core.step import COMPILER, COMPILERS, GPU
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
@@ -92,14 +93,20 @@ class DiskFingerprints:
         return tuple(sorted(found))
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, or of COMPILER; None if it is not installed.
+        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
 
         Looked at once, until `still` asks for a fresh look.
         """
         if name not in self._installed_now:
-            found = self._compiler() if name == COMPILER else self._distributions.digest(name)
-            self._installed_now[name] = found
+            self._installed_now[name] = self._looked_up(name)
         return self._installed_now[name]
+
+    def _looked_up(self, name: str) -> str | None:
+        if name == COMPILER:
+            return self._compiler()
+        if name == GPU:
+            return gpu_digest(self._stats.digest, self._distributions.folders)
+        return self._distributions.digest(name)
 
     def _compiler(self) -> str | None:
         """The first C++ compiler as `name program sha256`, like a distribution's digest.

@@ -12,6 +12,7 @@ import click
 from onnxbuild.cli.names import split_name
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 
 _MOST_OPERATORS = 12
 _MIB = 1 << 20
@@ -83,7 +84,12 @@ def _variant_model(name: str, store: str | None) -> Path:
             f"'{variant}' is a variant of several recipes: {', '.join(names)}",
             fix=f"onnxbuild inspect {names[0]}",
         )
-    path = request.store_root / "out" / found[0].recipe / variant / "model.onnx"
+    path = request.store_root / "out" / found[0].recipe / variant / MODEL_FILE
+    if path.with_name(ORT_FILE).is_file():
+        raise UsageError(
+            f"{path.with_name(ORT_FILE)} is in ORT format; inspect shows ONNX models",
+            fix="see manifest.json and required_operators.config beside it",
+        )
     if not path.is_file():
         raise UsageError(
             f"{name} is not built: there is no {path}",

@@ -80,7 +80,7 @@ class Fingerprints(Protocol):
         ...
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, or of COMPILER; None if it is not installed."""
+        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there."""
         ...
 
     def python(self) -> str:

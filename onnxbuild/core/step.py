@@ -16,6 +16,9 @@ REPORT_FILE = "report.json"
 COMPILER = "c++"
 """Among a kind's `toolchain`: the C++ compiler that it runs, which is no distribution."""
 
+GPU = "gpu"
+"""Among a kind's `toolchain`: what TensorRT's engines are for: GPU model, driver, TensorRT."""
+
 COMPILERS = ("g++", "clang++")
 """Programs that are one, in the order in which steps look for them on their PATH."""
 
@@ -103,7 +106,7 @@ class StepKind:
         inputs: Names of input artifacts; a trailing `*` takes any number (`model/*`), a trailing
             `?` may be absent.
         outputs: name -> artifact kind.
-        toolchain: Distributions (and COMPILER) whose bytes can change the output.
+        toolchain: Distributions (and COMPILER, GPU) whose bytes can change the output.
         run: (context) -> Outcome; imports frameworks inside.
         section: The recipe key that holds this kind's options; empty for none.
         options: Frozen dataclass, what a user may write under `section` (or in a variant, for a

@@ -65,7 +65,14 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
             f"'{variant}' is a variant of several recipes: {', '.join(names)}",
             fix=f"onnxbuild diagnose {names[0]}",
         )
-    return found[0].recipe, found[0].variant
+    recipe, name = found[0].recipe, found[0].variant
+    if graph.resolve(f"{recipe}:{name}/make") in graph.steps:
+        portable = name.rpartition("-")[0]
+        raise UsageError(
+            f"'{name}' is made ahead of time from '{portable}'; what can be looked into are variants",
+            fix=f"onnxbuild diagnose {text.removesuffix(name)}{portable}",
+        )
+    return recipe, name
 
 
 def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:

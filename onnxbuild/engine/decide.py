@@ -20,7 +20,7 @@ from onnxbuild.core.graph import Step
 from onnxbuild.core.host import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
-from onnxbuild.core.step import COMPILER, COMPILERS, StepKind
+from onnxbuild.core.step import COMPILER, COMPILERS, GPU, StepKind
 
 
 def make_action(
@@ -55,6 +55,13 @@ def make_action(
                 f"{' and no '.join(COMPILERS)} beside Python, in /usr/local/bin, /usr/bin or /bin",
                 where=step.name,
                 fix="install one (`apt-get install g++`), or leave this format out of `formats`",
+            )
+        if digest is None and name == GPU:
+            raise StepError(
+                f"step kind '{kind.name}' needs an NVIDIA GPU with its driver, and TensorRT "
+                "(libnvinfer): one of them is not on this machine",
+                where=step.name,
+                fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
             )
         if digest is None:
             raise StepError(

@@ -40,6 +40,12 @@ def cpu() -> tuple[str, frozenset[str]]:
     return model, flags
 
 
+def kernel_flags() -> dict[str, bool]:
+    """Each flag that decides which kernels and layouts are picked -> whether this CPU has it."""
+    _, flags = cpu()
+    return {flag: flag in flags for flag in _FLAGS}
+
+
 def usable_cores() -> int:
     """Cores that this process may use: its affinity, or its control group's quota if that is less."""
     try:

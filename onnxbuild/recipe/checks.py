@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from onnxbuild.core.recipe import Axis, Location
+from onnxbuild.recipe.ahead_of_time_checks import check_ahead_of_time
 from onnxbuild.recipe.dynamic_checks import check_dynamic
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.format_checks import check_formats
@@ -40,6 +41,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
         yield from _points(section, parts)
     yield from _variant_names(parts)
     yield from check_formats(parts)
+    yield from check_ahead_of_time(parts)
     yield from _calibration(parts)
     yield from check_weights(parts)
     yield from check_dynamic(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from onnxbuild.core.step import COMPILER
+from onnxbuild.core.step import COMPILER, GPU
 from onnxbuild.lock.model import Lock
 
 _HEX = 64
@@ -35,7 +35,7 @@ class Package:
 
 def packages_of(lock: Lock) -> tuple[Package, ...]:
     """What a lock's build used, by name; a package that goes by two names is told once."""
-    found = _parsed(digest for name, digest in lock.packages.items() if name != COMPILER)
+    found = _parsed(digest for name, digest in lock.packages.items() if name not in {COMPILER, GPU})
     return tuple(found[name] for name in sorted(found))
 
 

@@ -14,6 +14,7 @@ from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.ahead_of_time_steps import AheadOfTimeSteps
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
 from onnxbuild.resolver.comparison_steps import add_rivals
@@ -53,6 +54,7 @@ class RecipeSteps:
         self._fidelity = FidelitySteps(assembly)
         self._targets = TargetSteps(assembly)
         self._formats = FormatSteps(assembly)
+        self._ahead = AheadOfTimeSteps(assembly)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant], formats: Sequence[Format]) -> None:
         """Add the steps of some of a recipe's variants, and of some of its formats beside ONNX."""
@@ -127,6 +129,8 @@ class RecipeSteps:
                 told.append((OutputRef(models[name].step, "search"), "search.json"))
             told += sessions[name].reports
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
+        for variant in variants:
+            self._ahead.add(recipe, variant, models[variant.name])
         return benchmarks[_home(recipe)]
 
     def _model(

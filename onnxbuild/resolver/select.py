@@ -62,7 +62,7 @@ def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
             for step in steps
             if step.startswith(f"{local}/") or step.split("-")[0] in _WITH_EVERY_VARIANT
         ]
-    return [local] if local in steps else []
+    return [local] if local in steps else [step for step in steps if step.startswith(f"{local}/")]
 
 
 def _unknown(

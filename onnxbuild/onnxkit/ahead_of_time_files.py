@@ -1,0 +1,80 @@
+"""What was made ahead of time, as an artifact: the model's files, and artifact.json about them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from onnxbuild.core.params import from_json
+from onnxbuild.onnxkit.host import cpu, kernel_flags
+from onnxbuild.onnxkit.reports import write_report
+
+DESCRIPTION_FILE = "artifact.json"
+OPERATORS_FILE = "required_operators.config"
+
+ArtifactKind = Literal["ort", "optimized", "compiled", "tensorrt"]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFor:
+    """The machine that an artifact is bound to.
+
+    Attributes:
+        machine: `x86_64`, `aarch64`, ...
+        cpu: The CPU's name, for people.
+        flags: Each instruction set flag that decides kernels and layouts -> whether it is there.
+        device: Of a GPU's artifact: what the step's key says of it; else empty.
+    """
+
+    machine: str
+    cpu: str
+    flags: dict[str, bool]
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactDescription:
+    """How an artifact is loaded.
+
+    Attributes:
+        kind: What it is.
+        file: The file that an InferenceSession opens.
+        provider: Execution provider by its full name.
+        provider_options: Its options.
+        folder_options: Names of options that are the artifact's own folder.
+        graph_optimization: Level as `session.graph_optimization` has it.
+        config: Session config entries.
+        made_for: None where any machine will do.
+        facts: More to tell, plain JSON.
+    """
+
+    kind: ArtifactKind
+    file: str
+    provider: str
+    provider_options: dict[str, str] = field(default_factory=dict)
+    folder_options: tuple[str, ...] = ()
+    graph_optimization: str = "all"
+    config: dict[str, str] = field(default_factory=dict)
+    made_for: MadeFor | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def this_machine(device: str = "") -> MadeFor:
+    """The machine that this process runs on."""
+    model, _ = cpu()
+    return MadeFor(os.uname().machine, model, kernel_flags(), device)
+
+
+def write_description(folder: Path, description: ArtifactDescription) -> None:
+    """Write artifact.json."""
+    write_report(folder, asdict(description), DESCRIPTION_FILE)
+
+
+def read_description(folder: Path) -> ArtifactDescription:
+    """Read what `write_description` wrote."""
+    told: Mapping[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    return from_json(ArtifactDescription, told, DESCRIPTION_FILE)

@@ -1,0 +1,143 @@
+"""One spelling for `.ort` files: ONNX Runtime writes one table of them in an order of chance.
+
+A `.ort` file is a flatbuffer (ort.fbs, root type InferenceSession). The model in it comes out the same
+each time; which of a kernel's type parameters belong to which arguments (KernelTypeStrResolver) is
+written in the order of an absl::flat_hash_map, which is another for each map. ONNX Runtime writes that
+table last and flatbuffers grow downwards, so it lies in front of the model; nothing in the model refers
+to what lies before it. So the front is written anew, sorted, and the model stays as it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+IDENTIFIER = b"ORTM"
+_ALIGNMENT_BYTES = 64
+"""More than any object of the model asks for, so that all of them stay aligned."""
+
+_MODEL_SLOT = 1
+
+Argument = tuple[int, int]
+"""(input or output, index)"""
+
+TypeParameters = Mapping[bytes, Mapping[bytes, Sequence[Argument]]]
+"""Operator -> type parameter -> the arguments that have its type."""
+
+
+def write_sorted(path: Path) -> None:
+    """Bring a `.ort` file's bytes into their one order.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    path.write_bytes(sorted_bytes(path.read_bytes()))
+
+
+def sorted_bytes(content: bytes) -> bytes:
+    """A `.ort` file's content, its table of type parameters sorted.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    session = _root(content)
+    if session.KernelTypeStrResolver() is None:
+        return content
+    model = session.Model()._tab.Pos  # noqa: SLF001 - the generated classes tell no position
+    vtable = model - struct.unpack_from("<i", content, model)[0]
+    start = min(model, vtable)
+    front, slot = _front(session.OrtVersion(), type_parameters(content))
+    padding = (start - len(front)) % _ALIGNMENT_BYTES
+    front += bytes(padding)
+    struct.pack_into("<I", front, slot, len(front) + (model - start) - slot)
+    written = bytes(front) + content[start:]
+    assert type_parameters(written) == type_parameters(content)
+    return written
+
+
+def type_parameters(content: bytes) -> TypeParameters:
+    """What a `.ort` file says of its operators' type parameters.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    resolver = _root(content).KernelTypeStrResolver()
+    count = 0 if resolver is None else resolver.OpKernelTypeStrArgsLength()
+    found: dict[bytes, dict[bytes, list[Argument]]] = {}
+    for operator in (resolver.OpKernelTypeStrArgs(n) for n in range(count)):
+        entries = [
+            operator.KernelTypeStrArgs(n) for n in range(operator.KernelTypeStrArgsLength())
+        ]
+        found[operator.OpId()] = {
+            entry.KernelTypeStr(): [
+                (entry.Args(n).ArgType(), entry.Args(n).Index()) for n in range(entry.ArgsLength())
+            ]
+            for entry in entries
+        }
+    return found
+
+
+def _root(content: bytes) -> Any:
+    import onnxruntime.tools.ort_format_model  # noqa: F401 - lets the next import be found
+    from ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
+
+    if not InferenceSession.InferenceSessionBufferHasIdentifier(content, 0):
+        raise ValueError("the file is no ORT format model")
+    return InferenceSession.GetRootAs(content, 0)
+
+
+def _front(version: bytes, parameters: TypeParameters) -> tuple[bytearray, int]:
+    """All of a file but its model, and where in it the model's offset belongs."""
+    import flatbuffers
+    from ort_flatbuffers_py.fbs import (
+        ArgTypeAndIndex,
+        InferenceSession,
+        KernelTypeStrArgsEntry,
+        KernelTypeStrResolver,
+        OpIdKernelTypeStrArgsEntry,
+    )
+
+    builder = flatbuffers.Builder(1024)
+
+    def vector(offsets: Sequence[int]) -> int:
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            builder.PrependUOffsetTRelative(offset)
+        return int(builder.EndVector())
+
+    def argument(each: Argument) -> int:
+        ArgTypeAndIndex.Start(builder)
+        ArgTypeAndIndex.AddArgType(builder, each[0])
+        ArgTypeAndIndex.AddIndex(builder, each[1])
+        return int(ArgTypeAndIndex.End(builder))
+
+    def entry(name: bytes, arguments: Sequence[Argument]) -> int:
+        offset, shown = vector([argument(each) for each in arguments]), builder.CreateString(name)
+        KernelTypeStrArgsEntry.Start(builder)
+        KernelTypeStrArgsEntry.AddKernelTypeStr(builder, shown)
+        KernelTypeStrArgsEntry.AddArgs(builder, offset)
+        return int(KernelTypeStrArgsEntry.End(builder))
+
+    def operator(name: bytes, entries: Mapping[bytes, Sequence[Argument]]) -> int:
+        offset = vector([entry(key, entries[key]) for key in sorted(entries)])
+        shown = builder.CreateString(name)
+        OpIdKernelTypeStrArgsEntry.Start(builder)
+        OpIdKernelTypeStrArgsEntry.AddOpId(builder, shown)
+        OpIdKernelTypeStrArgsEntry.AddKernelTypeStrArgs(builder, offset)
+        return int(OpIdKernelTypeStrArgsEntry.End(builder))
+
+    operators = vector([operator(name, parameters[name]) for name in sorted(parameters)])
+    KernelTypeStrResolver.Start(builder)
+    KernelTypeStrResolver.AddOpKernelTypeStrArgs(builder, operators)
+    resolver = KernelTypeStrResolver.End(builder)
+    shown = builder.CreateString(version)
+    InferenceSession.Start(builder)
+    InferenceSession.AddOrtVersion(builder, shown)
+    builder.PrependUint32Slot(_MODEL_SLOT, 1, 0)  # the model is not in this buffer: told later
+    InferenceSession.AddKernelTypeStrResolver(builder, resolver)
+    builder.Finish(InferenceSession.End(builder), file_identifier=IDENTIFIER)
+    front = bytearray(builder.Output())
+    table = InferenceSession.InferenceSession.GetRootAs(front, 0)._tab  # noqa: SLF001 - as above
+    return front, int(table.Pos + table.Offset(4 + 2 * _MODEL_SLOT))

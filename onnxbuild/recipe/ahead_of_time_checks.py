@@ -1,0 +1,62 @@
+"""What `ahead_of_time` asks for must fit the rest of the recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.core.providers import PROVIDERS, is_full_name
+from onnxbuild.onnxkit.ahead_of_time import KINDS, WITHOUT_COMPILER, AheadOfTimeOptions
+from onnxbuild.recipe.faults import Fault, choices, hinted, nearest
+from onnxbuild.recipe.node import locate, locate_key
+from onnxbuild.recipe.parts import Parts, has_onnx
+
+SECTION = "ahead_of_time"
+
+
+def check_ahead_of_time(parts: Parts) -> Iterator[Fault]:
+    """Variants that are none, folders that two things would share, providers that compile nothing."""
+    options = parts.sections.get(SECTION)
+    if not isinstance(options, AheadOfTimeOptions) or parts.node(SECTION) is None:
+        return
+    at = locate_key(parts.root, (SECTION,))
+    if not has_onnx(parts.root):
+        what = f"{SECTION} is written, and formats leaves out onnx; it is made of ONNX models"
+        yield Fault(what, at, f"add `onnx` to formats, or remove `{SECTION}`")
+        return
+    if not options.asked:
+        what = f"{SECTION} names nothing to make; expected one of {', '.join(KINDS)}"
+        yield Fault(what, at, f"write `{SECTION}: {{ort: {{}}}}`, or remove `{SECTION}`")
+    if parts.sound("quantization"):
+        yield from _variants(parts, options)
+    if options.compiled is not None:
+        yield from _provider(parts, options.compiled.provider)
+
+
+def _variants(parts: Parts, options: AheadOfTimeOptions) -> Iterator[Fault]:
+    for number, name in enumerate(options.variants):
+        if name not in parts.variants:
+            near = nearest(name, parts.variants)
+            what = hinted(f"{SECTION}.variants names '{name}', which is no variant", near)
+            at = locate(parts.root, (SECTION, "variants", number))
+            yield Fault(what, at, f"write {near or choices(parts.variants)}")
+    for folder in options.folders(parts.variants):
+        if folder in parts.variants:
+            what = f"variant '{folder}' has the name of a folder that {SECTION} makes"
+            at = locate_key(parts.root, ("quantization", folder))
+            yield Fault(what, at, "rename the variant")
+
+
+def _provider(parts: Parts, provider: str) -> Iterator[Fault]:
+    at = locate(parts.root, (SECTION, "compiled", "provider"))
+    if provider not in PROVIDERS and not is_full_name(provider):
+        able = [name for name in PROVIDERS if name not in WITHOUT_COMPILER]
+        near = nearest(provider, able)
+        what = f"{SECTION}.compiled.provider is '{provider}', which is no execution provider"
+        yield Fault(hinted(what, near), at, f"write {near or choices(able)}")
+    elif provider in WITHOUT_COMPILER:
+        what = (
+            f"{SECTION}.compiled.provider is '{provider}', which has no compiled models "
+            f"(EPContext): {WITHOUT_COMPILER[provider]}"
+        )
+        fix = "write `provider: openvino`, or for the graph alone `optimized: {}`"
+        yield Fault(what, at, fix)

@@ -1,0 +1,98 @@
+"""How long what was made ahead of time takes to load, beside the portable model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from onnxbuild.core.providers import CPU, short_name
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.ahead_of_time_files import read_description
+from onnxbuild.onnxkit.conditions import conditions, read_times
+from onnxbuild.onnxkit.contenders import Contender
+from onnxbuild.onnxkit.host import describe_host
+from onnxbuild.onnxkit.load_times import load_report, measure_loads
+from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.runtimes import onnx_runtime
+from onnxbuild.onnxkit.session_settings import SessionSettings
+
+_PORTABLE = "portable"
+_GROUP = "artifact/"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTimesParams:
+    """All that steers the measurement.
+
+    Attributes:
+        session: The variant's.
+    """
+
+    session: SessionSettings = field(default_factory=SessionSettings)
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json: name -> times and memory, and on what machine.
+
+    Raises:
+        StepError: A model does not load or run.
+    """
+    contenders = [
+        _portable(context),
+        *(_artifact(context, n) for n in context.input_names if n.startswith(_GROUP)),
+    ]
+    feeds = next(iter(read_reference(context.input("reference")))).feeds
+    before = read_times()
+    found = measure_loads(contenders, feeds, context.where)
+    told = conditions(before, read_times())
+    report = load_report(found, _PORTABLE)
+    for each in contenders:
+        report[each.name]["size_bytes"] = each.size_bytes
+    noisy = list(told.noisy)
+    host = {**describe_host(), "noisy": noisy}
+    write_report(context.output("report"), {"loads": report, "host": host})
+    return Outcome({"loads": report, "noisy": noisy})
+
+
+def _portable(context: StepContext) -> Contender:
+    settings: SessionSettings = context.params.session
+    return _contender(_PORTABLE, context.input("model"), CPU_TARGET, settings, context.where)
+
+
+def _artifact(context: StepContext, name: str) -> Contender:
+    folder = context.input(name)
+    told = read_description(folder)
+    settings = replace(
+        context.params.session,
+        graph_optimization=told.graph_optimization,
+        free_dimensions={} if told.kind == "optimized" else context.params.session.free_dimensions,
+        config={**context.params.session.config, **told.config},
+    )
+    options = {**told.provider_options, **dict.fromkeys(told.folder_options, str(folder))}
+    provider = short_name(told.provider)
+    target = CPU_TARGET if provider == CPU else Target(provider, (Link(provider, options),))
+    return _contender(name.removeprefix(_GROUP), folder, target, settings, context.where)
+
+
+def _contender(
+    name: str, folder: Path, target: Target, settings: SessionSettings, where: str
+) -> Contender:
+    load = onnx_runtime(folder, target=target, library=None, settings=settings, where=where)
+    return Contender(name, load, file_bytes(folder))
+
+
+KIND = StepKind(
+    name="load-times",
+    version=1,
+    params=LoadTimesParams,
+    inputs=("model", "reference", "artifact/*"),
+    outputs={"report": "report"},
+    toolchain=("onnxruntime", "numpy", "psutil"),
+    run=run,
+    host_bound=True,
+    exclusive=True,
+    measures=True,
+)

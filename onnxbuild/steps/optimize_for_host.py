@@ -1,0 +1,63 @@
+"""A variant as ONNX Runtime has it after optimizing for this very CPU: never the portable model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from onnxbuild.core.providers import CPU, full_name
+from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.ahead_of_time_files import (
+    ArtifactDescription,
+    this_machine,
+    write_description,
+)
+from onnxbuild.onnxkit.host_graph import save_host_graph, special_operators
+from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.session_settings import STEADY, SessionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class HostGraphParams:
+    """All that steers the graph.
+
+    Attributes:
+        session: What of the variant's session decides the graph: free dimensions, config entries.
+    """
+
+    session: SessionSettings = STEADY
+
+
+def run(context: StepContext) -> Outcome:
+    """Write model.onnx (weights beside it where they are large) and artifact.json.
+
+    Raises:
+        StepError: ONNX Runtime refuses the model.
+    """
+    params: HostGraphParams = context.params
+    folder = context.output("artifact")
+    settings = replace(params.session, graph_optimization="all")
+    save_host_graph(context.input("model"), folder, context.scratch, settings, context.where)
+    special = special_operators(folder)
+    description = ArtifactDescription(
+        kind="optimized",
+        file=MODEL_FILE,
+        provider=full_name(CPU),
+        graph_optimization="disable",  # all of it is done
+        config={key: str(value) for key, value in settings.config.items()},
+        made_for=this_machine(),
+        facts={"host_specific_operators": special},
+    )
+    write_description(folder, description)
+    return Outcome({"size_bytes": file_bytes(folder), "host_specific_operators": len(special)})
+
+
+KIND = StepKind(
+    name="optimize-for-host",
+    version=1,
+    params=HostGraphParams,
+    inputs=("model",),
+    outputs={"artifact": "optimized"},
+    toolchain=("onnxruntime", "onnx"),
+    run=run,
+    host_bound=True,
+)

@@ -1,0 +1,103 @@
+"""The key `ahead_of_time`: what it takes, what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.errors import RecipeErrors
+from onnxbuild.onnxkit.ahead_of_time import (
+    AheadOfTimeOptions,
+    CompiledOptions,
+    OptimizedOptions,
+    OrtFormatOptions,
+)
+from onnxbuild.recipe.load import load_recipes
+
+RECIPE = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+"""
+VARIANTS = "quantization: {fp32: none, int8: dynamic}\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "model.py").write_text("def load(): ...\n")
+
+    def from_text(text):
+        path = tmp_path / "demo.yaml"
+        path.write_text(RECIPE + text)
+        return load_recipes(path, project=tmp_path)
+
+    return from_text
+
+
+def faults(load, text):
+    with pytest.raises(RecipeErrors) as caught:
+        load(text)
+    return [(fault.what, fault.where, fault.fix) for fault in caught.value.faults]
+
+
+def test_a_recipe_that_is_silent_asks_for_nothing(load):
+    (recipe,) = load("").recipes
+    assert recipe.sections["ahead_of_time"] == AheadOfTimeOptions()
+
+
+def test_each_kind_takes_its_options(load):
+    (recipe,) = load(
+        VARIANTS + "ahead_of_time: {variants: [int8], ort: {platform: amd64, style: runtime}, "
+        "optimized: {}, compiled: {provider: openvino, embed: false}, load_times: false}\n"
+    ).recipes
+    assert recipe.sections["ahead_of_time"] == AheadOfTimeOptions(
+        variants=("int8",),
+        ort=OrtFormatOptions("amd64", "runtime", True),
+        optimized=OptimizedOptions(),
+        compiled=CompiledOptions("openvino", embed=False),
+        load_times=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        ("variants: [int4], ort: {}", "'int4', which is no variant", "int8"),
+        ("variants: [q], ort: {}", "'q', which is no variant", "write one of fp32, int8"),
+        ("load_times: true", "names nothing to make", "ort: {}"),
+        ("compiled: {provider: cpu}", "'cpu', which has no compiled models", "optimized: {}"),
+        ("compiled: {provider: opnvino}", "did you mean 'openvino'?", "write openvino"),
+        ("ort: {platform: x86}", "arm", ""),
+        ("ort: {stile: fixed}", "did you mean 'style'?", "style"),
+        ("optimised: {}", "did you mean 'optimized'?", "optimized"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_fix(load, text, what, fix):
+    ((found, where, mended),) = faults(load, f"{VARIANTS}ahead_of_time: {{{text}}}\n")
+    assert what in found
+    assert ":7:" in where
+    assert fix in mended
+
+
+def test_a_variant_with_the_name_of_a_folder_that_would_be_made_is_refused(load):
+    ((what, where, _),) = faults(
+        load, "quantization: {fp32: none, fp32-ort: dynamic}\nahead_of_time: {ort: {}}\n"
+    )
+    assert "'fp32-ort' has the name of a folder" in what
+    assert ":6:" in where
+
+
+def test_without_onnx_there_is_nothing_to_make_it_of(load):
+    ((what, _, fix),) = faults(load, "formats: [torchscript]\nahead_of_time: {ort: {}}\n")
+    assert "formats leaves out onnx" in what
+    assert "add `onnx`" in fix
+
+
+def test_folders_are_those_of_the_variants_that_are_named():
+    options = AheadOfTimeOptions(
+        variants=("int8",), ort=OrtFormatOptions(), optimized=OptimizedOptions()
+    )
+    assert options.folders(["fp32", "int8"]) == ("int8-ort", "int8-optimized")
+    assert AheadOfTimeOptions().folders(["fp32"]) == ()

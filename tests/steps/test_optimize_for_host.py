@@ -1,0 +1,171 @@
+"""The graph for this very CPU: what it holds, that it computes the same, who may load it."""
+
+import importlib.util
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis
+from onnxbuild.onnxkit.ahead_of_time_files import read_description
+from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.steps import package_ahead_of_time
+from onnxbuild.steps.optimize_for_host import KIND, HostGraphParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear
+from tests.steps.graphs import digits
+
+IMAGE = np.linspace(0, 1, 2 * 64, dtype=np.float32).reshape(2, 1, 8, 8)
+
+
+def made(folder, source=None):
+    source = source or digits(folder / "model")
+    outcome, context = run_step(KIND, HostGraphParams(), folder, {"model": source})
+    return outcome, context.output("artifact")
+
+
+def run(path, level):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"image": IMAGE})[0]
+
+
+def packaged(folder, source=None):
+    source = source or digits(folder / "portable")
+    _, artifact = made(folder / "make", source)
+    validation = folder / "validation"
+    validation.mkdir()
+    told = {"passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-7}}
+    (validation / "report.json").write_text(json.dumps(told))
+    params = package_ahead_of_time.PackageAheadParams(
+        "1.2.3", "digits", "ab" * 32, "fp32", "fp32", (Axis("batch", 1, 64, 2),)
+    )
+    inputs = {"model": source, "artifact": artifact, "validation": validation}
+    _, context = run_step(package_ahead_of_time.KIND, params, folder / "package", inputs)
+    return context.output("bundle")
+
+
+def loader(bundle):
+    spec = importlib.util.spec_from_file_location("ahead_load", bundle / "load.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory):
+    return packaged(tmp_path_factory.mktemp("host"))
+
+
+def changed(bundle, copy, change):
+    """A copy of the bundle whose manifest says something else."""
+    import shutil
+
+    shutil.copytree(bundle, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    change(manifest)
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return loader(copy)
+
+
+def test_it_computes_the_same_with_nothing_left_to_optimize(tmp_path):
+    source = digits(tmp_path / "model")
+    _, folder = made(tmp_path, source)
+    levels = onnxruntime.GraphOptimizationLevel
+    expected = run(source / "model.onnx", levels.ORT_ENABLE_ALL)
+    np.testing.assert_array_equal(run(folder / "model.onnx", levels.ORT_DISABLE_ALL), expected)
+    assert read_description(folder).graph_optimization == "disable"
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    source = digits(tmp_path / "model")
+    _, one = made(tmp_path / "one", source)
+    _, other = made(tmp_path / "other" / "place", source)
+    assert (one / "model.onnx").read_bytes() == (other / "model.onnx").read_bytes()
+
+
+def test_operators_of_this_kind_of_cpu_are_told(tmp_path):
+    _, folder = made(tmp_path)
+    special = read_description(folder).facts["host_specific_operators"]
+    import onnx
+
+    domains = {node.domain for node in onnx.load(str(folder / "model.onnx")).graph.node}
+    assert bool(special) == ("com.microsoft.nchwc" in domains)
+
+
+def test_weights_beside_the_model_are_read(tmp_path):
+    _, folder = made(tmp_path, digits(tmp_path / "model", external="always"))
+    levels = onnxruntime.GraphOptimizationLevel
+    expected = run(digits(tmp_path / "plain") / "model.onnx", levels.ORT_ENABLE_ALL)
+    np.testing.assert_array_equal(run(folder / "model.onnx", levels.ORT_DISABLE_ALL), expected)
+
+
+def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
+    broken = linear()
+    broken.graph.node[0].op_type = "NoSuchOperator"
+    save_model(broken, tmp_path / "model")
+    with pytest.raises(StepError, match="ONNX Runtime refuses the model"):
+        made(tmp_path, tmp_path / "model")
+
+
+def test_the_manifest_tells_what_it_was_made_for_and_both_sizes(bundle):
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["kind"] == "optimized"
+    assert manifest["made_for"]["flags"]
+    assert manifest["versions"]["onnxruntime"] == onnxruntime.__version__
+    assert manifest["size_bytes"] == (bundle / "model.onnx").stat().st_size
+    assert manifest["portable_size_bytes"] > 0
+    assert "model.onnx" in (bundle / "SHA256SUMS").read_text()
+    assert "artifact.json" not in {path.name for path in bundle.iterdir()}
+
+
+def test_its_loader_runs_it_here(bundle):
+    assert loader(bundle).load().run(None, {"image": IMAGE})[0].shape == (2, 10)
+
+
+def test_its_loader_takes_options_of_ones_own(bundle):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    assert loader(bundle).load(options).get_session_options().intra_op_num_threads == 1
+
+
+@pytest.mark.parametrize("had", [True, False])
+def test_its_loader_refuses_a_cpu_that_has_more_or_less(bundle, tmp_path, had):
+    def change(manifest):
+        flags = manifest["made_for"]["flags"]
+        flag = next(name for name, there in flags.items() if there is not had)
+        flags[flag] = had
+
+    module = changed(bundle, tmp_path / "copy", change)
+    with pytest.raises(module.OtherMachineError, match="without" if had else "with ") as caught:
+        module.load()
+    assert "portable model of variant 'fp32'" in str(caught.value)
+
+
+def test_its_loader_refuses_another_architecture(bundle, tmp_path):
+    module = changed(bundle, tmp_path / "copy", lambda m: m["made_for"].update(machine="riscv64"))
+    with pytest.raises(module.OtherMachineError, match="made for riscv64"):
+        module.load()
+
+
+def test_its_loader_warns_of_another_onnx_runtime(bundle, tmp_path):
+    module = changed(
+        bundle, tmp_path / "copy", lambda m: m["versions"].update(onnxruntime="1.0.0")
+    )
+    with pytest.warns(UserWarning, match=r"made by onnxruntime 1\.0\.0"):
+        module.load()
+
+
+def test_its_loader_says_which_provider_is_missing(bundle, tmp_path):
+    module = changed(
+        bundle, tmp_path / "copy", lambda m: m.update(provider="QNNExecutionProvider")
+    )
+    with pytest.raises(RuntimeError, match="has no QNNExecutionProvider"):
+        module.load()
+
+
+def test_a_cpu_that_can_not_be_looked_at_is_no_cpu(bundle, tmp_path):
+    assert loader(bundle).cpu_flags(str(tmp_path / "none")) is None

@@ -1,0 +1,106 @@
+"""A variant in ORT format: same bytes, its operators listed, judged like any variant."""
+
+import json
+
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit import ort_format as ort_format_kit
+from onnxbuild.onnxkit.ahead_of_time import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time_files import OPERATORS_FILE, read_description
+from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.ort_format import required_operators
+from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.steps import validate
+from onnxbuild.steps.ort_format import KIND, OrtFormatParams
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear
+from tests.steps.graphs import digits
+from tests.steps.test_validate import reference
+
+
+def made(folder, model=None, **options):
+    source = model or digits(folder / "model")
+    params = OrtFormatParams(OrtFormatOptions(**options))
+    outcome, context = run_step(KIND, params, folder, {"model": source})
+    return outcome, context.output("artifact")
+
+
+@pytest.mark.parametrize("style", ["fixed", "runtime"])
+def test_two_conversions_in_two_folders_give_the_same_bytes(tmp_path, style):
+    source = digits(tmp_path / "model")
+    _, one = made(tmp_path / "one", source, style=style)
+    _, other = made(tmp_path / "other" / "place", source, style=style)
+    for name in ("model.ort", OPERATORS_FILE, "artifact.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_the_list_names_operators_with_their_types_and_no_path(tmp_path):
+    outcome, folder = made(tmp_path)
+    text = (folder / OPERATORS_FILE).read_text()
+    assert str(tmp_path) not in text
+    assert '{"inputs": {"0": ["float"]}}' in text
+    assert "--enable_reduced_operator_type_support" in text
+    operators = required_operators(text)
+    assert {"ai.onnx:MaxPool", "com.microsoft:FusedConv", "com.microsoft:FusedGemm"} <= set(
+        operators
+    )
+    assert outcome.metrics["required_operators"] == len(operators)
+
+
+def test_without_type_reduction_the_list_names_operators_alone(tmp_path):
+    _, folder = made(tmp_path, type_reduction=False)
+    text = (folder / OPERATORS_FILE).read_text()
+    assert "{" not in text
+    assert "--enable_reduced" not in text
+    assert "ai.onnx:MaxPool" in required_operators(text)
+
+
+def test_arm_gets_no_layouts_of_this_cpu_and_any_machine_may_load_it(tmp_path):
+    _, arm = made(tmp_path / "arm")
+    _, amd64 = made(tmp_path / "amd64", platform="amd64")
+    assert read_description(arm).made_for is None
+    assert read_description(amd64).made_for is not None
+    assert not any("nchwc" in each for each in read_description(arm).facts["required_operators"])
+
+
+def test_saved_runtime_optimizations_are_replayed_where_they_were_saved(tmp_path):
+    _, fixed = made(tmp_path / "fixed")
+    _, runtime = made(tmp_path / "runtime", style="runtime")
+    assert read_description(fixed).config == {}
+    assert read_description(runtime).config == ort_format_kit.REPLAY
+
+
+@pytest.mark.parametrize(("change", "passes"), [(0, True), (1e-2, False)])
+def test_it_is_held_against_pytorch_as_any_variant_is(tmp_path, change, passes):
+    save_model(linear(), tmp_path / "model")
+    _, artifact = made(tmp_path, tmp_path / "model")
+    truth = reference(tmp_path / "reference", lambda y: y + change)
+    params = validate.ValidateParams(
+        "fp32-ort", "fp32", VariantTolerances(atol=1e-5, rtol=1e-4), CPU_TARGET, TargetGates()
+    )
+    inputs = {"model": artifact, "reference": truth}
+    outcome, context = run_step(validate.KIND, params, tmp_path / "validate", inputs)
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert report["passed"] is passes
+    assert bool(outcome.findings) is not passes
+    assert all("fp32-ort" in each.where for each in outcome.findings)
+
+
+def test_a_model_over_the_formats_limit_is_refused(tmp_path):
+    source = digits(tmp_path / "model")
+    with (source / "model.onnx.data").open("wb") as file:
+        file.truncate(1 << 31)  # sparse
+    with pytest.raises(StepError, match="holds 2 GiB at most") as caught:
+        made(tmp_path, source)
+    assert "ahead_of_time" in caught.value.fix
+
+
+def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
+    broken = linear()
+    broken.graph.node[0].op_type = "NoSuchOperator"
+    save_model(broken, tmp_path / "model")
+    with pytest.raises(StepError, match="can't write the model in ORT format") as caught:
+        made(tmp_path, tmp_path / "model")
+    assert caught.value.where == "test:step"
