@@ -56,6 +56,9 @@ def test_every_mode_takes_a_model_whose_weights_lie_beside_its_graph(project):
     again = project.run(*packages)
     assert (again.code, again.ran) == (0, [])
     assert all(tensor.data_location == 0 for tensor in load_model(out / "fp32").graph.initializer)
+    diagnosed = project("diagnose", "tiny.yaml:int4")
+    assert diagnosed.code == 0, diagnosed.err
+    assert "first step where the error appears: tiny:int4/quantize" in diagnosed.out
     found = project("inspect", str(out / "fp32" / "model.onnx"), "--json")
     assert found.code == 0
     assert json.loads(found.out)
