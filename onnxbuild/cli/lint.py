@@ -18,12 +18,13 @@ def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     from onnxbuild.adapters.machine import usable_cores
     from onnxbuild.api import Request, graph_of, load
     from onnxbuild.recipe.session_checks import session_remarks
+    from onnxbuild.recipe.target_sense import doubts_of
 
     request = Request(tuple(map(Path, recipes)), settings=settings)
     loaded = load(request)
     graph = graph_of(request, loaded)
     for recipe in loaded.recipes:
-        for remark in session_remarks(recipe, usable_cores()):
+        for remark in (*doubts_of(recipe), *session_remarks(recipe, usable_cores())):
             click.echo(f"note: {remark}", err=True)
     names = sorted({name.partition(":")[0] for name in graph.names()})
     click.echo(f"ok: {', '.join(names)} ({len(graph.steps)} steps)")

@@ -21,7 +21,7 @@ def doubts_of(recipe: Recipe) -> Iterator[str]:
         for variant in recipe.variants:
             why = _why(variant, target)
             if why:
-                yield f"variant '{variant.name}' on target '{target.name}': {why}"
+                yield f"{recipe.name}: variant '{variant.name}' on target '{target.name}': {why}"
 
 
 def _why(variant: Variant, target: Target) -> str:
