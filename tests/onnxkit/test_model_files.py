@@ -3,8 +3,15 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.model_files import (
+    file_bytes,
+    hand_on,
+    load_model,
+    save_graph,
+    save_model,
+)
 from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.weights import weight_array
 from tests.onnxkit.models import linear, model, value, weight
 
 
@@ -97,3 +104,48 @@ def test_a_missing_file_and_missing_weights_are_named(tmp_path):
     (tmp_path / "model.onnx.data").unlink()
     with pytest.raises(StepError, match=r"needs its external data \(model.onnx.data\)"):
         load_model(tmp_path)
+
+
+def test_mapped_weights_are_read_when_asked_for_and_copied_when_saved(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    mapped = load_model(tmp_path / "a", weights="mapped")
+    tensor = mapped.graph.initializer[0]
+    assert not tensor.HasField("raw_data")
+    holder = weight_array(tensor)
+    while isinstance(holder, np.ndarray) and not isinstance(holder, np.memmap):
+        holder = holder.base
+    assert isinstance(holder, np.memmap)
+    expected = onnx.numpy_helper.to_array(linear(rows=600).graph.initializer[0])
+    assert np.array_equal(weight_array(tensor), expected)
+    save_model(mapped, tmp_path / "b")
+    assert load_model(tmp_path / "b") == load_model(tmp_path / "a")
+
+
+def test_a_model_that_was_left_without_its_weights_is_not_saved(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    with pytest.raises(ValueError, match="was loaded without its weights"):
+        save_model(load_model(tmp_path / "a", weights="left"), tmp_path / "b")
+
+
+def test_a_graph_for_a_session_links_to_its_weights_and_copies_none(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    mapped = load_model(tmp_path / "a", weights="mapped")
+    mapped.graph.output.append(onnx.helper.make_tensor_value_info("x", 1, None))
+    save_graph(mapped, tmp_path / "b")
+    assert (tmp_path / "b" / "model.onnx.data").readlink() == tmp_path / "a" / "model.onnx.data"
+    x = np.ones((2, 600), np.float32)
+    expected = open_session(tmp_path / "a").run(None, {"x": x})
+    for lean in (False, True):
+        found = open_session(tmp_path / "b", optimize=False, lean=lean).run(None, {"x": x})
+        assert np.allclose(found[0], expected[0], rtol=1e-6)
+        assert np.array_equal(found[1], x)
+
+
+def test_a_file_that_lies_in_a_store_is_handed_on_without_a_copy(tmp_path):
+    (tmp_path / "blob").write_text("weights")
+    (tmp_path / "input").symlink_to("blob")
+    hand_on(tmp_path / "input", tmp_path / "output")
+    assert (tmp_path / "output").readlink() == tmp_path / "blob"
+    hand_on(tmp_path / "blob", tmp_path / "copy")
+    assert not (tmp_path / "copy").is_symlink()
+    assert (tmp_path / "copy").read_text() == "weights"

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.moment_passes import passes
+from onnxbuild.onnxkit.moment_passes import budget_bytes, passes
 from onnxbuild.onnxkit.rounding import compensating_factor, round_compensated
+from tests.onnxkit.models import linear
 
 
 def problem(seed=0, tokens=400, inputs=150, outputs=20):
@@ -64,3 +65,11 @@ def test_the_moments_of_a_pass_fit_in_memory_and_none_is_left_out():
     assert groups[-1] == {"huge": 20000}
     for group in groups[:-1]:
         assert sum(8 * size**2 for size in group.values()) <= 1 << 28
+
+
+def test_a_pass_may_take_more_of_a_larger_model():
+    small = linear(rows=600)
+    assert budget_bytes(small) == 1 << 28
+    large = linear(rows=600)
+    large.graph.initializer[0].dims[0] = 1 << 30  # of its shape alone: nothing is read
+    assert budget_bytes(large) == (1 << 30) * 3 * 4 // 2 + 6
