@@ -155,15 +155,13 @@ def build(
 
 
 def choices_of(result: BuildResult) -> dict[str, str]:
-    """`RECIPE:VARIANT` -> the trial that a build chose for it."""
-    graph, suffix = result.graph, "/choose"
-    return {
-        name.removesuffix(suffix): str(
-            result.report.results[graph.resolve(name)].metrics["chosen"]
-        )
-        for name in graph.names()
-        if name.endswith(suffix) and graph.resolve(name) in result.report.results
-    }
+    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`."""
+    found = {}
+    for name in result.graph.names():
+        made = result.report.results.get(result.graph.resolve(name))
+        if made is not None and name.endswith(("/choose", "/session")):
+            found[name.removesuffix("/choose")] = str(made.metrics["chosen"])
+    return found
 
 
 def build_chosen(
@@ -182,10 +180,11 @@ def build_chosen(
         As `build`.
     """
     result = build(request, options, events)
-    choices = choices_of(result)
-    if not choices or request.choices is not None or request.locked:
+    known = request.choices or {}
+    new = {name: choice for name, choice in choices_of(result).items() if name not in known}
+    if not new or request.locked:
         return request, result
-    chosen = replace(request, choices=choices)
+    chosen = replace(request, choices={**known, **new})
     return chosen, build(chosen, options, events)
 
 

@@ -29,8 +29,8 @@ class Request:
         settings: `--set`: dotted key -> value as text.
         store: The store's folder; None for the project's own.
         locked: Refuse whatever is not as the recipes' locks say.
-        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take; None to search, or to
-            take those of the locks.
+        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take, `RECIPE:VARIANT/session`
+            -> settings of its session; None to search, or to take those of the locks.
         comparison: Measure the variants beside other models, and build no more than that takes.
     """
 

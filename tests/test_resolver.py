@@ -8,6 +8,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.target import Link, Target
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
@@ -389,3 +390,62 @@ def test_auto_tries_balanced_models_where_there_is_data_to_balance_by(load, data
     assert [each.name for each in trials] == expected
     if data is REAL:
         assert trials[1].written == "{mode: dynamic, balance: true, rounding: gptq}"
+
+
+# --- session --------------------------------------------------------------------------------------
+
+TUNED = "session: {tune: true, graph_optimization: basic}\n"
+
+
+def test_a_search_for_settings_feeds_gates_package_and_benchmark(load):
+    graph = resolve(load(RECIPE + VARIANTS + TUNED), VNNI)
+    assert graph.steps["demo:int8/session"].inputs["tune"].step == "demo:int8/tune"
+    judged = graph.steps["demo:int8/validate"].inputs["session"]
+    assert (judged.step, judged.output) == ("demo:int8/session", "judged")
+    for step, name in (("int8/package", "session"), ("benchmark", "session/int8")):
+        ref = graph.steps[f"demo:{step}"].inputs[name]
+        assert (ref.step, ref.output) == ("demo:int8/session", "settings")
+    parts = {file: ref.step for ref, file in graph.views[2].parts}
+    assert parts["tune.json"] == "demo:int8/tune"
+
+
+def test_a_choice_leaves_the_search_out_and_one_that_is_none_is_refused(load):
+    settings = SessionSettings(intra_op_threads=3)
+    choices = {"demo:fp32/session": settings.tuned_text()}
+    graph = resolve(load(RECIPE + TUNED), VNNI, choices=choices)
+    assert "demo:fp32/tune" not in graph.steps
+    assert graph.steps["demo:fp32/session"].params.choice == settings.tuned_text()
+    assert graph.steps["demo:fp32/session"].inputs == {}
+    with pytest.raises(UsageError, match="the lock's choice for demo:fp32/session is no session"):
+        resolve(load(RECIPE + TUNED), VNNI, choices={"demo:fp32/session": "fast"})
+
+
+def test_gates_and_scores_run_with_what_can_change_numbers_alone(load):
+    slow = "session: {graph_optimization: basic, intra_op_threads: 2, spinning: never}\n"
+    more = "fidelity: {data: model.py:samples}\nevaluate: {data: model.py:samples, metric: model.py:load}\n"
+    graph = resolve(load(RECIPE + VARIANTS + more + slow), VNNI)
+    for step in ("validate", "fidelity", "evaluate"):
+        found = graph.steps[f"demo:int8/{step}"].params.session
+        assert (found.graph_optimization, found.intra_op_threads) == ("basic", 1)
+        assert (found.spinning, found.deterministic_compute) == ("allow", True)
+    delivered = graph.steps["demo:int8/package"].params.session
+    assert (delivered.intra_op_threads, delivered.spinning) == (2, "never")
+    assert graph.steps["demo:benchmark"].params.sessions["int8"] == delivered
+
+
+def test_a_variant_of_one_size_is_judged_and_delivered_at_that_size(load):
+    text = "quantization:\n  fp32: none\n  one: {mode: none, session: {free_dimensions: {batch: 1}}}\n"
+    graph = resolve(load(RECIPE + text), VNNI)
+    assert graph.steps["demo:fp32/validate"].inputs["reference"].step == "demo:reference"
+    assert graph.steps["demo:one/validate"].inputs["reference"].step == "demo:one/reference"
+    (axis,) = graph.steps["demo:one/reference"].params.axes
+    assert (axis.min, axis.max, axis.example) == (1, 1, 1)
+    assert graph.steps["demo:one/package"].params.axes == (axis,)
+    assert graph.steps["demo:one/validate"].params.session.free_dimensions == {"batch": 1}
+
+
+def test_a_profile_is_laid_beside_the_variant_that_asks_for_one(load):
+    text = "quantization:\n  fp32: none\n  seen: {mode: fp16, session: {profiling: true}}\n"
+    graph = resolve(load(RECIPE + text), VNNI)
+    assert [name for name in graph.steps if name.endswith("/profile")] == ["demo:seen/profile"]
+    assert "profile.json" in {file for _, file in graph.views[1].parts}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onnxbuild.api import BuildResult, Request, build, graph_of, load
+from onnxbuild.api import BuildResult, Request, build, choices_of, graph_of, load
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
@@ -95,6 +95,9 @@ def diagnose(
     variant = next(each for each in recipe.variants if each.name == chain.variant)
     wanted = [step.name for step in (*chain.models, *chain.gates)]
     result = build(replace(request, only=tuple(wanted)), options, events)
+    sessions = {n: choice for n, choice in choices_of(result).items() if n.endswith("/session")}
+    if sessions:  # remedies are judged, and nothing is searched for them
+        request = replace(request, choices={**(request.choices or {}), **sessions})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error

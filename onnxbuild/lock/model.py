@@ -42,7 +42,8 @@ class Lock:
         sources: Python source that was imported -> sha256 of its syntax tree.
         folders: Import folder -> modules found in it that were looked for.
         steps: Step name -> what it was made from and what it gave.
-        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` chose.
+        choices: `RECIPE:VARIANT` -> the trial that `mode: auto` chose; `RECIPE:VARIANT/session` ->
+            the settings that `session: {tune: true}` found, as JSON.
         measurements: Name of a step that measures -> its report, as it was when the lock was
             made; never compared.
     """

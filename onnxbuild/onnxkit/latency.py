@@ -87,6 +87,7 @@ def measure_turns(
     max_time_s: float,
     settled: Callable[[Mapping[str, Turns]], bool] = all_stable,
     settle_s: float = SETTLE_S,
+    min_rounds: int = 1,
     seed: int = 0,
 ) -> dict[str, list[list[int]]]:
     """Measure runners in rounds until enough is known or the time is up.
@@ -103,6 +104,7 @@ def measure_turns(
         max_time_s: Bound on the time spent on each, on average, pauses included.
         settled: Whether what was measured so far is enough; asked after each tenth of that time.
         settle_s: The pause, in seconds.
+        min_rounds: Least turns of each, time bound or not.
         seed: Of the order.
 
     Returns: Name -> its turns, in nanoseconds.
@@ -121,7 +123,8 @@ def measure_turns(
         turns = {name: runner.turns_ns for name, runner in state.items()}
         fewest = min(runner.samples for runner in state.values())
         spent_s = sum(runner.spent_s for runner in state.values()) / len(state)
-        if fewest < min_samples or spent_s < ask_at_s:
+        rounds = len(turns[order[0]])
+        if fewest < min_samples or rounds < min_rounds or spent_s < ask_at_s:
             continue
         if spent_s >= max_time_s or settled(turns):
             return turns

@@ -112,13 +112,18 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
             for number, target in enumerate(recipe.targets)
         }
         for variant in recipe.variants:
+            golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
+            judged = graph.steps[graph.resolve(f"{recipe.name}:{variant.name}/validate")]
+            reference = judged.inputs["reference"].step
+            if reference != graph.resolve(f"{recipe.name}:reference"):
+                golden = f"{golden}-{variant.name}"  # it takes some sizes alone
             variants[f"{below}{variant.name}"] = {
                 "recipe": recipe.name,
                 "variant": variant.name,
                 "bundle": f"{VARIANTS_FOLDER}/{below}{variant.name}",
                 "step": graph.resolve(f"{recipe.name}:{variant.name}/package"),
-                "golden": f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER,
-                "reference": graph.resolve(f"{recipe.name}:reference"),
+                "golden": golden,
+                "reference": reference,
                 "benchmarks": benchmarks,
             }
         for name in _reported(recipe, graph):

@@ -33,8 +33,8 @@ def resolve(
         host: Decides options left at `auto`.
         only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
             to build; empty for all.
-        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names; nothing is searched
-            for these.
+        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
+            `RECIPE:VARIANT/session` -> its session's settings; nothing is searched for these.
         comparison: Measure the variants beside other models, and nothing that this does not take.
 
     Raises:

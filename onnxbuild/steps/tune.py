@@ -28,7 +28,9 @@ from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings, shown
 from onnxbuild.onnxkit.targets import library_of, usable
 
 _WARMUP = 3
-_LEAST_RUNS = 8
+_LEAST_ROUNDS = 8
+"""Fewer say nothing for sure."""
+
 _LARGE_BYTES = 512 << 20
 """Of larger models no more than two sessions are open at a time: each holds the weights, and those that
 it has rearranged once more."""
@@ -139,7 +141,8 @@ class _Bench:
             point: measure_turns(
                 {name: bound[point] for name, bound in calls.items()},
                 warmup=_WARMUP,
-                min_samples=_LEAST_RUNS,
+                min_samples=_LEAST_ROUNDS,
+                min_rounds=_LEAST_ROUNDS,
                 max_time_s=each_s / len(self.points),
                 settled=is_ranked,
                 settle_s=SPIN_SETTLE_S if spins else SETTLE_S,

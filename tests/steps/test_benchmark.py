@@ -7,6 +7,7 @@ import pytest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
 from onnxbuild.steps.convert_fp16 import Fp16Options
@@ -20,6 +21,7 @@ QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 
 def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
+    sessions = options.pop("sessions", {})
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=(IMAGE,),
@@ -27,6 +29,7 @@ def in_this_process(folder, models, options, programs):
         target=CPU_TARGET,
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
+        sessions=sessions,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -204,3 +207,21 @@ def test_a_point_that_can_not_be_measured_is_an_error(tmp_path, benchmarked):
 
 def test_fp16_options_default_to_keeping_the_interface():
     assert Fp16Options().keep_io_types
+
+
+def test_each_variant_runs_as_it_is_delivered_and_at_the_sizes_that_it_takes(
+    tmp_path, benchmarked
+):
+    model = digits(tmp_path / "fp32")
+    sessions = {
+        "one": SessionSettings(free_dimensions={"batch": 1}, spinning="stop", intra_op_threads=1)
+    }
+    models = {"any": model, "one": model}
+    _, report = benchmarked(tmp_path, models, sessions=sessions, baseline=False)
+    assert [(each["point"], set(each["results"])) for each in report["points"]] == [
+        ("batch=2", {"any"}),
+        ("batch=1", {"any", "one"}),
+    ]
+    assert report["models"]["one"]["session"] == (
+        "{intra_op_threads: 1, spinning: stop, free_dimensions: {batch: 1}}"
+    )

@@ -7,6 +7,7 @@ import pytest
 
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits
@@ -48,6 +49,7 @@ def packaged(folder, *, external="auto", evaluated=True, more=None):
         precision="fp32",
         axes=(Axis("batch", 1, 64, 2),),
         targets=(Target("cuda", (Link("cuda", {"device_id": "0"}),)), CPU_TARGET),
+        session=SessionSettings(intra_op_threads=2, cpu_arena=False, spinning="stop"),
     )
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, context.output("bundle")
@@ -119,6 +121,23 @@ def test_the_loader_stands_alone(bundle, tmp_path):
     assert "input  image float32 ['batch', 1, 8, 8]" in done.stdout
     assert "runs on C" in done.stdout  # CUDA or CPU, whichever is there
     assert "output logits float32 [2, 10]" in done.stdout
+
+
+def test_the_loader_makes_the_session_that_the_manifest_names(bundle, tmp_path):
+    told = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
+        "for session in (load('cpu'), load('cpu', {'intra_op_threads': 1})):\n"
+        "    found = session.get_session_options()\n"
+        "    print(found.intra_op_num_threads, found.enable_cpu_mem_arena,\n"
+        "          found.get_session_config_entry('session.force_spinning_stop'))\n"
+    )
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["session"]["spinning"] == "stop"
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["2 False 1", "1 False 1"]
 
 
 def test_external_data_is_part_of_the_bundle(tmp_path):

@@ -1,0 +1,93 @@
+"""`session` through the command: found settings are locked, delivered, and build the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.slow
+
+SESSION = """\
+quantization:
+  fp32: none
+  one: {mode: none, session: {free_dimensions: {batch: 1}, tune: false, profiling: true}}
+session: {tune: {max_time_s: 1, search: [threads]}, intra_op_threads: 64, spinning: never}
+"""
+
+
+@pytest.fixture
+def tuning(project):
+    project.edit("tiny.yaml", "quantization: {fp32: none}\n", SESSION)
+    project.edit("tiny.yaml", "benchmark: {", "benchmark: {baseline: false, ")
+    project.edit("models/tiny.py", "width=8", "width=30000")  # enough for many threads to wake up
+    return project
+
+
+def manifest_of(project, variant):
+    path = project.folder / "artifacts/out/tiny" / variant / "manifest.json"
+    return json.loads(path.read_text())
+
+
+def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tmp_path):
+    done = tuning("lock", "tiny.yaml")
+    assert done.code == 0, done.out + done.err
+    assert "tiny.yaml:12:53: session has `intra_op_threads: 64`, and here are" in done.out
+    lock = yaml.safe_load((tuning.folder / "tiny.lock").read_text())
+    ((name, choice),) = lock["choices"].items()
+    assert name == "tiny:fp32/session"
+    assert json.loads(choice)["intra_op_threads"] < 64
+    assert "tiny:fp32/tune" not in lock["steps"]
+    out = tuning.folder / "artifacts/out/tiny"
+    assert (out / "one/profile.json").exists()
+    assert (out / "one/profile-batch=1.json").exists()
+    session = manifest_of(tuning, "fp32")["session"]
+    assert {n: session[n] for n in json.loads(choice)} == json.loads(choice)
+    one = manifest_of(tuning, "one")
+    assert one["session"]["intra_op_threads"] == 64
+    assert one["dynamic_axes"] == {"batch": {"min": 1, "max": 1, "example": 1}}
+    shown = subprocess.run(
+        [sys.executable, "-I", "-B", str(out / "one/load.py")],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "output logits float32 [1, 2]" in shown.stdout
+    points = json.loads((out / "one/benchmark.json").read_text())["points"]
+    assert [set(each["results"]) for each in points] == [
+        {"fp32"},
+        {"fp32", "one"},
+    ]
+
+    there = tmp_path / "elsewhere"
+    shutil.copytree(tuning.folder, there, ignore=shutil.ignore_patterns("artifacts"))
+    before = (out / "fp32/manifest.json").read_bytes()
+    tuning.folder = there
+    built = tuning.run("--locked")
+    assert built.code == 0, built.out + built.err
+    assert "fp32/tune" not in built.ran
+    assert "fp32/session" in built.ran
+    assert (there / "artifacts/out/tiny/fp32/manifest.json").read_bytes() == before
+    assert tuning("lock", "--check", "tiny.yaml").code == 0
+
+
+def test_a_run_tells_what_was_found_and_the_next_does_nothing(tuning):
+    first = tuning.run("--only", "fp32/package")
+    assert first.code == 0, first.out + first.err
+    assert "variant 'fp32': session {intra_op_threads:" in first.out
+    assert "of the recipe's settings" in first.out
+    again = tuning.run("--only", "fp32/package")
+    assert again.ran == []
+
+
+def test_faults_and_doubts_are_told_by_lint(tuning):
+    done = tuning("lint", "tiny.yaml")
+    assert (done.code, done.out) == (0, "ok: tiny (14 steps)\n")
+    assert "note: tiny.yaml:12:53: session has `intra_op_threads: 64`" in done.err
+    tuning.edit("tiny.yaml", "batch: 1}, tune", "bach: 1}, tune")
+    done = tuning("lint", "tiny.yaml")
+    assert done.code == 2
+    assert "tiny.yaml:11:49: quantization.one.session.free_dimensions names 'bach'" in done.err
+    assert "did you mean 'batch'?" in done.err

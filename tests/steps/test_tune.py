@@ -1,0 +1,130 @@
+"""The search, a profile and what is settled, on a real model in a real ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.onnxkit.session_files import read_settings
+from onnxbuild.onnxkit.session_options import TuneOptions
+from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings
+from onnxbuild.steps import profile, session, tune
+from tests.fakes.step_context import run_step
+from tests.steps.graphs import digits
+
+IMAGE = DummyInput("image", "float32", ("batch", 1, 8, 8))
+DEFAULT = SessionSettings()
+AXES = (Axis("batch", 1, 64, 2),)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return digits(tmp_path_factory.mktemp("model"))
+
+
+def tuned(folder, model, settings=DEFAULT, points=(), **options):
+    params = tune.TuneParams(
+        variant="fp32",
+        inputs=(IMAGE,),
+        axes=AXES,
+        points=points,
+        target=CPU_TARGET,
+        settings=settings,
+        options=TuneOptions(**options),
+    )
+    outcome, context = run_step(tune.KIND, params, folder, {"model": model})
+    return outcome, json.loads((context.output("report") / "report.json").read_text()), context
+
+
+def test_all_that_was_tried_is_told_with_its_interval(tmp_path, model):
+    outcome, report, _ = tuned(
+        tmp_path, model, points=({"batch": (1, 2)},), search=("spinning",), max_time_s=1.0
+    )
+    assert report["points"] == ["batch=1", "batch=2"]
+    (asked, *_) = report["asked"]
+    assert asked["question"] == "spinning"
+    assert [each["settings"] for each in asked["tried"]] == [
+        "{spinning: stop}",
+        "{spinning: never}",
+    ]
+    for each in asked["tried"]:
+        value, low, high = each["ratio"]
+        assert 0 < low <= value <= high
+        assert set(each["p50_ms"]) == {"batch=1", "batch=2"}
+    assert set(report["tuned"]) == set(TUNED)
+    chosen = report["changed"] != "{}"
+    assert chosen == bool(report["proof"] and report["proof"]["holds"])
+    assert outcome.metrics["tuned"] == report["changed"]
+    assert outcome.notes[0].startswith("variant 'fp32': ")
+
+
+def test_settings_that_are_slow_for_sure_are_left(tmp_path, model):
+    """Waking 64 threads takes ten times as long as all of the model."""
+    slow = SessionSettings(intra_op_threads=64, spinning="never")
+    _, report, context = tuned(
+        tmp_path, model, slow, points=({"batch": 64},), search=("threads",), max_time_s=1.0
+    )
+    assert report["tuned"]["intra_op_threads"] < 64
+    assert report["proof"]["holds"]
+    assert report["proof"]["ratio"][2] < 1
+    params = session.SessionParams(slow, "")
+    done, settled = run_step(
+        session.KIND, params, tmp_path / "session", {"tune": context.output("report")}
+    )
+    found = read_settings(settled.output("settings"))
+    assert {name: getattr(found, name) for name in TUNED} == report["tuned"]
+    assert json.loads(done.metrics["chosen"]) == report["tuned"]
+
+
+def test_a_choice_gives_the_bytes_that_the_search_gave(tmp_path):
+    base = SessionSettings(graph_optimization="basic")
+    found = SessionSettings(intra_op_threads=2, spinning="stop")
+    report = tmp_path / "report"
+    report.mkdir()
+    tuned_values = json.loads(found.tuned_text())
+    (report / "report.json").write_text(json.dumps({"tuned": tuned_values}))
+    outputs = []
+    for choice, inputs in (("", {"tune": report}), (found.tuned_text(), {})):
+        params = session.SessionParams(base, choice)
+        outcome, context = run_step(session.KIND, params, tmp_path / str(bool(choice)), inputs)
+        assert outcome.metrics["chosen"] == found.tuned_text()
+        outputs.append(
+            [(context.output(n) / "session.json").read_bytes() for n in ("settings", "judged")]
+        )
+    assert outputs[0] == outputs[1]
+    assert read_settings(context.output("judged")) == base.judged()
+
+
+def test_a_model_of_one_size_is_measured_there(tmp_path, model):
+    one = SessionSettings(free_dimensions={"batch": 1})
+    _, report, _ = tuned(tmp_path / "a", model, one, search=("memory",), max_time_s=1)
+    assert report["points"] == ["batch=1"]
+    with pytest.raises(StepError, match="takes batch=1 alone"):
+        tuned(tmp_path / "b", model, one, points=({"batch": 2},), max_time_s=1)
+
+
+def test_a_profile_tells_which_operators_take_the_time(tmp_path, model):
+    params = profile.ProfileParams(
+        variant="fp32",
+        inputs=(IMAGE,),
+        axes=AXES,
+        points=(),
+        target=CPU_TARGET,
+        session=SessionSettings(graph_optimization="basic", intra_op_threads=1),
+    )
+    outcome, context = run_step(profile.KIND, params, tmp_path, {"model": model})
+    report = json.loads((context.output("report") / "report.json").read_text())
+    point = report["points"]["batch=2"]
+    assert report["session"] == "{graph_optimization: basic, intra_op_threads: 1}"
+    assert point["runs"] == 10
+    assert point["run_ms"] > 0
+    assert sum(each["share"] for each in point["operators"]) == pytest.approx(1, abs=0.01)
+    assert point["operators"][0]["operator"] == outcome.metrics["slowest_operator"]
+    assert {"CPUExecutionProvider"} == {each["provider"] for each in point["operators"]}
+    assert point["nodes"][0]["ms"] >= point["nodes"][-1]["ms"]
+    events = json.loads((context.output("report") / "batch=2.json").read_text())
+    assert sum(each.get("name") == "model_run" for each in events) == 13
