@@ -95,6 +95,13 @@ def machine() -> str:
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {python}"
 
 
+def markdown(rows: Sequence[Mapping[str, str]]) -> str:
+    """A table; headings are the first row's keys, which all rows have."""
+    headings = list(rows[0])
+    lines = [headings, ["---"] * len(headings), *([row[key] for key in headings] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def version_of(command: Sequence[str]) -> str:
     """The first line that a command prints; empty if it is not there."""
     try:

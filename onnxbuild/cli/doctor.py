@@ -25,7 +25,7 @@ def command(ctx: click.Context, *, store: str | None) -> None:
 
     Exit 1 if something that every build needs is missing.
     """
-    problems = [*_packages(), *_providers(), *_machine(), *_store(store)]
+    problems = [*_packages(), *_providers(), *_compiler(), *_machine(), *_store(store)]
     for problem in problems:
         click.echo(f"problem: {problem}")
     if problems:
@@ -71,6 +71,18 @@ def _providers() -> list[str]:
         click.echo(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
     cpu = next(probe for probe in probes if probe.provider == "cpu")
     return [] if cpu.loads else [f"the CPU provider does not load: {cpu.reason}"]
+
+
+def _compiler() -> list[str]:
+    """What `formats: [aotinductor]` compiles with; no problem where it is not there."""
+    from onnxbuild.adapters.child_environment import program_folders
+    from onnxbuild.core.step import COMPILERS
+
+    where = ":".join(program_folders())
+    found = next(filter(None, (shutil.which(name, path=where) for name in COMPILERS)), None)
+    lacking = f"no {' and no '.join(COMPILERS)}; formats: [aotinductor] needs one"
+    click.echo(f"c++          {found or f'{lacking}: apt-get install g++'}")
+    return []
 
 
 def _machine() -> list[str]:

@@ -55,6 +55,20 @@ def write_program_example(
     shutil.copyfile(_EXAMPLES / "CMakeLists.txt", folder / "CMakeLists.txt")
 
 
+def write_onnx_example(folder: Path, axes: Sequence[Axis]) -> None:
+    """Write main.cpp and CMakeLists.txt, which need ONNX Runtime's headers and library alone.
+
+    Args:
+        folder: Made if need be.
+        axes: Their example sizes are those of the inputs; all else the program asks the model.
+    """
+    folder.mkdir()
+    told = ", ".join(f"{{{_quoted(axis.name)}, {axis.example}}}" for axis in axes)
+    program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", told)
+    (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
+    shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")
+
+
 def _quoted(text: str) -> str:
     """A C++ string literal; beyond ASCII as UTF-8 escapes of three octal digits."""
     plain = json.dumps(text, ensure_ascii=False)

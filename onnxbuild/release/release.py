@@ -110,7 +110,7 @@ def make_release(
     project = request.project
     loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
     recipes = loaded.recipes
-    left_out = _formats_left_out(recipes)
+    left_out = formats_left_out(recipes)
     originals = read_originals(wanted.recipe, loaded.files, project)
     with closing(open_workspace(project, request.store_root)) as workspace:
         folders = {**workspace.fingerprints.places(), **LockPlaces(recipes).folders}
@@ -175,7 +175,7 @@ def _complete(
     return tree if key is None else {**tree, **signatures(key, tree)}
 
 
-def _formats_left_out(recipes: Sequence[Recipe]) -> tuple[str, ...]:
+def formats_left_out(recipes: Sequence[Recipe]) -> tuple[str, ...]:
     """A notice where formats beside ONNX are built but not released.
 
     Raises:

@@ -9,7 +9,9 @@ from typing import Any
 from onnxbuild.lock.model import Lock
 
 BASELINE = "pytorch"
-_BESIDE_THE_MODEL = frozenset({"load.py", "validation.json", "evaluation.json"})
+_BESIDE_THE_MODEL = frozenset(
+    {"load.py", "cpp/CMakeLists.txt", "cpp/main.cpp", "validation.json", "evaluation.json"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit import bundle_loader
+from onnxbuild.onnxkit.cpp_examples import write_onnx_example
 from onnxbuild.onnxkit.model_files import hand_on, load_model
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.session_files import read_settings
@@ -75,6 +76,7 @@ def run(context: StepContext) -> Outcome:
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
     shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
+    write_onnx_example(bundle / "cpp", params.axes)
     digests = {name: _sha256(bundle / name) for name in _names(bundle)}
     write_report(
         bundle,
@@ -231,7 +233,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=5,
+    version=6,
     params=PackageParams,
     inputs=(
         "model",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 
 import pytest
 
@@ -81,5 +83,8 @@ def test_doctor_tells_why_each_provider_does_not_load(built):
     told = built("doctor")
     assert told.code == 0
     assert "provider     cpu: loads\n" in told.out
+    path = os.pathsep.join(("/usr/local/bin", "/usr/bin", "/bin"))
+    compiler = shutil.which("g++", path=path) or shutil.which("clang++", path=path)
+    assert f"\nc++          {compiler or 'no g++ and no clang++'}" in told.out
     assert "             - no NVIDIA device: " in told.out
     assert "openvino: pip install onnxruntime-openvino" in told.out

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -80,7 +81,7 @@ def test_a_release_is_whole_and_tells_what_it_is(project):
     assert done.code == 0, done.out + done.err
     archive, folder = project.dist / "tiny-1.0.0.tar", project.dist / "tiny-1.0.0"
     assert f"dist/tiny-1.0.0.tar  0.1 MiB, sha256 {sha256(archive)}" in done.out
-    assert "dist/tiny-1.0.0/  1 variant (fp32), 21 files, not signed" in done.out
+    assert "dist/tiny-1.0.0/  1 variant (fp32), 23 files, not signed" in done.out
     assert project.released() == ["tiny-1.0.0", "tiny-1.0.0.tar"]
 
     checked = subprocess.run(
@@ -102,8 +103,9 @@ def test_a_release_is_whole_and_tells_what_it_is(project):
     for name in ("tiny.yaml", "tiny.lock"):
         assert (folder / "recipe" / name).read_bytes() == (project.folder / name).read_bytes()
     bundle = project.folder / "artifacts/out/tiny/fp32"
-    for path in (folder / about["variants"]["fp32"]["bundle"]).iterdir():
-        assert path.read_bytes() == (bundle / path.name).read_bytes()
+    released = folder / about["variants"]["fp32"]["bundle"]
+    for path in filter(Path.is_file, released.rglob("*")):
+        assert path.read_bytes() == (bundle / path.relative_to(released)).read_bytes()
 
     statement = json.loads((folder / "provenance.intoto.json").read_text())
     assert {each["name"]: each["digest"]["sha256"] for each in statement["subject"]} == {

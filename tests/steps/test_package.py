@@ -1,8 +1,12 @@
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onnxbuild.core.recipe import Axis
@@ -21,6 +25,9 @@ EVALUATION = {
     "metric": "digits.py:accuracy", "score": 0.99, "baseline_score": 0.99, "drop": 0.0,
     "samples": 450, "passed": True, "batches": 9,
 }  # fmt: skip
+
+
+HEADERS = os.environ.get("ORT_INCLUDE_DIR")
 
 
 def packaged(folder, *, external="auto", evaluated=True, more=None):
@@ -62,7 +69,7 @@ def bundle(tmp_path_factory):
 
 def test_a_bundle_holds_the_model_and_all_that_is_known_of_it(bundle):
     assert sorted(path.name for path in bundle.iterdir()) == [
-        "SHA256SUMS", "evaluation.json", "load.py", "manifest.json", "model.onnx",
+        "SHA256SUMS", "cpp", "evaluation.json", "load.py", "manifest.json", "model.onnx",
         "validation.json",
     ]  # fmt: skip
     validations = json.loads((bundle / "validation.json").read_text())
@@ -73,7 +80,9 @@ def test_a_bundle_holds_the_model_and_all_that_is_known_of_it(bundle):
 def test_the_sums_cover_every_other_file_in_order(bundle):
     lines = (bundle / "SHA256SUMS").read_text().splitlines()
     names = [line.split("  ")[1] for line in lines]
-    assert names == sorted(p.name for p in bundle.iterdir() if p.name != "SHA256SUMS")
+    there = {p.relative_to(bundle).as_posix() for p in bundle.rglob("*") if p.is_file()}
+    assert names == sorted(there - {"SHA256SUMS"})
+    assert {"cpp/main.cpp", "cpp/CMakeLists.txt"} <= set(names)
     for line in lines:
         sha256, name = line.split("  ")
         assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == sha256
@@ -123,6 +132,44 @@ def test_the_loader_stands_alone(bundle, tmp_path):
     assert "output logits float32 [2, 10]" in done.stdout
 
 
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
+@pytest.mark.skipif(
+    HEADERS is None,
+    reason="ORT_INCLUDE_DIR names no folder with onnxruntime_cxx_api.h, which wheels don't have",
+)
+@pytest.mark.parametrize("external", ["auto", "always"])
+def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
+    import onnxruntime
+
+    _, bundle = packaged(tmp_path, external=external)
+    (wheel,) = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
+    library = tmp_path / "lib/libonnxruntime.so"
+    library.parent.mkdir()
+    for name in (library, library.with_name("libonnxruntime.so.1")):
+        name.symlink_to(wheel)  # the names that the linker and the loader look for
+    build = tmp_path / "build"
+    given = (f"-DORT_INCLUDE_DIR={HEADERS}", f"-DORT_LIBRARY={library}")
+    subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
+    subprocess.run(["cmake", "--build", build], check=True)
+
+    printed = subprocess.run(
+        [build / "example", bundle / "model.onnx"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert printed[0] == "logits [2, 10]"
+    image = ((np.arange(128) % 7 - 3) / 4).astype(np.float32).reshape(2, 1, 8, 8)
+    session = onnxruntime.InferenceSession(
+        bundle / "model.onnx", providers=["CPUExecutionProvider"]
+    )
+    expected = session.run(None, {"image": image})[0].ravel()[:8]
+    np.testing.assert_allclose([float(n) for n in printed[1].split()], expected, rtol=1e-5)
+
+    failed = subprocess.run(
+        [build / "example", "nothing.onnx"], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("nothing.onnx: ")
+
+
 def test_the_loader_makes_the_session_that_the_manifest_names(bundle, tmp_path):
     told = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
@@ -164,13 +211,15 @@ def test_files_of_one_name_in_different_folders_are_told_apart(tmp_path):
 
 def test_the_same_inputs_give_the_same_bytes_in_another_folder(bundle, tmp_path):
     _, again = packaged(tmp_path)
-    for path in bundle.iterdir():
-        assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+    for path in filter(Path.is_file, bundle.rglob("*")):
+        name = path.relative_to(bundle)
+        assert (again / name).read_bytes() == path.read_bytes(), name
 
 
 def test_no_file_names_the_folder_it_was_made_in(bundle):
     made = str(bundle.parents[2]).encode()
-    assert [path.name for path in bundle.iterdir() if made in path.read_bytes()] == []
+    files = filter(Path.is_file, bundle.rglob("*"))
+    assert [path.name for path in files if made in path.read_bytes()] == []
 
 
 def test_a_file_of_the_bundle_can_be_edited_without_touching_the_store(tmp_path):

@@ -88,7 +88,8 @@ def swap_model(folder: Path) -> None:
     bundle = folder / "variants/fp32"
     sha256 = hashlib.sha256((folder / MODEL).read_bytes()).hexdigest()
     edit_json(bundle / "manifest.json", lambda m: m["files"]["model.onnx"].update(sha256=sha256))
-    names = sorted(p.name for p in bundle.iterdir() if p.name != "SHA256SUMS")
+    files = (p for p in bundle.rglob("*") if p.is_file() and p.name != "SHA256SUMS")
+    names = sorted(p.relative_to(bundle).as_posix() for p in files)
     lines = [f"{hashlib.sha256((bundle / n).read_bytes()).hexdigest()}  {n}\n" for n in names]
     (bundle / "SHA256SUMS").write_text("".join(lines))
 

@@ -1,7 +1,9 @@
 // Inputs and outputs of this bundle's program, as its manifest.json tells them.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -26,8 +28,8 @@ inline at::Tensor example_of(const Input& input) {
   if (!at::isFloatingType(input.dtype)) return at::ones(input.shape, input.dtype);
   int64_t count = 1;
   for (int64_t size : input.shape) count *= size;
-  const at::Tensor steps = at::arange(count, at::kLong).remainder(7) - 3;
-  return (steps.to(at::kDouble) / 4).to(input.dtype).reshape(input.shape);
+  const at::Tensor steps = at::arange(count, at::kLong).remainder(7).sub(3);
+  return steps.to(at::kDouble).div(4).to(input.dtype).reshape(input.shape);
 }
 
 inline const char* name_of(at::ScalarType dtype) {
