@@ -146,7 +146,8 @@ def _show_stages(found: Diagnosis) -> None:
     for gate, what in found.breaches:
         click.echo(f"{gate} fails: {what}")
     if not found.breaches:
-        click.echo("every gate passes")
+        aside = "; the goal of the search is none of them" if found.trial else ""
+        click.echo(f"every gate passes{aside}")
     rows = [
         {
             "step": stage.step if stage.kind else "all of it",
