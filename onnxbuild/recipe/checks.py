@@ -223,8 +223,11 @@ def _calibration(parts: Parts) -> Iterator[Fault]:
         return
     for name, (at, node) in variant_nodes(parts.root).items():
         mode = node if isinstance(node.value, str) else node.child("mode")
-        if mode is not None and mode.value == "static":
-            what = f"variant '{name}' has mode 'static', and no calibration.data is named"
+        included = None if isinstance(node.value, str) else node.child("include")
+        is_static = mode is not None and mode.value == "static"
+        if is_static or "static" in [each.value for each in (included.items if included else ())]:
+            has = "has mode" if is_static else "tries"
+            what = f"variant '{name}' {has} 'static', and no calibration.data is named"
             yield Fault(
                 what, at, "add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`"
             )

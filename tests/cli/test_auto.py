@@ -97,6 +97,11 @@ def test_a_goal_out_of_reach_says_how_near_it_came_and_delivers_nothing(searchin
         ("goal: {cosine_mean: 0.9}, ", "", "goal"),
         ("cosine_mean: 0.9", "max_drop: 0.1", "the recipe has no `evaluate`"),
         ("fidelity: {data: models/data.py:feeds, project", "fidelity: {project", "no data"),
+        (
+            "trials: 3",
+            "include: [static]",
+            "variant 'small' tries 'static', and no calibration.data is named",
+        ),
         ("cosine_mean", "cosine_mena", "did you mean 'cosine_mean'?"),
         (
             "models/data.py:feeds",
