@@ -34,8 +34,11 @@ def pytorch(
         context: The step's.
         model: Gives the module.
         threads: Within an operator.
-        compiled: Whether it goes through torch.compile, which happens at the first run.
+        compiled: Whether it goes through torch.compile, which happens at the first run; its
+            compiler is imported now.
     """
+    if compiled:
+        import torch._dynamo  # noqa: F401 - torch.compile imports it, some seconds, when it is called
 
     def load() -> Bind:
         import torch

@@ -369,7 +369,7 @@ def _throughput(
 
 KIND = StepKind(
     name="benchmark",
-    version=5,
+    version=6,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?"),
     outputs={"report": "report"},
