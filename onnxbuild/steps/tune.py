@@ -86,7 +86,7 @@ def run(context: StepContext) -> Outcome:
         "default": to_json(params.settings),
         "tuned": {name: getattr(found.chosen, name) for name in TUNED},
         "changed": shown(found.chosen, params.settings),
-        "asked": [bench.show(each) for each in found.asked],
+        "asked": [bench.show(number, each) for number, each in enumerate(found.asked)],
         "proof": None if found.proof is None else _proof(found, params.settings),
     }
     write_report(context.output("report"), report)
@@ -110,12 +110,13 @@ class _Bench:
         self._feeds = {p.name: make_feeds(params.inputs, p.sizes, seed=0) for p in self.points}
         self._context = context
         self._at_once = 1 if file_bytes(context.input("model")) > _LARGE_BYTES else 64
-        self._p50_ms: dict[str, dict[str, float]] = {}
+        self._p50_ms: list[dict[str, dict[str, float]]] = []
 
     def compare(
         self, beside: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
         """See session_search.Compare; of a large model, one is measured at a time."""
+        self._p50_ms.append({})
         ratios: list[Ratio | str] = []
         spent_s = 0.0
         for first in range(0, len(tried), self._at_once):
@@ -181,24 +182,31 @@ class _Bench:
         return {point: bind(feeds) for point, feeds in self._feeds.items()}
 
     def _note(self, settings: SessionSettings, turns: Mapping[str, Turns]) -> None:
-        self._p50_ms[shown(settings)] = {
+        self._p50_ms[-1][shown(settings)] = {
             point: round(statistics.median(run for turn in each for run in turn) / 1e6, 5)
             for point, each in turns.items()
         }
 
-    def show(self, asked: Asked) -> dict[str, object]:
-        """A question's part of the report."""
+    def show(self, number: int, asked: Asked) -> dict[str, object]:
+        """A question's part of the report.
+
+        Args:
+            number: Its place among the questions: that of its measurement.
+            asked: The question.
+        """
         default: SessionSettings = self._context.params.settings
+        p50_ms = self._p50_ms[number]
         return {
             "question": asked.question,
             "beside": shown(asked.beside, default),
+            "beside_p50_ms": p50_ms.get(shown(asked.beside)),
             "tried": [
                 {
                     "settings": shown(settings, default),
                     **(
                         {"refused": ratio}
                         if isinstance(ratio, str)
-                        else {"ratio": _bounds(ratio), "p50_ms": self._p50_ms[shown(settings)]}
+                        else {"ratio": _bounds(ratio), "p50_ms": p50_ms[shown(settings)]}
                     ),
                 }
                 for settings, ratio in asked.tried
