@@ -68,7 +68,7 @@ def _row(
     compared = of(f"{variant}/fidelity")
     packaged, measured = of(f"{variant}/package"), of("benchmark")
     latency = measured.get("variants", {}).get(variant, {})
-    doubt = NOISY if measured.get("noisy") else ""
+    doubt = NOISY if latency and measured.get("noisy") else ""
     return {
         "recipe": recipe,
         "variant": variant,

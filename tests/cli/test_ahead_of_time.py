@@ -36,6 +36,7 @@ def test_each_lies_in_a_folder_of_its_own_judged_and_told_with_its_load_time(pro
         assert "output logits float32 [2, 2]" in shown
     rows = [line.split()[1] for line in built.out.splitlines() if line.startswith("tiny ")]
     assert rows == ["fp32", "fp32-ort", "fp32-optimized"]
+    assert "- ?" not in built.out  # nothing is doubtful that was not measured
 
     again = project.run()
     assert again.ran == []
