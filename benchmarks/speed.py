@@ -2,11 +2,11 @@
 
 Each model's programs are measured in one process on the same feeds and threads, a turn each in every
 round, in random order (`onnxbuild bench`); speed is the median of the rounds' paired ratios to
-PyTorch eager, with a bootstrap 95 % interval. The first run builds into the store; later ones only
-measure. What is printed is Markdown.
+PyTorch eager, with a bootstrap 95 % interval. The first run builds into the store; later ones, and
+those after `--build`, only measure. What is printed is Markdown.
 
     python -m benchmarks.speed [--only minilm resnet50] [--seconds 45] [--threads 2] [--json FILE]
-        [--store FOLDER]
+        [--store FOLDER] [--build]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ import onnxruntime
 import torch
 
 from benchmarks.side_by_side import machine, markdown
-from onnxbuild.api import Request
+from onnxbuild.api import Request, build, graph_of
 from onnxbuild.bench import bench
 from onnxbuild.wiring import RunOptions
 
@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=45.0, help="measuring, for each model")
     parser.add_argument("--threads", type=int, default=0, help="of each runtime; 0: all cores")
     parser.add_argument("--store", type=Path, default=ROOT / "build/speed")
+    parser.add_argument("--build", action="store_true", help="build what is measured, no more")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if arguments.seconds <= 0 or arguments.threads < 0:
@@ -94,9 +95,14 @@ def main() -> None:
         parser.error(f"there is no folder {arguments.json.parent}")  # before minutes of measuring
     command = shlex.join(["python", "-m", "benchmarks.speed", *sys.argv[1:]])
     said = f"{machine()}, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}"
+    chosen = list(dict.fromkeys(arguments.only))
+    for name in chosen:
+        _build(SUBJECTS[name], arguments)
+    if arguments.build:
+        return
     print(f"{said}\n\n    {command}", flush=True)
     reports = {}
-    for name in dict.fromkeys(arguments.only):
+    for name in chosen:
         reports[name] = _measured(SUBJECTS[name], arguments)
         print(f"\n{_details(SUBJECTS[name], reports[name])}", flush=True)
     print(f"\n{_headline(reports)}")
@@ -105,12 +111,41 @@ def main() -> None:
         arguments.json.write_text(f"{json.dumps(told, indent=2)}\n", encoding="utf-8")
 
 
+def _build(subject: Subject, arguments: argparse.Namespace) -> None:
+    """Build what takes part, so that nothing else runs while others are measured.
+
+    Raises:
+        SystemExit: Something can't be built.
+    """
+    request = _request(subject, arguments)
+    steps = graph_of(request).steps.values()
+    (measurement,) = (step for step in steps if step.kind == "benchmark")
+    parts = tuple(dict.fromkeys(each.step for each in measurement.inputs.values()))
+    result = build(replace(request, only=parts), RunOptions())
+    if result.exit_code:
+        sys.exit("\n".join(str(failure.error) for failure in result.report.failures))
+    count = len(list(result.report.built))
+    print(f"{subject.recipe}: {count or 'no'} steps built", file=sys.stderr)
+
+
 def _measured(subject: Subject, arguments: argparse.Namespace) -> dict[str, Any]:
     """The benchmark step's report, made now.
 
     Raises:
-        SystemExit: Something can't be built or measured.
+        SystemExit: Something can't be measured.
     """
+    started_s = time.perf_counter()
+    found = bench(_request(subject, arguments), (), RunOptions())
+    if found.result.exit_code:
+        sys.exit("\n".join(str(failure.error) for failure in found.result.report.failures))
+    spent_s = time.perf_counter() - started_s
+    print(f"{subject.recipe}: measured in {spent_s:.0f} s", file=sys.stderr)
+    (providers,) = found.reports.values()
+    report: dict[str, Any] = providers["cpu"]
+    return report
+
+
+def _request(subject: Subject, arguments: argparse.Namespace) -> Request:
     settings = {
         "formats": "[onnx, torchscript, aotinductor]",
         "benchmark.points": f"[{subject.point}]",
@@ -121,17 +156,7 @@ def _measured(subject: Subject, arguments: argparse.Namespace) -> dict[str, Any]
     }
     only = ("torchscript", "aotinductor", "fp32", "fp16", "int8")
     recipe = ROOT / "recipes" / subject.recipe
-    request = Request((recipe,), only, settings, str(arguments.store.resolve()))
-    started_s = time.perf_counter()
-    found = bench(request, (), RunOptions())
-    if found.result.exit_code:
-        sys.exit("\n".join(str(failure.error) for failure in found.result.report.failures))
-    built = len(list(found.result.report.built)) - 1
-    spent_s = time.perf_counter() - started_s
-    print(f"{subject.recipe}: {built} steps built, {spent_s:.0f} s in all", file=sys.stderr)
-    (providers,) = found.reports.values()
-    report: dict[str, Any] = providers["cpu"]
-    return report
+    return Request((recipe,), only, settings, str(arguments.store.resolve()))
 
 
 def _details(subject: Subject, report: Mapping[str, Any]) -> str:
