@@ -62,7 +62,7 @@ def reached(goal: Goal, figures: Mapping[str, Any]) -> str:
     parts = []
     for name in map(_figure, asked(goal)):
         value = figures.get(name)
-        parts.append(f"{name} {value:.5g}" if value is not None else f"{name} without loss")
+        parts.append(f"{name} {value:.7g}" if value is not None else f"{name} without loss")
     return ", ".join(parts)
 
 

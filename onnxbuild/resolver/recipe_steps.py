@@ -117,6 +117,11 @@ class RecipeSteps:
             )
         tables = self._models.tables(recipe, variants, exported)
         searches = {variant.name for variant in variants if variant.mode == "auto"}
+        ranges = {
+            each.name: self._models.ranges(recipe, each, exported)
+            for each in variants
+            if each.mode == "static"
+        }
         models |= self._rival_models(recipe)
         benchmarks = self._benchmarks(recipe, models, sessions, programs)
         for name, bundle in packages.items():
@@ -127,6 +132,8 @@ class RecipeSteps:
             told = [(tables[name], "sensitivity.json")] if name in tables else []
             if name in searches:
                 told.append((OutputRef(models[name].step, "search"), "search.json"))
+            if name in ranges:
+                told.append((ranges[name], "calibration.json"))
             told += sessions[name].reports
             self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
         for variant in variants:

@@ -92,6 +92,10 @@ class VariantModels:
                 found[each.name] = self._fidelity.sensitivity(recipe, model, name)
         return found
 
+    def ranges(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
+        """The calibrated ranges of a static variant."""
+        return self._calibrated(recipe, variant, exported)["calibration"]
+
     def fused(self, recipe: Recipe, exported: str) -> OutputRef:
         """The recipe's fused fp32 model."""
         step = self._assembly.step(

@@ -276,10 +276,12 @@ def _findings(
 
 
 def _told(params: ChooseParams, chosen: Mapping[str, Any], tried: int) -> str:
+    split = params.goal.max_drop is None
+    score = "" if split else "; the drop on the data that chose, too"
     return (
         f"variant '{params.variant}': '{chosen['name']}' is the fastest of {tried} trials that "
         f"meets the goal ({chosen['latency']:.3g} ms, {reached(params.goal, chosen['judging'])} "
-        f"where it is judged); written out: {chosen['written']}"
+        f"where it is judged{score}); written out: {chosen['written']}"
     )
 
 

@@ -57,6 +57,8 @@ def test_each_8_bit_variant_gets_its_table_and_the_run_tells_the_worst(asking):
         assert found[variant]["ranked_by"].endswith(":nearness")
         assert len(found[variant]["nodes"]) == 2
         assert (folder / "sensitivity-plot.svg").read_text().startswith("<svg")
+        ranges = folder / "calibration-ranges.json"
+        assert ranges.exists() == (rounding == "static")
     assert found["int8"]["nodes"] != found["kept"]["nodes"]
     assert asking.run().ran == []
 
