@@ -8,7 +8,7 @@ folder are refused.
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -140,8 +140,12 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
     for tensor in outside_tensors(model):
         extent = _told(tensor)
         refer(tensor, extent.path.name, extent.offset, extent.length)
-    with contextlib.chdir(folder):
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
         yield folder
+    finally:
+        os.chdir(before)
 
 
 def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
