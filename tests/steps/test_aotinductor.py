@@ -65,6 +65,13 @@ def test_machine_code_holds_no_path_and_no_source(compiled):
         assert str(folder).encode() not in content
 
 
+def test_machine_code_asks_for_its_threads_where_it_runs(compiled):
+    """torch's default leaves so little work to one thread, or fixes this machine's number of them."""
+    with zipfile.ZipFile(compiled.output("program") / "model.pt2") as package:
+        (library,) = (name for name in package.namelist() if name.endswith(".so"))
+        assert b"GOMP_parallel" in package.read(library)
+
+
 def test_a_bound_program_runs_without_arguments(compiled, exported):
     feeds = make_feeds((X, Y), {"batch": 2}, "0")
     for context in (compiled, exported):
