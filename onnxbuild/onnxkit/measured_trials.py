@@ -28,9 +28,7 @@ class MeasuredTrials:
 
     def p50_ms(self, name: str) -> dict[str, float]:
         """Point -> median latency."""
-        return {
-            point: summarize_turns(turns).p50_ms for point, turns in self._turns[name].items()
-        }
+        return {point: summarize_turns(turns).p50_ms for point, turns in self._turns[name].items()}
 
     def latency_ms(self, name: str) -> float:
         """Geometric mean of the medians over the points."""

@@ -35,7 +35,9 @@ class Package:
 
 def packages_of(lock: Lock) -> tuple[Package, ...]:
     """What a lock's build used, by name; a package that goes by two names is told once."""
-    found = _parsed(digest for name, digest in lock.packages.items() if name not in {COMPILER, GPU})
+    found = _parsed(
+        digest for name, digest in lock.packages.items() if name not in {COMPILER, GPU}
+    )
     return tuple(found[name] for name in sorted(found))
 
 
