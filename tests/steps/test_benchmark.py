@@ -21,7 +21,7 @@ QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 
 def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
-    sessions = options.pop("sessions", {})
+    settings = options.pop("settings", {})
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=(IMAGE,),
@@ -29,7 +29,7 @@ def in_this_process(folder, models, options, programs):
         target=CPU_TARGET,
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
-        sessions=sessions,
+        sessions=settings,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -217,7 +217,7 @@ def test_each_variant_runs_as_it_is_delivered_and_at_the_sizes_that_it_takes(
         "one": SessionSettings(free_dimensions={"batch": 1}, spinning="stop", intra_op_threads=1)
     }
     models = {"any": model, "one": model}
-    _, report = benchmarked(tmp_path, models, sessions=sessions, baseline=False)
+    _, report = benchmarked(tmp_path, models, settings=sessions, baseline=False)
     assert [(each["point"], set(each["results"])) for each in report["points"]] == [
         ("batch=2", {"any"}),
         ("batch=1", {"any", "one"}),
