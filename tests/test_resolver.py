@@ -373,6 +373,26 @@ def test_variants_with_fused_models_of_their_own_are_balanced_apart(load):
     assert graph.steps["demo:b/balance"].inputs["model"].step == "demo:b/optimize"
 
 
+def test_a_static_variant_may_be_balanced_and_calibrated_by_a_method_of_its_own(load):
+    text = "quantization:\n  a: static\n  b: {mode: static, balance: true}\n"
+    text += "  c: {mode: static, calibration_method: mse}\n"
+    graph = resolve(load(RECIPE + REAL + text), VNNI)
+    assert graph.steps["demo:a/preprocess"].inputs["model"].step == "demo:export"
+    assert graph.steps["demo:b/preprocess"].inputs["model"].step == "demo:balance"
+    methods = [graph.steps[f"demo:{each}/calibrate"].params.options.method for each in "abc"]
+    assert methods == ["minmax", "minmax", "mse"]
+
+
+def test_auto_tries_other_ways_to_calibrate_than_the_recipes(load):
+    goal = "{mode: auto, include: [static], trials: 5, goal: {cosine_min: 0.99}}"
+    graph = resolve(load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n"), VNNI)
+    trials = {each.name: each.written for each in graph.steps["demo:small/choose"].params.trials}
+    assert list(trials)[:4] == [
+        "int8-static", "int8-static-balanced", "int8-static-mse", "int8-static-percentile",
+    ]  # fmt: skip
+    assert trials["int8-static-mse"] == "{mode: static, calibration_method: mse}"
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [

@@ -8,12 +8,17 @@ from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.recipe import DUMMY_DATA, Mode, Recipe, Variant
+from onnxbuild.resolver.sections import typed
 from onnxbuild.steps.choose import AutoOptions
 
 _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 """Of the quantizable nodes, kept in fp32, the most sensitive first."""
 
 _BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
+
+_OTHER_METHODS = ("mse", "percentile")
+"""Of calibration, beside the recipe's own. Entropy clips what transformers need, and did no better on
+convolutions."""
 
 _STATIC_KEPT_SHARES = (0.1, 0.3)
 
@@ -38,9 +43,11 @@ def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[st
         keeps="fidelity" in recipe.entrypoints,
         balances=calibration is not None and calibration.target != DUMMY_DATA,
     )
+    method = typed(recipe.sections["calibration"]).method
     for name, mode, changes in ladder:
         kind = KIND_OF_MODE[mode]
-        if mode in include and len(found) < options.trials and kind.options is not None:
+        known = changes.get("calibration_method") == method
+        if mode in include and not known and len(found) < options.trials and kind.options:
             made: Any = dataclasses.replace(kind.options(), **changes)
             trial = f"{variant.name}/{name}"
             found[name] = Variant(trial, mode, made, variant.sections, variant.location)
@@ -54,6 +61,11 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
         yield "int8-balanced", "dynamic", _BALANCED
     yield "int8-static", "static", {}
     yield "weights-8", "weight_only", {"bits": 8}
+    yield "fp16", "fp16", {}
+    if balances:
+        yield "int8-static-balanced", "static", {"balance": True}
+    for method in _OTHER_METHODS:
+        yield f"int8-static-{method}", "static", {"calibration_method": method}
     if keeps:
         for share in _STATIC_KEPT_SHARES:
             changes = {"keep_most_sensitive": share}
@@ -65,10 +77,10 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
     if keeps:
         for share in _KEPT_SHARES:
             yield f"int8-keep-{share:.0%}".rstrip("%"), "dynamic", {"keep_most_sensitive": share}
+    yield "int8-dynamic-per-tensor", "dynamic", {"per_channel": False}
     if balances:
         yield "weights-4-gptq", "weight_only", {"bits": 4, "method": "gptq"}
     yield "weights-4", "weight_only", {"bits": 4}
-    yield "fp16", "fp16", {}
 
 
 def written(variant: Variant) -> str:

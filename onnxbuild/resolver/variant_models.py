@@ -200,12 +200,18 @@ class VariantModels:
         """A static variant's preprocessed model, and the ranges of its values."""
         options = self._without_auto(recipe, variant.options)
         calibration: Any = recipe.sections["calibration"]
+        if options.calibration_method != "auto":
+            calibration = dataclasses.replace(calibration, method=options.calibration_method)
+        source = OutputRef(exported, "model")
+        if options.balance:
+            fused = self.optimized(recipe, variant, exported)
+            source = self._balancing.balanced(recipe, variant, fused)
         prepared = self._assembly.step(
             _name(recipe, variant, "preprocess"),
             preprocess.KIND.name,
             preprocess.PreprocessParams(),
             variant.location,
-            {"model": OutputRef(exported, "model")},
+            {"model": source},
         )
         calibrated = self._assembly.step(
             _name(recipe, variant, "calibrate"),

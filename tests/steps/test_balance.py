@@ -10,7 +10,7 @@ from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.balancing import relative_error
 from onnxbuild.onnxkit.gates import quantizable_nodes
 from onnxbuild.onnxkit.outlier_branch import outliers
-from onnxbuild.steps import quantize_dynamic, round_weights
+from onnxbuild.steps import calibrate, preprocess, quantize_dynamic, quantize_static, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, weight
@@ -72,6 +72,30 @@ def test_eight_bits_lose_far_less_of_a_balanced_model(tmp_path):
     best = loss(quantized(even, tmp_path / "best", rounded=fitted), source)
     assert better < plain / 4
     assert best < better
+
+
+def test_static_ranges_lose_less_of_a_balanced_model_too(tmp_path):
+    source = save(transformer(), tmp_path / "source")
+    _, even, _ = balanced(source, tmp_path / "balance")
+
+    def static(model, folder):
+        inputs = {"model": model}
+        _, context = run_step(preprocess.KIND, preprocess.PreprocessParams(), folder / "a", inputs)
+        inputs = {"model": context.output("model")}
+        params = calibrate.CalibrateParams(
+            data("calibration"), TOKENS, calibrate.CalibrationOptions(samples=6)
+        )
+        _, context = run_step(calibrate.KIND, params, folder / "b", inputs)
+        inputs["calibration"] = context.output("calibration")
+        options = quantize_static.StaticOptions(
+            reduce_range=False, activation_type="uint8", op_types=("MatMul",)
+        )
+        params = quantize_static.StaticParams(options)
+        _, context = run_step(quantize_static.KIND, params, folder / "c", inputs)
+        return context.output("model")
+
+    plain = loss(static(source, tmp_path / "plain"), source)
+    assert loss(static(even, tmp_path / "even"), source) < plain / 3
 
 
 def test_rounded_weights_are_what_the_quantizer_finds_and_kept_nodes_do_not_take_them(tmp_path):
