@@ -11,9 +11,8 @@ from onnxbuild.core.errors import EXIT_GATE
 if TYPE_CHECKING:
     from onnxbuild.api import BuildResult
 
-_GATES = ("validate", "evaluate")
-"""Steps that fail a variant for its outputs (a search that misses its goal says itself what to do, and no
-nodes are at fault); on further providers, `validate-cuda` and so on."""
+_GATES = ("validate", "evaluate", "choose")
+"""Steps that fail a variant for its outputs; on further providers, `validate-cuda` and so on."""
 
 
 def diagnosis_commands(

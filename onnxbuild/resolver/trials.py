@@ -61,7 +61,6 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
         yield "int8-balanced", "dynamic", _BALANCED
     yield "int8-static", "static", {}
     yield "weights-8", "weight_only", {"bits": 8}
-    yield "fp16", "fp16", {}
     if balances:
         yield "int8-static-balanced", "static", {"balance": True}
     for method in _OTHER_METHODS:
@@ -81,6 +80,7 @@ def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[st
     if balances:
         yield "weights-4-gptq", "weight_only", {"bits": 4, "method": "gptq"}
     yield "weights-4", "weight_only", {"bits": 4}
+    yield "fp16", "fp16", {}
 
 
 def written(variant: Variant) -> str:
