@@ -91,13 +91,23 @@ validate: {{int8: {{cosine_min: -1.0}}, int4: {{cosine_min: -1.0}}, fp16: {{atol
 benchmark: {{max_time_s: 2.0, min_samples: 3, warmup: 1}}
 """
 
+SENSITIVITY = """\
+fidelity: {data: models/large.py:feeds, samples: 2}
+sensitivity: {samples: 2, runs: 20}
+"""
+"""What the mode `sensitive` asks for besides: as few runs as there can be, since memory is measured."""
+
 MODES = {
     "fp32": "none",
     "fp16": "fp16",
+    "mixed": "{mode: fp16, keep_fp32: 2}",
     "dynamic": "dynamic",
     "balanced": "{mode: dynamic, balance: true}",
     "rounded": "{mode: dynamic, rounding: gptq}",
+    "sensitive": "{mode: dynamic, keep_most_sensitive: 0.05}",
     "static": "static",
+    "static-balanced": "{mode: static, balance: true}",
+    "corrected": "{mode: static, bias_correction: true}",
     "int8-weights": "{mode: weight_only, bits: 8}",
     "int4-weights": "{mode: weight_only, bits: 4}",
     "int4-hqq": "{mode: weight_only, bits: 4, method: hqq}",
@@ -192,6 +202,7 @@ def write_project(folder: Path, layers: int, modes: Sequence[str]) -> Path:
     """The recipe's path; what is there already is left as it is where it says the same."""
     variants = "\n".join(f"  {name}: {MODES[name]}" for name in modes)
     recipe = RECIPE.format(layers=layers, vocabulary=VOCABULARY, variants=variants)
+    recipe += SENSITIVITY if "sensitive" in modes else ""
     for name, text in (("pyproject.toml", ""), ("models/large.py", MODEL), ("large.yaml", recipe)):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

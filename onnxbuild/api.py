@@ -27,7 +27,14 @@ from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
 from onnxbuild.summary import skipped_targets, summarize
-from onnxbuild.wiring import RunOptions, Workspace, log_name, open_workspace, start_run
+from onnxbuild.wiring import (
+    RunOptions,
+    Workspace,
+    log_name,
+    make_environments,
+    open_workspace,
+    start_run,
+)
 
 __all__ = [
     "BuildResult",
@@ -118,6 +125,7 @@ def build(
         RecipeErrors, UsageError: The request is faulty; nothing was run.
         NotReproducibleError: It is locked, and something is not as it was; nothing was run.
         StoreError: The store can't be used.
+        StepError: The environment of a target can't be made; nothing was run.
     """
     started_ns = wall_ns()
     if not request.store_root.is_dir():
@@ -134,6 +142,7 @@ def build(
         graph = graph_of(request, loaded)
         for path in loaded.paths:
             workspace.stats.look(str(path))
+        make_environments(workspace, graph, Several([*events]))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
@@ -155,11 +164,15 @@ def build(
 
 
 def choices_of(result: BuildResult) -> dict[str, str]:
-    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`."""
+    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+
+    On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+    """
     found = {}
     for name in result.graph.names():
         made = result.report.results.get(result.graph.resolve(name))
-        if made is not None and name.endswith(("/choose", "/session")):
+        last = name.rpartition("/")[2]
+        if made is not None and (last in {"choose", "session"} or last.startswith("session-")):
             found[name.removesuffix("/choose")] = str(made.metrics["chosen"])
     return found
 

@@ -19,10 +19,14 @@ from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import StoreError
+from onnxbuild.core.event import Notice
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.step import StepKind
+from onnxbuild.core.target import environment_of
 from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
@@ -124,6 +128,29 @@ class Run:
         path.unlink(missing_ok=True)
         lock.release()
         self.store_lock.release()
+
+
+def make_environments(workspace: Workspace, graph: Graph, events: EventSink) -> None:
+    """Make the virtual environments that a graph's targets need and that are not there yet.
+
+    Args:
+        workspace: Project and store.
+        graph: What is to be built.
+        events: Told how it goes on.
+
+    Raises:
+        StepError: One can't be made.
+    """
+    known = workspace.fingerprints.environments
+    for step in graph.steps.values():
+        environment = environment_of(step.params)
+        if environment is not None and known.is_missing(environment):
+            make_environment(
+                known.requirements(environment),
+                known.interpreter(environment),
+                lambda text: events.emit(Notice(text)),
+            )
+            known.forget()
 
 
 def start_run(

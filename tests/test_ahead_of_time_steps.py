@@ -8,8 +8,8 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import GPU
 from onnxbuild.onnxkit.ort_format import REPLAY
-from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
+from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 RECIPE = """\
@@ -24,15 +24,8 @@ quantization: {fp32: none, int8: dynamic}
 
 @pytest.fixture
 def graph_of(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text("def load(): ...\n")
-
-    def from_text(text):
-        path = tmp_path / "demo.yaml"
-        path.write_text(RECIPE + text)
-        return resolve(load_recipes(path, project=tmp_path).recipes, HOST)
-
-    return from_text
+    load = loader(tmp_path, before=RECIPE)
+    return lambda text: resolve(load(text).recipes, HOST)
 
 
 def test_each_artifact_of_each_variant_is_made_judged_packaged_and_laid_out(graph_of):

@@ -11,8 +11,8 @@ from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.rival import Comparison, Rival
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.onnxkit.tolerances import VariantTolerances
-from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
+from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 RECIPE = """\
@@ -27,15 +27,8 @@ ALL = "formats: [onnx, torchscript, torch-export, aotinductor]\n"
 
 @pytest.fixture
 def load(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text("def load(): ...\n")
-
-    def from_text(text):
-        path = tmp_path / "demo.yaml"
-        path.write_text(RECIPE + text)
-        return load_recipes(path, project=tmp_path).recipes
-
-    return from_text
+    from_text = loader(tmp_path, before=RECIPE)
+    return lambda text: from_text(text).recipes
 
 
 def local(graph):

@@ -10,8 +10,8 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.tolerances import Tolerance
-from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
+from tests.written_recipes import loader
 
 VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 OLD = HostFacts("x86_64", frozenset({"avx2"}))
@@ -31,15 +31,8 @@ STATIC = "quantization: {int8: static}\ncalibration: {data: model.py:samples}\n"
 
 @pytest.fixture
 def load(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text("def load(size=1): ...\ndef samples(): ...\n")
-
-    def from_text(text, name="demo", **settings):
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(text.replace("name: demo", f"name: {name}"))
-        return load_recipes(path, project=tmp_path, overrides=settings).recipes
-
-    return from_text
+    from_text = loader(tmp_path, model="def load(size=1): ...\ndef samples(): ...\n")
+    return lambda text, name="", **settings: from_text(text, name, **settings).recipes
 
 
 def local(graph):
@@ -412,6 +405,33 @@ def test_auto_tries_balanced_models_where_there_is_data_to_balance_by(load, data
         assert trials[1].written == "{mode: dynamic, balance: true, rounding: gptq}"
 
 
+@pytest.mark.parametrize(
+    ("host", "more", "expected"),
+    [
+        (VNNI, "", ("int8", False)),
+        (ARM, "", ("int8", False)),
+        (OLD, "", ("uint8", False)),
+        (OLD, ", rounding: gptq", ("int8", True)),
+        (OLD, ", reduce_range: false", ("uint8", False)),
+    ],
+)
+def test_weights_are_unsigned_where_signed_ones_would_get_7_bits(load, host, more, expected):
+    text = f"quantization: {{a: {{mode: dynamic, weight_type: auto{more}}}}}\n"
+    options = resolve(load(RECIPE + REAL + text), host).steps["demo:a/quantize"].params.options
+    assert (options.weight_type, options.reduce_range) == expected
+
+
+def test_auto_tries_unsigned_weights_where_signed_ones_get_7_bits(load):
+    goal = "{mode: auto, include: [dynamic], trials: 4, goal: {cosine_min: 0.99}}"
+    recipe = load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n")
+    graph = resolve(recipe, OLD)
+    trials = {each.name: each.written for each in graph.steps["demo:small/choose"].params.trials}
+    assert list(trials) == ["int8-dynamic", "int8-balanced", "uint8-dynamic", "uint8-balanced"]
+    assert trials["uint8-balanced"] == "{mode: dynamic, weight_type: uint8, balance: true}"
+    named = load(f"{RECIPE}{REAL}target: {{cpu: avx2}}\nquantization: {{small: {goal}}}\n")
+    assert len(resolve(named, VNNI).steps) == len(graph.steps)
+
+
 # --- session --------------------------------------------------------------------------------------
 
 TUNED = "session: {tune: true, graph_optimization: basic}\n"
@@ -422,11 +442,31 @@ def test_a_search_for_settings_feeds_gates_package_and_benchmark(load):
     assert graph.steps["demo:int8/session"].inputs["tune"].step == "demo:int8/tune"
     judged = graph.steps["demo:int8/validate"].inputs["session"]
     assert (judged.step, judged.output) == ("demo:int8/session", "judged")
-    for step, name in (("int8/package", "session"), ("benchmark", "session/int8")):
+    for step, name in (("int8/package", "session/cpu"), ("benchmark", "session/int8")):
         ref = graph.steps[f"demo:{step}"].inputs[name]
         assert (ref.step, ref.output) == ("demo:int8/session", "settings")
     parts = {file: ref.step for ref, file in graph.views[2].parts}
     assert parts["tune.json"] == "demo:int8/tune"
+
+
+def test_each_target_has_a_search_and_settings_of_its_own(load):
+    graph = resolve(load(RECIPE + TUNED + "providers: [cpu, cuda]\n"), VNNI)
+    for suffix, target in (("", "cpu"), ("-cuda", "cuda")):
+        settled = f"demo:fp32/session{suffix}"
+        search = graph.steps[settled].inputs["tune"].step
+        assert search == f"demo:fp32/tune{suffix}"
+        assert graph.steps[search].params.target.name == target
+        assert ("target" in graph.steps[search].inputs) == (target == "cuda")
+        assert graph.steps[f"demo:fp32/validate{suffix}"].inputs["session"].step == settled
+        assert graph.steps["demo:fp32/package"].inputs[f"session/{target}"].step == settled
+        measured = graph.steps[f"demo:benchmark{suffix}"].inputs["session/fp32"]
+        assert (measured.step, measured.output) == (settled, "settings")
+        assert f"tune{suffix}.json" in {file for _, file in graph.views[0].parts}
+    assert graph.steps["demo:provider-cuda"].params.require == "none"
+    choices = {"demo:fp32/session-cuda": SessionSettings(spinning="never").tuned_text()}
+    graph = resolve(load(RECIPE + TUNED + "providers: [cpu, cuda]\n"), VNNI, choices=choices)
+    assert "demo:fp32/tune" in graph.steps
+    assert "demo:fp32/tune-cuda" not in graph.steps
 
 
 def test_a_choice_leaves_the_search_out_and_one_that_is_none_is_refused(load):

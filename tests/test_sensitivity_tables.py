@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.host import HostFacts
-from onnxbuild.recipe.load import load_recipes
 from onnxbuild.resolver import resolve
+from tests.written_recipes import loader
 
 VNNI = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))
 RECIPE = """\
@@ -32,15 +32,8 @@ quantization:
 
 @pytest.fixture
 def load(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text(MODULE)
-
-    def from_text(text):
-        path = tmp_path / "demo.yaml"
-        path.write_text(text)
-        return load_recipes(path, project=tmp_path).recipes
-
-    return from_text
+    from_text = loader(tmp_path, model=MODULE)
+    return lambda text: from_text(text).recipes
 
 
 def tables_of(graph):

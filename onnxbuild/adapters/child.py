@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import traceback
@@ -21,10 +23,14 @@ from onnxbuild.adapters.homes import OWN_HOME, lay_home
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
-from onnxbuild.core.step import Outcome, StepKind
+from onnxbuild.core.step import Finding, Outcome, StepKind
+from onnxbuild.core.target import run_by
+
+FULL_BYTES = 1 << 16
+"""A disk with less than this left takes no result."""
 
 JOB_FILE, RESULT_FILE = "job.json", "result.json"
 
@@ -40,7 +46,7 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     job = json.loads((folder / JOB_FILE).read_bytes())
     kind = CATALOG[job["kind"]]
     store = Path(job["store"])
-    context = ChildContext(job, folder, from_json(kind.params, job["params"]))
+    context = ChildContext(job, folder, _params(job, kind))
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
     observer = Observer(Path(job["project"]), ignored, owners, fence, job["places"])
@@ -64,7 +70,7 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
                 for root in entrypoint.roots:
                     folder_of_code = real_path(root, job["places"])
                     observer.refuse_shadows(str(Path(job["project"]) / folder_of_code))
-        outcome = kind.run(context)
+        outcome = _outcome(kind, context)
         result = _success(context, outcome, observer.report() if kind.user_code else None)
         _refuse_what_was_passed_over(observer, reader)
         text = json.dumps(result, allow_nan=False)
@@ -79,6 +85,13 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         text = _failure(refusal or _told(error, job["step"], job["project"]), job["places"])
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
+
+
+def _params(job: Mapping[str, Any], kind: StepKind) -> Any:
+    """The step's parameters, with the interpreter that its target's sessions run in."""
+    params: Any = from_json(kind.params, job["params"])
+    other = job["interpreter"]
+    return params if other is None else run_by(params, other["path"])
 
 
 def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) -> Fence:
@@ -97,6 +110,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
         outside=[places[name] for name in sorted(used & places.keys())],
         code=[places[name] for name in sorted(roots & places.keys())],
         hidden=(job["store"], places[HOME], *job["hidden"]),
+        software=(job["interpreter"] or {}).get("folders", ()),
     )
 
 
@@ -145,6 +159,19 @@ def _settle_in(folder: Path) -> None:
     os.environ["HOME"] = str(folder / OWN_HOME)
     os.environ["TMPDIR"] = str(folder / "temp")
     tempfile.tempdir = None  # look again
+
+
+def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
+    """What the step says; that the model is unfit for it is a result, too."""
+    try:
+        return kind.run(context)
+    except UnfitModelError as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        if shutil.disk_usage(context.scratch).free < FULL_BYTES:
+            raise store_error(OSError(errno.ENOSPC, ""), str(context.scratch)) from error
+        context.outputs.clear()
+        return Outcome(unfit=Finding(error.what, error.where, error.fix))
 
 
 def _success(

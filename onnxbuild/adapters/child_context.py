@@ -27,6 +27,7 @@ class ChildContext:
     def __init__(self, job: Mapping[str, Any], folder: Path, params: Any) -> None:
         self.params = params
         self.where: str = job["step"]
+        self.memory_bytes: int = job["memory_bytes"]
         self._folder = folder
         self._project = Path(job["project"])
         self._places: Mapping[str, str] = job["places"]

@@ -29,6 +29,7 @@ _EQUIVALENTS = {
     )
 }
 
+_REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9][\w.-]*)")
 _ORIGIN = "direct_url.json"
 _NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", _ORIGIN, "RECORD.jws", "RECORD.p7s")
 
@@ -108,6 +109,24 @@ class Distributions:
                 return each
         return normalized(name)
 
+    def names(self) -> tuple[str, ...]:
+        """All that is installed, normalized."""
+        return tuple(self._scan())
+
+    def needs(self, name: str) -> tuple[str, ...]:
+        """What an installed distribution says that it needs, extras and markers aside, normalized."""
+        info = self._scan().get(name)
+        text = None
+        if info is not None:
+            record = os.path.join(info[1], "METADATA")
+            text = self._stats.digest(record, "needs ", _needs)
+        return tuple((text or "").split())
+
+    def stands_for(self, name: str) -> tuple[str, ...]:
+        """All installed distributions that hold the import package `name`."""
+        infos = self._scan()
+        return tuple(each for each in _EQUIVALENTS.get(name, (name,)) if each in infos)
+
     def version(self, name: str) -> str | None:
         """The installed version; None if it is not installed."""
         info = self._scan().get(self.real_name(name))
@@ -156,6 +175,22 @@ class Distributions:
                 if not top.startswith("..") and not top.endswith((".dist-info", ".egg-info")):
                     owners.setdefault(top, name)
         return owners
+
+
+def _needs(metadata: str) -> str | None:
+    """The normalized names of `Requires-Dist`, between spaces; those of extras don't count."""
+    names = set()
+    try:
+        with open(metadata, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if not line.strip():
+                    break
+                found = _REQUIRES.match(line)
+                if found and "extra ==" not in line:
+                    names.add(normalized(found[1]))
+    except OSError:
+        return None
+    return " ".join(sorted(names))
 
 
 def _rows(record: str) -> list[list[str]]:

@@ -69,6 +69,7 @@ def fence_of(
     outside: Iterable[str],
     code: Iterable[str],
     hidden: Iterable[str],
+    software: Iterable[str] = (),
 ) -> Fence:
     """The fence of one step.
 
@@ -81,15 +82,16 @@ def fence_of(
             the home folder are not listed.
         code: Folders elsewhere that its entrypoints are imported from.
         hidden: Folders that are never granted as a whole (the store, the home folder).
+        software: Folders of another interpreter that it starts.
     """
     project = os.path.realpath(project)
     guarded = tuple(os.path.realpath(path) for path in (project, *hidden))
     installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, *site_folders(), _TOOL)
     paths = sysconfig.get_paths()
-    software = {*installed, paths["stdlib"], paths["platstdlib"]}
+    all_software = {*installed, *software, paths["stdlib"], paths["platstdlib"]}
     readable = [
         part
-        for folder in sorted({*_SYSTEM, *map(os.path.realpath, software)})
+        for folder in sorted({*_SYSTEM, *map(os.path.realpath, all_software)})
         for part in _without(folder, guarded)
     ]
     sources = _sources(project, skipped={os.path.realpath(path) for path in hidden})

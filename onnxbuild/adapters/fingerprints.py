@@ -14,9 +14,12 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.accelerator import gpu_digest
 from onnxbuild.adapters.child_environment import program_folders
 from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.environments import Environments
 from onnxbuild.adapters.places import MachinePlaces
 from onnxbuild.adapters.statcache import StatCache, settled
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
+from onnxbuild.core.environment import Environment, Interpreter, split_package
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.places import real_path
 from onnxbuild.core.step import COMPILER, COMPILERS, GPU
 
@@ -32,6 +35,9 @@ class DiskFingerprints:
         stats: Digests by stat identity.
         distributions: What is installed.
         programs: Folders that steps find programs in.
+
+    Attributes:
+        environments: Those of targets that have one of their own.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class DiskFingerprints:
         self._host: Mapping[str, str] | None = None
         self._drivers: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
+        self.environments = Environments(stats, self._absolute)
         self._listed: dict[str, tuple[str, Importable]] = {}
 
     def places(self) -> Mapping[str, str]:
@@ -106,7 +113,13 @@ class DiskFingerprints:
             return self._compiler()
         if name == GPU:
             return gpu_digest(self._stats.digest, self._distributions.folders)
-        return self._distributions.digest(name)
+        elsewhere = split_package(name)
+        if elsewhere is None:
+            return self._distributions.digest(name)
+        try:
+            return self.environments.look(elsewhere[1], "").packages.get(name)
+        except StepError:
+            return None
 
     def _compiler(self) -> str | None:
         """The first C++ compiler as `name program sha256`, like a distribution's digest.
@@ -120,6 +133,10 @@ class DiskFingerprints:
                 if digest is not None:
                     return f"{name} {os.path.basename(os.path.realpath(path))} {digest}"
         return None
+
+    def environment(self, environment: Environment, where: str) -> Interpreter:
+        """Another environment as it is now; see core.ports."""
+        return self.environments.look(environment, where)
 
     def python(self) -> str:
         """The Python build."""
@@ -140,6 +157,7 @@ class DiskFingerprints:
     def still(self, action: Action, observed: Observed) -> bool:
         """Whether all files and packages of both are now as they say."""
         self._installed_now.clear()
+        self.environments.forget()
         packages = [*action.toolchain.items(), *observed.distributions.items()]
 
         def real(path: str) -> str:

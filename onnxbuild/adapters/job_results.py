@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.child import RESULT_FILE
+from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.statcache import identity
@@ -23,7 +23,6 @@ from onnxbuild.core.step import Finding, Outcome
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it unless told otherwise
-_FULL_BYTES = 1 << 16  # a disk with less than this left takes no result
 
 
 def read_result(
@@ -72,6 +71,7 @@ def read_result(
             metrics=outcome["metrics"],
             findings=tuple(Finding(**each) for each in outcome["findings"]),
             notes=tuple(outcome["notes"]),
+            unfit=outcome["unfit"] and Finding(**outcome["unfit"]),
         ),
         outputs={name: Path(path) for name, path in result["outputs"].items()},
         observed=observed,
@@ -132,7 +132,7 @@ def _told(error: Mapping[str, Any]) -> BuildError:
 
 
 def _crash(job: Job, status: int, folder: Path, expense: Expense) -> BuildError:
-    if status > 0 and shutil.disk_usage(folder).free < _FULL_BYTES:
+    if status > 0 and shutil.disk_usage(folder).free < FULL_BYTES:
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
         known = {each.value: each.name for each in signal.Signals}

@@ -20,6 +20,7 @@ from onnxbuild.core.event import (
     StepCached,
     StepFailed,
     StepFinished,
+    StepLeftOut,
     StepStarted,
 )
 
@@ -75,6 +76,8 @@ class LiveDisplay:
         elif isinstance(event, StepFinished | StepFailed):
             self._running.pop(event.step, None)
             self._ended += 1
+        elif isinstance(event, StepLeftOut):
+            self._ended += len(event.followers)
         elif isinstance(event, StepBlocked):
             self._ended += 1
         if not isinstance(event, StepStarted) or self._verbose:

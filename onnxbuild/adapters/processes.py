@@ -22,6 +22,7 @@ from onnxbuild.adapters.job_results import failed, read_result, tail, too_much_m
 from onnxbuild.adapters.process_group import kill_group, resident_bytes
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 
 _WATCH_S = 0.2
@@ -112,17 +113,16 @@ class ProcessExecutor:
             "step": job.step.name,
             "kind": job.step.kind,
             "params": job.step.params_json,
-            "inputs": {
-                name: str(self._input_folder(folder / "in" / name.replace("/", "__"), job, name))
-                for name in job.inputs
-            },
+            "inputs": {name: self._input_folder(folder / "in", job, name) for name in job.inputs},
             "project": str(self._project),
             "store": str(self._store_root),
             "recipe": os.path.abspath(job.step.location.path),
             "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
+            "memory_bytes": self._memory_bytes,
             "umask": self._surroundings.umask,
             "hidden": [self._surroundings.original] if self._surroundings.original else [],
+            "interpreter": to_json(job.action.interpreter),
         }
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")
@@ -285,8 +285,9 @@ class ProcessExecutor:
     def _places_of(self, job: Job) -> dict[str, str]:
         return {**self._places(), **job.action.outside}
 
-    def _input_folder(self, folder: Path, job: Job, name: str) -> Path:
-        """A folder that shows an artifact's files under their names."""
+    def _input_folder(self, inputs: Path, job: Job, name: str) -> str:
+        """A folder below `inputs` that shows an artifact's files under their names."""
+        folder = inputs / name.replace("/", "__")
         make_folder(folder)
         for path, blob in self._store.paths(job.inputs[name]).items():
             target = folder / path
@@ -295,4 +296,4 @@ class ProcessExecutor:
                 target.symlink_to(blob)
             except OSError as error:
                 raise store_error(error, target) from error
-        return folder
+        return str(folder)

@@ -17,6 +17,7 @@ from onnxbuild.core.event import (
     StepCached,
     StepFailed,
     StepFinished,
+    StepLeftOut,
     StepStarted,
     StepWaiting,
 )
@@ -117,11 +118,18 @@ def sentences(event: Event, *, verbose: bool) -> list[str]:
     if isinstance(event, StepCached):
         return [f"cached  {event.step}"] if verbose else []
     if isinstance(event, StepWaiting):
-        return [f"wait    {event.step}  (another run is building it)"]
+        who = (
+            f"{event.equal}, its equal, is running"
+            if event.equal
+            else "another run is building it"
+        )
+        return [f"wait    {event.step}  ({who})"]
     if isinstance(event, StepFailed):
         return failure_lines(event)
     if isinstance(event, StepBlocked):
         return [f"blocked {event.step}  (needs {event.needs})"]
+    if isinstance(event, StepLeftOut):
+        return [f"left out {event.step}: {event.what}"]
     if isinstance(event, Notice):
         return [f"note    {event.text}"]
     if isinstance(event, RunStarted) and verbose:

@@ -27,7 +27,8 @@ from onnxbuild.cli.options import (
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="An .onnx file, a bundle (out/RECIPE/VARIANT), or a release (folder or .tar). Repeatable.",
+    help="An .onnx file, a program (.pt, .pt2), a bundle (out/RECIPE/VARIANT), or a release (folder or "
+    ".tar). Repeatable.",
 )
 @only_option()
 @set_option()
@@ -60,7 +61,9 @@ def command(
 
     What is not built yet is built first. Then all models take turns in one process, in random
     order, on the recipe's dummy inputs at `benchmark.points`, as `run` measures them, and nothing
-    is taken from an earlier measurement. A model from elsewhere must take the recipe's inputs.
+    is taken from an earlier measurement. A model from elsewhere must take the recipe's inputs; a
+    program of PyTorch (TorchScript, torch.export, AOTInductor) runs its maker's code, behind the
+    fence that the recipe's own has.
 
     \b
       p50, p90, p99   latency in ms; [low to high] holds the median with 95 % confidence

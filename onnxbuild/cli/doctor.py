@@ -13,7 +13,7 @@ from onnxbuild.core.errors import EXIT_STEP
 
 _PACKAGES = ("torch", "onnx", "onnxruntime", "onnxscript", "numpy", "transformers")
 _NEEDED = _PACKAGES[:-1]
-_GIB = 1 << 30
+_MIB, _GIB = 1 << 20, 1 << 30
 _SCARCE_BYTES = 2 * _GIB
 
 
@@ -25,7 +25,8 @@ def command(ctx: click.Context, *, store: str | None) -> None:
 
     Exit 1 if something that every build needs is missing.
     """
-    problems = [*_packages(), *_providers(), *_compiler(), *_machine(), *_store(store)]
+    problems = [*_packages(), *_providers(), *_environments(), *_compiler()]
+    problems += [*_machine(), *_store(store)]
     for problem in problems:
         click.echo(f"problem: {problem}")
     if problems:
@@ -71,6 +72,16 @@ def _providers() -> list[str]:
         click.echo(f"             - {', '.join(p.provider for p in lost if p.fix == fix)}: {fix}")
     cpu = next(probe for probe in probes if probe.provider == "cpu")
     return [] if cpu.loads else [f"the CPU provider does not load: {cpu.reason}"]
+
+
+def _environments() -> list[str]:
+    """Those made for targets; each can be removed: it is made again when it is needed."""
+    from onnxbuild.adapters.virtual_environments import made_environments
+
+    for made in made_environments():
+        click.echo(f"environment  {made.folder}: {made.runtime or 'no ONNX Runtime'}")
+        click.echo(f"             of {made.requirements}, {made.size_bytes / _MIB:.0f} MiB")
+    return []
 
 
 def _compiler() -> list[str]:

@@ -40,8 +40,11 @@ def command(
     for each in planned:
         click.echo(json.dumps(_as_json(each)) if as_json else _as_line(each))
     if not as_json:
-        hits = sum(each.hit for each in planned)
-        click.echo(f"{len(planned)} steps: {hits} cached, {len(planned) - hits} to look at")
+        hits, out = sum(p.hit for p in planned), sum(bool(p.left_out) for p in planned)
+        left = f", {out} left out" if out else ""
+        click.echo(
+            f"{len(planned)} steps: {hits} cached{left}, {len(planned) - hits - out} to look at"
+        )
     for each in planned:
         if each.error is not None:
             raise each.error
@@ -52,6 +55,8 @@ def _as_line(each: Planned) -> str:
         return f"fails   {each.step}  ({each.error.what})"
     if each.blocked:
         return f"blocked {each.step}  (needs {', '.join(each.blocked)})"
+    if each.left_out:
+        return f"left out {each.step}  ({each.left_out})"
     if each.hit:
         return f"cached  {each.step}"
     if each.after:
@@ -61,7 +66,7 @@ def _as_line(each: Planned) -> str:
 
 def _as_json(each: Planned) -> dict[str, object]:
     state = "cached" if each.hit else "maybe" if each.after else "run"
-    state = "blocked" if each.blocked else state
+    state = "blocked" if each.blocked else "left out" if each.left_out else state
     return {
         "step": each.step,
         "state": "fails" if each.error is not None else state,

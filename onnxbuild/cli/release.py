@@ -110,10 +110,12 @@ def _show(release: Release) -> None:
     shelved = release.shelved
     count = len(release.variants)
     variants = f"{count} variant{'s' if count != 1 else ''} ({', '.join(release.variants)})"
+    others = ", ".join(release.others)
+    held = ", ".join(part for part in (variants if count else "", others) if part)
     folder = os.path.relpath(shelved.folder)
     archive = os.path.relpath(shelved.archive)
     signed = "signed" if release.signed else "not signed"
-    click.echo(f"{folder}/  {variants}, {shelved.files} files, {signed}")
+    click.echo(f"{folder}/  {held}, {shelved.files} files, {signed}")
     click.echo(f"{archive}  {shelved.size_bytes / 2**20:.1f} MiB, sha256 {shelved.sha256}")
     if shelved.written:
         click.echo(f"released {release.name}; to check it: onnxbuild verify {folder}")

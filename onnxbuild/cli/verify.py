@@ -32,6 +32,12 @@ _SHOWN = 20
     "May be given several times.",
 )
 @click.option(
+    "--trust-programs",
+    is_flag=True,
+    help="With --run: run PyTorch's programs (TorchScript, torch.export, AOTInductor), too. They may "
+    "do anything that you may: trust who made the release.",
+)
+@click.option(
     "--rebuild",
     is_flag=True,
     help="Build the release again from the recipe at hand, from nothing, and compare the bytes.",
@@ -49,6 +55,7 @@ def command(
     key: str | None,
     replays: bool,
     providers: tuple[str, ...],
+    trust_programs: bool,
     rebuild: bool,
     recipe: str | None,
 ) -> None:
@@ -65,6 +72,8 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     if providers and not replays:
         raise click.UsageError("--provider says where to run the golden inputs: add --run", ctx)
+    if trust_programs and not replays:
+        raise click.UsageError("--trust-programs says what to run: add --run", ctx)
     if recipe and not rebuild:
         raise click.UsageError("--recipe says what to build: add --rebuild", ctx)
     from onnxbuild.release_format.checksums import check_sums
@@ -87,7 +96,7 @@ def command(
         if code == 0 and replays:
             from onnxbuild.verification.replay import verify_run
 
-            code = _show(verify_run(found, providers))
+            code = _show(verify_run(found, providers, trust_programs=trust_programs))
         if code == 0 and rebuild:
             from onnxbuild.cli.display import make_display
             from onnxbuild.verification.rebuild import verify_rebuild

@@ -43,6 +43,9 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
             for text in told[0]:
                 click.echo(f"  {text}")
         return
+    if each.left_out:
+        click.echo(f"{full} is left out: {each.left_out}")
+        return
     if each.blocked:
         click.echo(f"{full} can't run: it needs {', '.join(each.blocked)}, which fails")
         return

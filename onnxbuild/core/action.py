@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.environment import Interpreter
 from onnxbuild.core.step import Finding
 
 KEY_FORMAT = 1  # increment when the meaning of any field of a key changes
@@ -32,6 +33,8 @@ class Action:
         host: What of the machine the output depends on; None where it does not.
         outside: Name of a folder outside the project -> where it lies on this machine; not part
             of the key, nor of what is recorded.
+        interpreter: What runs its sessions, where that is another than its own; not part of the
+            key either: its packages are, in `toolchain`.
     """
 
     kind: str
@@ -42,6 +45,7 @@ class Action:
     toolchain: Mapping[str, str]
     host: Mapping[str, str] | None
     outside: Mapping[str, str] = field(default_factory=dict, compare=False)
+    interpreter: Interpreter | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The fields, as they enter the key."""
@@ -136,6 +140,7 @@ class ActionResult:
         metrics: The step's own numbers.
         findings: Breaches of gates; any fails the run, cached or not.
         notes: Remarks for the user.
+        unfit: Why it gave no outputs and never will; see UnfitModelError.
         expense: Not part of the result's identity.
     """
 
@@ -145,6 +150,7 @@ class ActionResult:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    unfit: Finding | None = None
     expense: Expense = field(default_factory=Expense, compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -154,8 +160,9 @@ class ActionResult:
             "observed": self.observed.to_json(),
             "outputs": {name: artifact.to_json() for name, artifact in self.outputs.items()},
             "metrics": dict(self.metrics),
-            "findings": [[f.what, f.where, f.fix] for f in self.findings],
+            "findings": [_row(each) for each in self.findings],
             "notes": list(self.notes),
+            "unfit": None if self.unfit is None else _row(self.unfit),
             "expense": [self.expense.wall_s, self.expense.cpu_s, self.expense.peak_bytes],
         }
 
@@ -169,5 +176,10 @@ class ActionResult:
             metrics=dict(value["metrics"]),
             findings=tuple(Finding(*each) for each in value["findings"]),
             notes=tuple(value["notes"]),
+            unfit=None if value.get("unfit") is None else Finding(*value["unfit"]),
             expense=Expense(*value["expense"]),
         )
+
+
+def _row(finding: Finding) -> list[str]:
+    return [finding.what, finding.where, finding.fix]

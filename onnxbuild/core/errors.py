@@ -80,6 +80,14 @@ class StepError(BuildError):
     """A step could not make its outputs."""
 
 
+class UnfitModelError(StepError):
+    """A step has nothing to do for this model, or its tool does not take it: no fault of the data.
+
+    The same inputs will always be refused, so the refusal is kept like a result, and a search goes
+    on without what the step would have made.
+    """
+
+
 class UndeclaredInputError(StepError):
     """A step read something that its recipe does not declare."""
 

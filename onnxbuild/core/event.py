@@ -49,10 +49,11 @@ class StepStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class StepWaiting(Event):
-    """Another run builds the same key; this one waits for it."""
+    """Another step of this run (`equal`), or another run, builds the same key; this waits for it."""
 
     type: ClassVar[str] = "step_waiting"
     step: str
+    equal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,16 @@ class StepBlocked(Event):
     type: ClassVar[str] = "step_blocked"
     step: str
     needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepLeftOut(Event):
+    """A step is unfit for the model; it and its followers are left out, the rest goes on."""
+
+    type: ClassVar[str] = "step_left_out"
+    step: str
+    what: str
+    followers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class Step:
         inputs: Input name -> the output it takes.
         params: The kind's parameters dataclass.
         location: Where the recipe asks for it.
+        spares: Inputs that it goes on without where what makes them is unfit for the model.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Step:
     inputs: Mapping[str, OutputRef]
     params: object
     location: Location
+    spares: frozenset[str] = frozenset()
 
     @cached_property
     def params_json(self) -> Mapping[str, Any]:
@@ -63,6 +65,19 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is left out of a graph.
+
+    Attributes:
+        steps: Their names, in graph order.
+        is_needed: One of them is there for its own sake: that is a failure.
+    """
+
+    steps: tuple[str, ...]
+    is_needed: bool
+
+
+@dataclass(frozen=True)
 class Graph:
     """Steps in topological order, ties in recipe order.
 
@@ -79,6 +94,33 @@ class Graph:
     def resolve(self, name: str) -> str:
         """The name of the step that stands for `name`."""
         return self.aliases.get(name, name)
+
+    def left_out_with(self, name: str) -> LeftOut:
+        """What goes when a step is unfit for the model: all that needs it and can't spare it."""
+        gone: dict[str, None] = {}
+        needed = False
+        stack = [name]
+        while stack:
+            each = stack.pop()
+            if each in gone:
+                continue
+            gone[each] = None
+            users = self._users.get(each, ())
+            needed |= not users
+            stack += [user for user, spared in users if not spared]
+        return LeftOut(tuple(each for each in self.steps if each in gone), needed)
+
+    @cached_property
+    def _users(self) -> dict[str, list[tuple[str, bool]]]:
+        """Step -> (step that uses it, whether it can spare all that it uses of it)."""
+        users: dict[str, list[tuple[str, bool]]] = {}
+        for name, step in self.steps.items():
+            spared: dict[str, bool] = {}
+            for key, ref in step.inputs.items():
+                spared[ref.step] = spared.get(ref.step, True) and key in step.spares
+            for need, each in spared.items():
+                users.setdefault(need, []).append((name, each))
+        return users
 
     def names(self) -> tuple[str, ...]:
         """All names a person may ask for, aliases included."""

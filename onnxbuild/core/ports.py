@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
 from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Event
 from onnxbuild.core.graph import Step, View
@@ -80,7 +81,22 @@ class Fingerprints(Protocol):
         ...
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there."""
+        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
+
+        Of one in another environment, by the name that Environment.package gives it.
+        """
+        ...
+
+    def environment(self, environment: Environment, where: str) -> Interpreter:
+        """Another environment as it is now; one that is to be made may not be there yet.
+
+        Args:
+            environment: Which.
+            where: Where it is asked for, for messages.
+
+        Raises:
+            StepError: Its interpreter is missing, does not run, or has no ONNX Runtime.
+        """
         ...
 
     def python(self) -> str:

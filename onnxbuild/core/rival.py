@@ -14,12 +14,14 @@ class Rival:
     Attributes:
         name: In reports; no variant has it.
         shown: As the user named it.
-        model: Its files.
+        model: Its files: the model first, then what belongs to it.
+        format: Of a program beside ONNX; empty for ONNX.
     """
 
     name: str
     shown: str
     model: Entrypoint
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,13 @@ class Outcome:
         metrics: Finite JSON values for tables and manifests, units in the names.
         findings: Breaches of gates; any makes the run fail with exit code 3.
         notes: One-line remarks that a user should see (never timings).
+        unfit: Why there are no outputs: what UnfitModelError said.
     """
 
     metrics: Mapping[str, object] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    unfit: Finding | None = None
 
 
 class StepContext(Protocol):
@@ -59,6 +61,11 @@ class StepContext(Protocol):
     params: Any
     where: str
     """`recipe:step`, for messages."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Resident memory that the step's process may take: beyond it, it is stopped."""
+        ...
 
     @property
     def scratch(self) -> Path:

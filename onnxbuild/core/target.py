@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.providers import CPU, full_name
 
 Require = Literal["none", "one", "all"]
@@ -40,11 +41,13 @@ class Target:
             Runtime's own CPU provider takes what is left at the end, named or not.
         library: A plug-in's shared library, as the one declared file; None for a provider that is
             built into ONNX Runtime.
+        environment: Whose ONNX Runtime it is; None for the one that is installed beside onnxbuild.
     """
 
     name: str
     chain: tuple[Link, ...]
     library: Entrypoint | None = None
+    environment: Environment | None = None
 
     @property
     def is_cpu(self) -> bool:
@@ -77,6 +80,27 @@ class TargetGates:
     require: Require = "none"
     max_cpu_nodes: int | None = None
     min_coverage: float | None = None
+
+
+def environment_of(params: object) -> Environment | None:
+    """The environment that a step with these parameters runs its sessions in.
+
+    Args:
+        params: Of any kind; those that run a model on one target have it as `target`.
+    """
+    target = getattr(params, "target", None)
+    return target.environment if isinstance(target, Target) else None
+
+
+def run_by(params: Any, interpreter: str) -> Any:
+    """Parameters whose target knows its interpreter.
+
+    Args:
+        params: With an environment; see `environment_of`.
+        interpreter: Absolute path.
+    """
+    environment = replace(params.target.environment, interpreter=interpreter)
+    return replace(params, target=replace(params.target, environment=environment))
 
 
 CPU_TARGET = Target(CPU, (Link(CPU),))

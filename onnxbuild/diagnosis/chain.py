@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.target import Target
+from onnxbuild.core.target import CPU_TARGET, Target
 
 _GATES = ("validate", "evaluate")
 """Kinds of steps that fail a variant for its outputs."""
@@ -24,7 +26,9 @@ class Chain:
         models: Steps whose model each follows from the one before: export, ..., the variant's own.
         gates: Steps that judge it.
         reference: The step whose points it is compared on.
-        target: What the first gate runs it on.
+        judge: The step that compares it with PyTorch: on the first target, or, once something was
+            built, on the first that was not skipped.
+        target: Where that step runs it; the CPU here where that is in another environment.
     """
 
     recipe: str
@@ -32,6 +36,7 @@ class Chain:
     models: tuple[Step, ...]
     gates: tuple[Step, ...]
     reference: str
+    judge: str
     target: Target
 
 
@@ -88,12 +93,27 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
         if "model" not in step.inputs:
             break
         name = step.inputs["model"].step
-    params: Any = validate.params
     return Chain(
         recipe=recipe,
         variant=variant,
         models=tuple(models),
         gates=gates,
         reference=validate.inputs["reference"].step,
-        target=params.target,
+        judge=validate.name,
+        target=_target_of(validate),
     )
+
+
+def judged_on(chain: Chain, results: Mapping[str, ActionResult]) -> Chain:
+    """The chain, looked at on the first target that its variant was run on; as it was, if on none."""
+    for step in chain.gates:
+        made = results.get(step.name)
+        if step.kind == "validate" and made is not None and "skipped" not in made.metrics:
+            return replace(chain, judge=step.name, target=_target_of(step))
+    return chain
+
+
+def _target_of(validate: Step) -> Target:
+    params: Any = validate.params
+    target: Target = params.target
+    return target if target.environment is None else CPU_TARGET

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import heapq
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from onnxbuild.api import BuildResult, Request, build, choices_of, graph_of, load
-from onnxbuild.core.artifact import Artifact
+from onnxbuild.api import Request, build, choices_of, graph_of, load
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant
+from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
+from onnxbuild.diagnosis.cost import Cost, measure_cost
 from onnxbuild.diagnosis.pinned import pin_trial
-from onnxbuild.diagnosis.remedies import keep_in_fp32, keeps_nodes, optimize_less, suspects
+from onnxbuild.diagnosis.ranking import by_loss, measured_losses
+from onnxbuild.diagnosis.remedies import (
+    as_setting,
+    keep_in_fp32,
+    keeps_nodes,
+    optimize_less,
+    suspects,
+)
+from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
+from onnxbuild.diagnosis.shown import artifacts_shown
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
 from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.own_errors import output_effects
 from onnxbuild.onnxkit.reference_files import read_reference
 from onnxbuild.onnxkit.tracing import NodeError, trace
-from onnxbuild.wiring import RunOptions, open_workspace
+from onnxbuild.wiring import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +43,18 @@ class Diagnosis:
         breaches: (gate, what it found) of each gate that fails.
         stages: Each step's part in the error; the last is the whole way.
         fault: Number of the first step that brings a real part of it in; None without error.
+        goal: What the search asks of the trial; None where nothing was searched.
+        standing: Where the trial stands to it.
+        looked: Number of the step whose nodes are looked at: the one at fault, or, where the goal is
+            missed, the one that quantizes; None where there is none.
         points: Names of the reference points that nodes were compared at.
         nodes: The trace across that step, in the graph's order; empty where there is none.
         effects: Node -> noise to signal at the worst output when it alone is as the variant has it.
         groups: Nodes to leave in fp32, worst first.
         trials: Remedies that were tried.
-        cure: The least that makes every failing gate pass; None if none did or none was tried.
+        cure: The least with which every failing gate passes and the goal is met; None if none did or
+            none was tried.
+        cost: Of that, where a goal was missed.
     """
 
     recipe: Recipe
@@ -52,12 +64,21 @@ class Diagnosis:
     breaches: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
     fault: int | None
+    goal: SearchGoal | None = None
+    standing: Standing | None = None
+    looked: int | None = None
     points: tuple[str, ...] = ()
     nodes: tuple[NodeError, ...] = ()
     effects: Mapping[str, float] = field(default_factory=dict)
     groups: tuple[tuple[str, ...], ...] = ()
     trials: tuple[Trial, ...] = ()
     cure: Trial | None = None
+    cost: Cost | None = None
+
+    @property
+    def misses_goal(self) -> bool:
+        """Whether a search's goal is missed."""
+        return self.standing is not None and bool(self.standing.why)
 
 
 def diagnose(
@@ -80,38 +101,47 @@ def diagnose(
         events: Told of the variant's build.
         trial: Of a variant with `mode: auto`, the trial to look at; empty for the chosen one.
         points: How many reference points nodes are compared at, those with the most error first.
-        bisect: Try remedies, if a gate fails.
+        bisect: Try remedies, if a gate fails or a goal is missed.
         tell: Told of each remedy that is tried, if given.
 
     Raises:
         UsageError: There is no such variant or trial.
         BuildError: A step that makes its model breaks.
     """
-    request, trial = pin_trial(request, name, trial, options, events)
+    pinned = pin_trial(request, name, trial, options, events)
+    request, goal = pinned.request, pinned.goal
     loaded = load(request)
     graph = graph_of(request, loaded)
     chain = chain_of(graph, *find_variant(graph, name))
     recipe = next(each for each in loaded.recipes if each.name == chain.recipe)
     variant = next(each for each in recipe.variants if each.name == chain.variant)
     wanted = [step.name for step in (*chain.models, *chain.gates)]
-    result = build(replace(request, only=tuple(wanted)), options, events)
-    sessions = {n: choice for n, choice in choices_of(result).items() if n.endswith("/session")}
+    wanted += [] if goal is None else goal.steps
+    result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events)
+    chain = judged_on(chain, result.report.results)
+    sessions = {n: choice for n, choice in choices_of(result).items() if "/session" in n}
     if sessions:  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **sessions})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
     breaches = tuple((each.step, each.error.what) for each in result.report.failures)
-    with _models(request, result, needed) as folders:
+    standing = None if goal is None else goal.standing(request, result)
+    with artifacts_shown(request, result, needed) as folders:
         reference = folders[chain.reference]
         stages = stages_of(chain, folders, reference)
         fault = first_at_fault(stages)
-        found = Diagnosis(recipe, variant, trial, chain, breaches, stages, fault)
-        if fault is None or fault == 0:
+        found = Diagnosis(
+            recipe, variant, pinned.trial, chain, breaches, stages, fault, goal, standing, fault
+        )
+        if found.misses_goal:
+            found = replace(found, looked=_quantizing(chain))
+        looked = found.looked
+        if looked is None or looked == 0:
             return found
-        ratios = stages[fault].error.points
+        ratios = stages[looked].error.points
         worst = heapq.nlargest(points, ratios, key=lambda point: ratios[point])
-        before, after = (folders[chain.models[n].name] for n in (fault - 1, fault))
+        before, after = (folders[chain.models[n].name] for n in (looked - 1, looked))
 
         def feeds() -> Iterator[Feeds]:
             for point in read_reference(reference):
@@ -119,16 +149,29 @@ def diagnose(
                     yield point.feeds
 
         nodes = trace(before, after, feeds)
-        kind = chain.models[fault].kind
+        kind = chain.models[looked].kind
         effects: Mapping[str, float] = {}
         if keeps_nodes(kind) and kind != "convert-fp16":
             changed = {each.name for each in nodes if each.changed}
             effects = output_effects(before, after, changed, min(feeds(), key=_elements))
     groups = suspects(kind, nodes, effects)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
-    if not bisect or not breaches:
+    if not bisect or not (breaches or found.misses_goal):
         return found
-    return _tried(request, found, options, tell)
+    if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
+        losses = measured_losses(request, goal.variant, kind, options, events)
+        found = replace(found, groups=by_loss(groups, losses, effects))
+    found = _tried(request, found, options, tell)
+    if found.misses_goal and found.cure is not None:
+        return replace(found, cost=_cost(request, found, options, events))
+    return found
+
+
+def _quantizing(chain: Chain) -> int | None:
+    """The number of the last step that can leave nodes in fp32."""
+    return next(
+        (n for n in range(len(chain.models))[::-1] if keeps_nodes(chain.models[n].kind)), None
+    )
 
 
 def _tried(
@@ -137,12 +180,14 @@ def _tried(
     options: RunOptions,
     tell: Callable[[Trial], None] | None,
 ) -> Diagnosis:
-    """The diagnosis with remedies tried on the gates that fail."""
-    assert found.fault is not None
-    chain, step = found.chain, found.chain.models[found.fault]
-    failing = tuple(name for name, _ in found.breaches)
-    request = replace(request, only=failing)
-    trials = Trials(request, f"{chain.recipe}:{chain.variant}/validate", options, tell)
+    """The diagnosis with remedies tried on the gates that fail and the goal that is missed."""
+    assert found.looked is not None
+    chain, step = found.chain, found.chain.models[found.looked]
+    goal = found.goal if found.misses_goal else None
+    wanted = dict.fromkeys(name for name, _ in found.breaches)
+    if goal is not None:  # what is pasted must pass the gates, too
+        wanted |= dict.fromkeys((*goal.steps, *(gate.name for gate in chain.gates)))
+    trials = Trials(replace(request, only=tuple(wanted)), chain, goal, options, tell)
     cure = None
     if keeps_nodes(step.kind) and found.groups:
         most = max(1, len(found.groups) - 1)  # with none quantized there is no variant left
@@ -157,31 +202,14 @@ def _tried(
     return replace(found, trials=tuple(trials.tried), cure=cure)
 
 
+def _cost(
+    request: Request, found: Diagnosis, options: RunOptions, events: Sequence[EventSink]
+) -> Cost | None:
+    assert found.cure is not None
+    tried = as_setting(found.recipe, found.variant)
+    mended = found.cure.remedy.settings[f"quantization.{found.variant.name}"]
+    return measure_cost(request, found.recipe, (tried, mended), options, events)
+
+
 def _elements(feeds: Feeds) -> int:
     return sum(array.size for array in feeds.values())
-
-
-@contextmanager
-def _models(
-    request: Request, result: BuildResult, steps: Sequence[str]
-) -> Iterator[Mapping[str, Path]]:
-    """Folders that show the steps' artifacts, to be written into; gone afterwards."""
-    workspace = open_workspace(request.project, result.store, make=False)
-    try:
-        with tempfile.TemporaryDirectory(prefix="onnxbuild-diagnose-") as scratch:
-            folders = {}
-            for number, step in enumerate(steps):
-                outputs = result.report.results[result.graph.resolve(step)].outputs
-                artifact = outputs.get("model") or outputs["reference"]
-                folders[step] = Path(scratch) / str(number)
-                _show(folders[step], workspace.store.paths(artifact), artifact)
-            yield folders
-    finally:
-        workspace.close()
-
-
-def _show(folder: Path, blobs: Mapping[str, Path], artifact: Artifact) -> None:
-    for path, _ in artifact.files:
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(blobs[path].absolute())

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.adapters.machine import host_facts
 from onnxbuild.api import Request, build, choices_of, graph_of, load
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
-from onnxbuild.diagnosis.written import written_variant
+from onnxbuild.diagnosis.remedies import as_setting
+from onnxbuild.diagnosis.search_goal import SearchGoal
+from onnxbuild.resolver.sections import target_of
 from onnxbuild.resolver.trials import trials_of
 from onnxbuild.wiring import RunOptions
 
 
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A request without a search for the variant.
+
+    Attributes:
+        request: With the variant written out as one of its trials, where it was searched for.
+        trial: The trial's name; empty where nothing is searched.
+        goal: What the search asks of it; None where nothing is searched.
+    """
+
+    request: Request
+    trial: str = ""
+    goal: SearchGoal | None = None
+
+
 def pin_trial(
     request: Request, name: str, trial: str, options: RunOptions, events: Sequence[EventSink] = ()
-) -> tuple[Request, str]:
+) -> Pinned:
     """The request with a searched variant written out as one of its trials.
 
     Its steps are the trial's own, so nothing is built twice.
@@ -29,8 +47,6 @@ def pin_trial(
         trial: The trial's name; empty for the one that the search chose, or came nearest with.
         options: How to use the machine, where the search has to run.
         events: Told of it.
-
-    Returns: The request, and the trial's name; as it was, and empty, for any other variant.
 
     Raises:
         UsageError: There is no such variant or trial, or the variant is not searched for.
@@ -46,11 +62,11 @@ def pin_trial(
                 f"'{variant_name}' has no trials: its mode is {variant.mode}, not auto",
                 fix="leave `--trial` out",
             )
-        return request, ""
+        return Pinned(request)
     auto: Any = variant.options
-    trials = trials_of(recipe, variant, auto)
+    trials = trials_of(recipe, variant, auto, target_of(recipe, host_facts()))
+    wanted = f"{recipe_name}:{variant_name}"
     if not trial:
-        wanted = f"{recipe_name}:{variant_name}"
         result = build(dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events)
         choices = choices_of(result)
         if wanted not in choices:
@@ -61,6 +77,7 @@ def pin_trial(
             f"'{variant_name}' has no trial '{trial}'; it tries {', '.join(trials)}",
             fix=did_you_mean(trial, list(trials)) or f"write `--trial {next(iter(trials))}`",
         )
-    text = json.dumps(written_variant(recipe, trials[trial]))
+    text = as_setting(recipe, trials[trial])
     settings = {**(request.settings or {}), f"quantization.{variant_name}": text}
-    return dataclasses.replace(request, settings=settings), trial
+    goal = SearchGoal(auto.goal, auto.margin, wanted)
+    return Pinned(dataclasses.replace(request, settings=settings), trial, goal)

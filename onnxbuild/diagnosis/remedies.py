@@ -137,6 +137,11 @@ def optimize_less(recipe: Recipe, variant: Variant) -> tuple[Remedy, ...]:
     return tuple(found)
 
 
+def as_setting(recipe: Recipe, variant: Variant) -> str:
+    """A variant as `--set quantization.NAME=` takes it."""
+    return json.dumps(written_variant(recipe, variant))
+
+
 def _of_variant(
     variant: Variant, what: str, written: Written, nodes: tuple[str, ...] = ()
 ) -> Remedy:

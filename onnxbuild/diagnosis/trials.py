@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import EXIT_GATE
 from onnxbuild.diagnosis.bisect import least_that_passes
+from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.diagnosis.remedies import Remedy
+from onnxbuild.diagnosis.search_goal import SearchGoal
+from onnxbuild.diagnosis.shown import artifact_of, size_bytes
 from onnxbuild.wiring import RunOptions
 
 
@@ -21,12 +24,16 @@ class Trial:
         passed: Whether every gate that was asked for passes.
         why: The first thing that fails; empty if none does.
         cosine_min: Of the variant's outputs against PyTorch's; None where it was not built.
+        reached: What it shows of a search's goal; empty where there is none.
+        size_bytes: Of the model; None where it was not built.
     """
 
     remedy: Remedy
     passed: bool
     why: str
     cosine_min: float | None
+    reached: str = ""
+    size_bytes: int | None = None
 
 
 class Trials:
@@ -34,7 +41,8 @@ class Trials:
 
     Args:
         request: The variant's recipe; what is wanted of it are the gates.
-        validate: The step that compares it with PyTorch.
+        chain: The variant's way.
+        goal: What a search asks of it, beside the gates; None for nothing.
         options: How to use the machine.
         tell: Is told of each trial, if given.
     """
@@ -42,12 +50,14 @@ class Trials:
     def __init__(
         self,
         request: Request,
-        validate: str,
+        chain: Chain,
+        goal: SearchGoal | None,
         options: RunOptions,
         tell: Callable[[Trial], None] | None,
     ) -> None:
         self._request = request
-        self._validate = validate
+        self._chain = chain
+        self._goal = goal
         self._options = options
         self._tell = tell
         self.tried: list[Trial] = []
@@ -75,21 +85,35 @@ class Trials:
     def _try(self, remedy: Remedy) -> Trial:
         settings = {**(self._request.settings or {}), **remedy.settings}
         request = replace(self._request, settings=settings)
-        trial = self._judge(remedy, build(request, self._options))
+        trial = self._by_goal(remedy, request)
+        if trial is None or trial.passed:
+            trial = self._judge(remedy, request, build(request, self._options))
         self.tried.append(trial)
         if self._tell is not None:
             self._tell(trial)
         return trial
 
-    def _judge(self, remedy: Remedy, result: BuildResult) -> Trial:
+    def _by_goal(self, remedy: Remedy, request: Request) -> Trial | None:
+        """What the goal alone says, which may spare the gates; None where there is none."""
+        if self._goal is None:
+            return None
+        request = replace(request, only=self._goal.steps)
+        return self._judge(remedy, request, build(request, self._options))
+
+    def _judge(self, remedy: Remedy, request: Request, result: BuildResult) -> Trial:
         failures = result.report.failures
-        judged = result.report.results.get(self._validate)
+        judged = result.report.results.get(self._chain.judge)
         cosine = None if judged is None else judged.metrics.get("cosine_min")
+        standing = None if self._goal is None else self._goal.standing(request, result)
+        model = artifact_of(result, self._chain.models[-1].name)
+        missed = "" if standing is None else standing.why
         return Trial(
             remedy=remedy,
-            passed=result.exit_code == 0,
-            why=failures[0].error.what if failures else "",
+            passed=result.exit_code == 0 and not missed,
+            why=failures[0].error.what if failures else missed,
             cosine_min=cosine if isinstance(cosine, float) else None,
+            reached="" if standing is None else standing.reached,
+            size_bytes=None if model is None else size_bytes(model),
         )
 
 

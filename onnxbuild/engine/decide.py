@@ -15,12 +15,14 @@ from onnxbuild.core.decision import (
     changed_action,
     changed_observed,
 )
+from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.host import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import COMPILER, COMPILERS, GPU, StepKind
+from onnxbuild.core.target import environment_of
 
 
 def make_action(
@@ -30,7 +32,8 @@ def make_action(
 
     Raises:
         RecipeError: A declared file is gone.
-        StepError: A distribution or a compiler that the step needs is not installed.
+        StepError: A distribution or a compiler that the step needs is not installed, or its
+            target's environment is of no use.
     """
     files: dict[str, str] = {}
     entrypoints = kind.entrypoints(step.params)
@@ -47,7 +50,14 @@ def make_action(
                 )
             files[path] = digest
     toolchain = {"python": fingerprints.python()}
+    environment = environment_of(step.params)
+    interpreter = None
+    if environment is not None:
+        interpreter = fingerprints.environment(environment, str(step.location))
     for name in kind.toolchain:
+        if interpreter is not None and name == RUNTIME:
+            toolchain |= interpreter.packages
+            continue
         digest = fingerprints.distribution(name)
         if digest is None and name == COMPILER:
             raise StepError(
@@ -79,6 +89,7 @@ def make_action(
         toolchain=toolchain,
         host=_host(kind, fingerprints),
         outside=outside,
+        interpreter=interpreter,
     )
 
 

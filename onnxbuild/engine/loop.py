@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from onnxbuild.core.action import Action, ActionResult
-from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.decision import Hit, Miss, Reason
-from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.decision import Hit, Miss
+from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
 from onnxbuild.core.event import (
     StepBlocked,
     StepCached,
     StepFailed,
     StepFinished,
+    StepLeftOut,
     StepStarted,
     StepWaiting,
 )
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.ports import Done, Job, Lock
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.step import Finding, StepKind
 from onnxbuild.engine.decide import decide, input_fault, make_action
+from onnxbuild.engine.pending import Pending
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.schedule import Schedule, guess_bytes
 from onnxbuild.engine.setup import Setup
 from onnxbuild.engine.verdict import gate_error
 
 _POLL_S = 0.1
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A step that has to run, from its decision to its record."""
-
-    step: Step
-    action: Action
-    inputs: Mapping[str, Artifact]
-    reasons: tuple[Reason, ...]
-    lock: Lock | None = None
 
 
 class Loop:
@@ -55,17 +44,17 @@ class Loop:
             expected_bytes=self._expected_bytes,
         )
         self.report = Report()
-        self._waiting: list[_Pending] = []
+        self._waiting: list[Pending] = []
         self._said_waiting: set[str] = set()
-        self._running: dict[str, _Pending] = {}
+        self._running: dict[str, Pending] = {}
         self._stopping = False
 
     def _expected_bytes(self, name: str) -> int:
         """Of a step that is ready: what it took last time, or a guess by its inputs."""
         known = self._ports.history.peak_bytes(name)
-        refs = self._graph.steps[name].inputs.values()
-        inputs = {ref: self.report.results[ref.step].outputs[ref.output] for ref in refs}
-        return known or guess_bytes(sum(each.size_bytes for each in inputs.values()))
+        inputs = self.report.inputs_of(self._graph.steps[name])
+        sizes = {artifact.sha256: artifact.size_bytes for artifact in inputs.values()}
+        return known or guess_bytes(sum(sizes.values()))
 
     def _kind(self, name: str) -> StepKind:
         return self._setup.catalog[self._graph.steps[name].kind]
@@ -92,15 +81,12 @@ class Loop:
 
     def _look_at_ready(self) -> None:
         while not self._stopping and (name := self._schedule.pop_ready()) is not None:
-            if name not in self.report.blocked:
+            if name not in self.report.blocked and name not in self.report.left_out:
                 self._look_at(name)
 
     def _look_at(self, name: str) -> None:
         step = self._graph.steps[name]
-        inputs = {
-            key: self.report.results[ref.step].outputs[ref.output]
-            for key, ref in step.inputs.items()
-        }
+        inputs = self.report.inputs_of(step)
         try:
             action = make_action(step, self._kind(name), inputs, self._ports.fingerprints)
             if self._setup.guard is not None:
@@ -114,7 +100,7 @@ class Loop:
             self._take_hit(name, action, decision)
         else:
             self._ports.executor.expect()
-            pending = _Pending(step, action, inputs, decision.reasons)
+            pending = Pending(step, action, inputs, decision.reasons)
             priority = self._schedule.priority
             bisect.insort(self._waiting, pending, key=lambda each: priority(each.step.name))
 
@@ -145,13 +131,15 @@ class Loop:
             else:
                 self._waiting.append(pending)
 
-    def _start(self, pending: _Pending) -> None:
+    def _start(self, pending: Pending) -> None:
         name = pending.step.name
         lock = self._ports.store.try_lock(pending.action.key)
         if lock is None:
             if name not in self._said_waiting:
                 self._said_waiting.add(name)
-                self._ports.events.emit(StepWaiting(name))
+                key = pending.action.key
+                equal = next((n for n, p in self._running.items() if p.action.key == key), "")
+                self._ports.events.emit(StepWaiting(name, equal))
             self._waiting.append(pending)
             return
         pending.lock = lock
@@ -186,7 +174,7 @@ class Loop:
             self._ports.executor.release(done)
             self._let_go(name)
 
-    def _look_at_inputs_again(self, pending: _Pending, done: Done) -> None:
+    def _look_at_inputs_again(self, pending: Pending, done: Done) -> None:
         name = pending.step.name
         if not self._ports.fingerprints.still(pending.action, done.observed):
             raise StepError(
@@ -203,7 +191,7 @@ class Loop:
         if lock is not None:
             lock.release()
 
-    def _record(self, pending: _Pending, done: Done) -> None:
+    def _record(self, pending: Pending, done: Done) -> None:
         name, kind = pending.step.name, self._kind(pending.step.name)
         assert done.outcome is not None
         result = ActionResult(
@@ -216,6 +204,7 @@ class Loop:
             metrics=done.outcome.metrics,
             findings=done.outcome.findings,
             notes=done.outcome.notes,
+            unfit=done.outcome.unfit,
             expense=done.expense,
         )
         before = {
@@ -231,17 +220,37 @@ class Loop:
         self.report.built.append(name)
         after = {output: artifact.sha256 for output, artifact in result.outputs.items()}
         self._ports.events.emit(
-            StepFinished(name, done.expense.wall_s, peak, result.notes, unchanged=before == after)
+            StepFinished(
+                name,
+                done.expense.wall_s,
+                peak,
+                result.notes,
+                unchanged=bool(after) and before == after,
+            )
         )
         self._settle(name, result, log=str(done.job.log))
 
     def _settle(self, name: str, result: ActionResult, log: str) -> None:
         """Let what follows go on, unless the step's verdict is a failure or the guard refuses it."""
         error = gate_error(name, result.findings) or self._refusal(name, result)
-        if error is None:
-            self._schedule.finish(name)
-        else:
+        if error is not None:
             self._fail(name, error, log=log)
+        elif result.unfit is not None:
+            self._leave_out(name, result.unfit, log)
+        else:
+            self._schedule.finish(name)
+
+    def _leave_out(self, name: str, unfit: Finding, log: str) -> None:
+        """Go on without the step and what follows it; that fails if it is wanted for its own sake."""
+        gone = self._graph.left_out_with(name)
+        followers = tuple(each for each in gone.steps if each != name)
+        self.report.left_out.update(gone.steps)
+        self._schedule.leave_out(gone.steps)
+        if gone.is_needed:
+            error = UnfitModelError(unfit.what, where=unfit.where, fix=unfit.fix)
+            self._say_failed(name, error, log, blocked=followers)
+        else:
+            self._ports.events.emit(StepLeftOut(name, unfit.what, followers))
 
     def _refusal(self, name: str, result: ActionResult) -> BuildError | None:
         if self._setup.guard is None:
@@ -255,15 +264,26 @@ class Loop:
     def _fail(
         self, name: str, error: BuildError, log: str = "", tail: tuple[str, ...] = ()
     ) -> None:
+        self._say_failed(name, error, log, tail, blocked=self._schedule.fail(name))
+
+    def _say_failed(
+        self,
+        name: str,
+        error: BuildError,
+        log: str,
+        tail: tuple[str, ...] = (),
+        *,
+        blocked: Sequence[str],
+    ) -> None:
         self.report.failures.append(Failure(name, error, error.exit_code))
         self._ports.events.emit(
             StepFailed(
                 name, error.what, error.where, error.fix, error.exit_code, log=log, log_tail=tail
             )
         )
-        for blocked in self._schedule.fail(name):
-            if blocked not in self.report.blocked:
-                self.report.blocked[blocked] = name
-                self._ports.events.emit(StepBlocked(blocked, name))
+        for each in blocked:
+            if each not in self.report.blocked:
+                self.report.blocked[each] = name
+                self._ports.events.emit(StepBlocked(each, name))
         if not self._setup.keep_going:
             self._stopping = True

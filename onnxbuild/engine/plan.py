@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
-from onnxbuild.core.errors import BuildError
+from onnxbuild.core.errors import BuildError, UnfitModelError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
@@ -26,6 +26,7 @@ class Planned:
         after: Steps that run first and whose output decides; empty where it is known already.
         error: Why it can't run at all, or the gate that it fails.
         blocked: Steps that it needs and that fail.
+        left_out: Why it is left out: it, or a step that it needs, is unfit for the model.
     """
 
     step: str
@@ -34,6 +35,7 @@ class Planned:
     after: tuple[str, ...] = ()
     error: BuildError | None = None
     blocked: tuple[str, ...] = ()
+    left_out: str = ""
 
 
 def plan(
@@ -51,9 +53,18 @@ def plan(
     """
     outputs: dict[str, Mapping[str, Artifact]] = {}
     failing: set[str] = set()
+    left_out: dict[str, str] = {}
     planned = []
     for name, step in graph.steps.items():
-        needs = dict.fromkeys(ref.step for ref in step.inputs.values())
+        if name in left_out and name not in failing:
+            planned.append(Planned(name, left_out=left_out[name]))
+            continue
+        refs = {
+            key: ref
+            for key, ref in step.inputs.items()
+            if not (key in step.spares and ref.step in left_out)
+        }
+        needs = dict.fromkeys(ref.step for ref in refs.values())
         if blocked := tuple(need for need in needs if need in failing):
             failing.add(name)
             planned.append(Planned(name, blocked=blocked))
@@ -62,7 +73,7 @@ def plan(
         if undecided:
             planned.append(Planned(name, after=undecided))
             continue
-        inputs = {key: outputs[ref.step][ref.output] for key, ref in step.inputs.items()}
+        inputs = {key: outputs[ref.step][ref.output] for key, ref in refs.items()}
         try:
             action = make_action(step, catalog[step.kind], inputs, fingerprints)
         except BuildError as fault:
@@ -71,8 +82,17 @@ def plan(
             continue
         decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
         if isinstance(decision, Hit):
-            error = gate_error(name, decision.result.findings)
-            if error is None:
+            unfit, error = decision.result.unfit, gate_error(name, decision.result.findings)
+            if unfit is not None:
+                gone = graph.left_out_with(name)
+                left_out |= dict.fromkeys(gone.steps, unfit.what)
+                if gone.is_needed:
+                    failing.update(gone.steps)
+                    error = UnfitModelError(unfit.what, where=unfit.where, fix=unfit.fix)
+                    planned.append(Planned(name, error=error))
+                else:
+                    planned.append(Planned(name, left_out=unfit.what))
+            elif error is None:
                 outputs[name] = decision.result.outputs
                 planned.append(Planned(name, hit=True))
             else:

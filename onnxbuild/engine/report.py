@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from onnxbuild.core.action import Action, ActionResult
+from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_GATE, BuildError
+from onnxbuild.core.graph import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Report:
         cached: Names of the steps that hit.
         failures: In the order they were found.
         blocked: Step name -> the failed step that it needs.
+        left_out: Steps that are unfit for the model, and those that follow them.
     """
 
     actions: dict[str, Action] = field(default_factory=dict)
@@ -37,6 +40,15 @@ class Report:
     cached: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     blocked: dict[str, str] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+
+    def inputs_of(self, step: Step) -> dict[str, Artifact]:
+        """Input name -> artifact: without what the step can spare, where there is none."""
+        return {
+            key: self.results[ref.step].outputs[ref.output]
+            for key, ref in step.inputs.items()
+            if not (key in step.spares and ref.step in self.left_out)
+        }
 
     def passed_of(self, steps: Sequence[str]) -> list[str]:
         """Those of `steps` whose verdict is no failure."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from onnxbuild.core.graph import Graph
@@ -55,6 +55,7 @@ class Schedule:
     _running: dict[str, int] = field(default_factory=dict)
     _order: Mapping[str, int] = field(default_factory=dict)
     _height: dict[str, int] = field(default_factory=dict)
+    _left_out: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._order = {name: number for number, name in enumerate(self.graph.steps)}
@@ -85,9 +86,13 @@ class Schedule:
         """The step's outputs are there: what waited for them may be ready."""
         self._running.pop(name, None)
         for user in self._users.get(name, ()):
-            self._missing[user] -= 1
-            if self._missing[user] == 0:
-                self._ready.append(user)
+            self._make_ready(user)
+
+    def _make_ready(self, user: str) -> None:
+        """One of the steps that this one waits for has ended."""
+        self._missing[user] -= 1
+        if self._missing[user] == 0:
+            self._ready.append(user)
 
     def fail(self, name: str) -> list[str]:
         """The step has no outputs; returns all that now can't be built, in graph order."""
@@ -96,10 +101,21 @@ class Schedule:
         stack = list(self._users.get(name, ()))
         while stack:
             user = stack.pop()
-            if user not in blocked:
+            if user not in blocked and user not in self._left_out:
                 blocked.add(user)
                 stack += self._users.get(user, ())
         return sorted(blocked, key=self._order.__getitem__)
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """These steps have no outputs; what uses them and can spare them waits no longer."""
+        left = [name for name in names if name not in self._left_out]
+        self._left_out.update(left)
+        for name in left:
+            self._running.pop(name, None)
+        for name in left:
+            for user in self._users.get(name, ()):
+                if user not in self._left_out:
+                    self._make_ready(user)
 
     def has_room(self, name: str) -> bool:
         """Whether the step may run beside those that run now."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from onnxbuild.core.points import Point
 from onnxbuild.onnxkit.conditions import Conditions
 from onnxbuild.onnxkit.contenders import Contender
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.latency import Latency, Turns, summarize_turns
-from onnxbuild.onnxkit.ratios import Ratio, percentile_ratio, ratio_of
+from onnxbuild.onnxkit.latency import Groups, Latency, Turns, summarize_turns
+from onnxbuild.onnxkit.ratios import Ratio, paired, percentile_ratio, ratio_of
 from onnxbuild.onnxkit.warm_up import warmup_rounds
 
 BASELINE = "pytorch"
@@ -44,31 +44,54 @@ METHOD = {
 }
 _TAILS = (90, 95, 99)
 
+IN_GROUPS = {
+    "groups": "memory did not hold all models at once: those of a group are interleaved with each "
+    "other, one group after the other; what others are compared with is in each, and a ratio is of "
+    "turns of one group"
+}
+"""What METHOD says besides where there are several groups."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A point's figures.
 
     Attributes:
-        warmup: Rounds that were left out.
-        turns: Contender -> its turns after those.
+        warmup: Rounds that were left out, of all groups.
+        groups: For each, contender -> its turns after those.
         latency: Contender -> its figures.
         ratios: Contender -> how many times as fast as PyTorch; empty if that was not measured.
     """
 
     warmup: int
-    turns: Mapping[str, Turns]
+    groups: Groups
     latency: Mapping[str, Latency]
     ratios: Mapping[str, Ratio]
 
     @classmethod
-    def of(cls, rounds: Mapping[str, Turns]) -> Measured:
-        """The figures of what `measure_turns` gave."""
-        cut = warmup_rounds(rounds)
-        turns = {name: each[cut:] for name, each in rounds.items()}
-        base = turns.get(BASELINE)
-        ratios = {} if base is None else {n: ratio_of(base, each) for n, each in turns.items()}
-        return cls(cut, turns, {n: summarize_turns(each) for n, each in turns.items()}, ratios)
+    def of(cls, rounds: Groups) -> Measured:
+        """The figures of what `measure_turns` gave for each group."""
+        cuts = [warmup_rounds(group) for group in rounds]
+        kept = [
+            {name: turns[cut:] for name, turns in group.items()}
+            for group, cut in zip(rounds, cuts, strict=True)
+        ]
+        names = dict.fromkeys(name for group in kept for name in group)
+        found = cls(sum(cuts), kept, {n: summarize_turns(_turns_of(kept, n)) for n in names}, {})
+        if BASELINE not in names:
+            return found
+        return replace(found, ratios={n: ratio_of(*found.pair(BASELINE, n)) for n in names})
+
+    def pair(self, one: str, other: str) -> tuple[Turns, Turns]:
+        """The turns of two contenders in the groups that both were in."""
+        return paired(
+            [group.get(one, ()) for group in self.groups],
+            [group.get(other, ()) for group in self.groups],
+        )
+
+
+def _turns_of(groups: Groups, name: str) -> Turns:
+    return [turn for group in groups for turn in group.get(name, ())]
 
 
 def show_point(
@@ -82,8 +105,8 @@ def show_point(
             **asdict(latency),
             "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
             **_speedup(measured.ratios.get(name)),
-            **_tails(measured.turns, name),
-            **_against(measured.turns, name, rivals),
+            **_tails(measured, name),
+            **_against(measured, name, rivals),
         }
         for name, latency in measured.latency.items()
     }
@@ -103,21 +126,20 @@ def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
     return {"speedup": value, "speedup_low": low, "speedup_high": high}
 
 
-def _tails(turns: Mapping[str, Turns], name: str) -> dict[str, object]:
+def _tails(measured: Measured, name: str) -> dict[str, object]:
     """Ratios of high percentiles to PyTorch's."""
-    if BASELINE not in turns or name == BASELINE:
+    if BASELINE not in measured.latency or name == BASELINE:
         return {}
-    return {
-        f"speedup_p{percent}": _rounded(percentile_ratio(turns[BASELINE], turns[name], percent))
-        for percent in _TAILS
-    }
+    pair = measured.pair(BASELINE, name)
+    return {f"speedup_p{each}": _rounded(percentile_ratio(*pair, each)) for each in _TAILS}
 
 
-def _against(turns: Mapping[str, Turns], name: str, rivals: Sequence[str]) -> dict[str, object]:
+def _against(measured: Measured, name: str, rivals: Sequence[str]) -> dict[str, object]:
     """How many times as fast as each rival."""
     if not rivals or name in rivals:
         return {}
-    return {"against": {rival: _rounded(ratio_of(turns[rival], turns[name])) for rival in rivals}}
+    ratios = {rival: ratio_of(*measured.pair(rival, name)) for rival in rivals}
+    return {"against": {rival: _rounded(ratio) for rival, ratio in ratios.items()}}
 
 
 def _rounded(ratio: Ratio) -> list[float | None]:
@@ -146,16 +168,31 @@ def table_metrics(
 
 
 def benchmark_notes(
-    found: Conditions, measured: Mapping[str, Measured], *, ranking: bool
+    found: Conditions,
+    measured: Mapping[str, Measured],
+    groups: Sequence[Sequence[str]],
+    *,
+    ranking: bool,
 ) -> tuple[str, ...]:
     """What a user should see.
 
     Args:
         found: What the machine did besides.
         measured: Point -> its figures.
+        groups: Who was measured with whom.
         ranking: Whether only ratios count.
     """
-    notes = [f"the machine was noisy: {why}" for why in found.noisy]
+    notes = []
+    if len(groups) > 1:
+        shared = [name for name in groups[0] if all(name in group for group in groups)]
+        told = "; ".join(
+            ", ".join(name for name in group if name not in shared) for group in groups
+        )
+        notes.append(
+            f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
+            f"{', '.join(shared)}: {told}"
+        )
+    notes += [f"the machine was noisy: {why}" for why in found.noisy]
     shaky = sorted({n for m in measured.values() for n, x in m.latency.items() if not x.stable})
     if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
         notes.append(

@@ -40,14 +40,16 @@ def correct_biases(
     for node in model.graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
-    rounded = _weights(quantized)
+    constants = {each.name: each for each in quantized.graph.initializer}
+    pairs = _pairs(quantized, constants)
     kept = {each.name for each in model.graph.output}
     corrected = []
     for each in multiplications(model):
-        if each.node not in rounded or each.value not in means:
+        if each.node not in pairs or each.value not in means:
             continue
         weight = weight_array(initializers[each.weight])
-        shift = _shift(nodes[each.node], weight, rounded[each.node], means[each.value], each)
+        rounded = _values(pairs[each.node], constants)
+        shift = _shift(nodes[each.node], weight, rounded, means[each.value], each)
         place = _bias_place(nodes[each.node], readers, initializers, len(shift), kept)
         if place is None:
             continue
@@ -70,31 +72,36 @@ def correct_biases(
     return tuple(corrected)
 
 
-def _weights(quantized: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Node name -> its weight as the quantized model has it, float64."""
-    import numpy as np
-
-    initializers = {each.name: each for each in quantized.graph.initializer}
+def _pairs(
+    quantized: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]
+) -> dict[str, onnx.NodeProto]:
+    """Node name -> the DequantizeLinear that its weight comes from."""
     dequantized = {
         node.output[0]: node
         for node in quantized.graph.node
-        if node.op_type == "DequantizeLinear" and node.input[0] in initializers
+        if node.op_type == "DequantizeLinear" and node.input[0] in constants
     }
-    found = {}
-    for node in quantized.graph.node:
-        pair = dequantized.get(node.input[1]) if len(node.input) > 1 else None
-        if pair is None:
-            continue
-        arrays: list[np.ndarray] = [
-            weight_array(initializers[name]).astype(np.float64) for name in pair.input
-        ]
-        values, scale, *zero = arrays
-        axis = next((a.i for a in pair.attribute if a.name == "axis"), 1)
-        shape = [1] * values.ndim
-        if scale.size > 1:
-            shape[axis] = -1
-        point = zero[0].reshape(shape) if zero else 0.0
-        found[node.name] = (values - point) * scale.reshape(shape)
+    return {
+        node.name: dequantized[node.input[1]]
+        for node in quantized.graph.node
+        if len(node.input) > 1 and node.input[1] in dequantized
+    }
+
+
+def _values(pair: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> np.ndarray:
+    """What a DequantizeLinear makes of constants, float64."""
+    import numpy as np
+
+    arrays: list[np.ndarray] = [
+        weight_array(constants[name]).astype(np.float64) for name in pair.input
+    ]
+    values, scale, *zero = arrays
+    axis = next((a.i for a in pair.attribute if a.name == "axis"), 1)
+    shape = [1] * values.ndim
+    if scale.size > 1:
+        shape[axis] = -1
+    point = zero[0].reshape(shape) if zero else 0.0
+    found: np.ndarray = (values - point) * scale.reshape(shape)
     return found
 
 

@@ -12,6 +12,12 @@ from onnxbuild.core.errors import StepError
 if TYPE_CHECKING:
     import numpy as np
 
+    Draw = tuple[list[Mapping[str, np.ndarray]], list[object]]
+    """(outputs, labels), one each a batch, in the form that a metric takes."""
+
+    Score = Callable[[list[Mapping[str, np.ndarray]], list[object]], float]
+    """(outputs, labels) -> the user's metric."""
+
 _SEED = 0
 
 _FEW_UNITS = 10
@@ -62,32 +68,52 @@ class Resampling:
         self.unit = "sample" if by_sample else "batch"
         self.units = sum(sizes) if by_sample else len(labels)
 
-    def draws(self, count: int) -> Iterator[tuple[list[Mapping[str, np.ndarray]], list[object]]]:
+    def draws(self, count: int) -> Iterator[Draw]:
         """`count` times (outputs, labels), in the form that a metric takes."""
         import numpy as np
 
         generator = np.random.default_rng(_SEED)
-        starts = np.cumsum(np.asarray([0, *self._sizes], np.int64))
         for _ in range(count):
-            drawn = np.sort(generator.integers(0, self.units, self.units))
-            if self.unit == "batch":
-                yield [self._outputs[n] for n in drawn], [self._labels[n] for n in drawn]
+            yield self._taken(np.sort(generator.integers(0, self.units, self.units)))
+
+    def every(self, step: int, first: int) -> Draw:
+        """Every `step`-th unit from `first` on, as (outputs, labels)."""
+        import numpy as np
+
+        return self._taken(np.arange(first, self.units, step))
+
+    def _taken(self, units: np.ndarray) -> Draw:
+        """Some units, their numbers in ascending order."""
+        import numpy as np
+
+        if self.unit == "batch":
+            return [self._outputs[n] for n in units], [self._labels[n] for n in units]
+        outputs: list[Mapping[str, np.ndarray]] = []
+        labels: list[object] = []
+        starts = np.cumsum(np.asarray([0, *self._sizes], np.int64))
+        cuts: list[int] = list(map(int, np.searchsorted(units, starts)))  # type: ignore[call-overload]
+        for n, (first, last) in enumerate(itertools.pairwise(cuts)):
+            if first == last:
                 continue
-            outputs: list[Mapping[str, np.ndarray]] = []
-            labels: list[object] = []
-            cuts: list[int] = list(map(int, np.searchsorted(drawn, starts)))  # type: ignore[call-overload]
-            for n, (first, last) in enumerate(itertools.pairwise(cuts)):
-                if first == last:
-                    continue
-                rows = drawn[first:last] - starts[n]
-                outputs.append({name: each[rows] for name, each in self._outputs[n].items()})
-                labels.append(_take(self._labels[n], rows))
-            yield outputs, labels
+            rows = units[first:last] - starts[n]
+            outputs.append({name: each[rows] for name, each in self._outputs[n].items()})
+            labels.append(_take(self._labels[n], rows))
+        return outputs, labels
+
+
+def halves_of(resampling: Resampling, score: Score) -> list[float] | None:
+    """Scores of the even and of the odd units; None of fewer than 20, or where one can't be scored."""
+    if resampling.units < 2 * _FEW_UNITS:
+        return None
+    try:
+        return [score(*resampling.every(2, first)) for first in (0, 1)]
+    except StepError:  # a half may lack a class, say
+        return None
 
 
 def spread_of(
     resampling: Resampling,
-    score: Callable[[list[Mapping[str, np.ndarray]], list[object]], float],
+    score: Score,
     *,
     count: int,
     confidence: float,

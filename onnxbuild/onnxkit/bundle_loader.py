@@ -6,7 +6,8 @@
     outputs = session.run(None, {"input": array})
 
 Needs onnxruntime alone. `python load.py [TARGET]` shows inputs and outputs and runs once.
-`load(session={"intra_op_threads": 1})` puts other settings over the manifest's.
+Each target has session settings of its own; `load(session={"intra_op_threads": 1})` puts others over
+them.
 """
 
 from __future__ import annotations
@@ -36,19 +37,22 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
 
     Args:
         target: One of the manifest's; empty for the first of all providers that loads.
-        session: Settings over those of the manifest.
+        session: Settings over those that the manifest has for the target.
     """
     import onnxruntime
 
     manifest = json.loads((HERE / "manifest.json").read_text(encoding="utf-8"))
-    if target and target not in manifest["targets"]:
-        raise SystemExit(f"there is no target '{target}'; there are {list(manifest['targets'])}")
-    chain = manifest["targets"][target]["chain"] if target else manifest["providers"]
+    targets = manifest["targets"]
+    if target and target not in targets:
+        raise SystemExit(f"there is no target '{target}'; there are {list(targets)}")
+    chain = targets[target]["chain"] if target else manifest["providers"]
+    own = {each["name"]: target or each["target"] for each in chain}
     there = onnxruntime.get_available_providers()
-    options = session_options({**manifest["session"], **(session or {})})
     left = [(each["name"], each["options"]) for each in chain if each["name"] in there]
     reasons = [f"{each['name']} is not in it" for each in chain if each["name"] not in there]
     while left:
+        told = targets[own[left[0][0]]]["session"]
+        options = session_options({**told, **(session or {})})
         try:
             opened = onnxruntime.InferenceSession(
                 str(HERE / "model.onnx"), options, providers=left

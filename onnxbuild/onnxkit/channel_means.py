@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.graphs import opset_of
-from onnxbuild.onnxkit.model_files import save_graph
-from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.probed import PREFIX, Probe, as_rows, probed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,53 +93,39 @@ def measure_channel_means(
     wanted = {(each.value, each.is_convolution): each.channels for each in multiplications(model)}
     if len({value for value, _ in wanted}) < len(wanted):  # one value read in both ways
         wanted = {key: size for key, size in wanted.items() if (key[0], not key[1]) not in wanted}
-    outputs = _add_probes(model, wanted)
-    save_graph(model, scratch / "probed")
-    del model
-    session = open_session(scratch / "probed", optimize=False, lean=True, where=where)
+    opset = opset_of(model)
+    probes = {
+        value: _mean(value, size, f"{PREFIX}/{number}", opset, pooled=is_convolution)
+        for number, ((value, is_convolution), size) in enumerate(wanted.items())
+    }
     sums: dict[str, np.ndarray] = {value: np.zeros(size) for (value, _), size in wanted.items()}
     samples = 0
-    for sample in feeds:
-        try:
-            found = session.run(outputs, sample) if outputs else []
-        except session_errors() as error:
-            raise StepError(
-                f"ONNX Runtime fails on calibration sample {samples}: {first_line(error)}",
-                where=where,
-                fix="see that the sample's sizes are ones the model takes",
-            ) from error
-        for value, mean in zip(sums, found, strict=True):
+    for found in probed(model, probes, feeds, scratch=scratch / "probed", where=where):
+        for value, (mean,) in found.items():
             sums[value] += mean.reshape(-1)
         samples += 1
     return {value: total / max(samples, 1) for value, total in sums.items()}
 
 
-def _add_probes(model: onnx.ModelProto, wanted: Mapping[tuple[str, bool], int]) -> list[str]:
-    """Add each value's channel means as an output; returns the outputs' names."""
-    import numpy as np
-    import onnx
+def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Probe:
+    """The mean of each channel.
 
-    opset = opset_of(model)
-    outputs = []
-    for number, ((value, is_convolution), size) in enumerate(wanted.items()):
-        prefix = f"onnxbuild/means/{number}"
-        read = value
-        if is_convolution:
-            read = f"{prefix}/pooled"
-            model.graph.node.append(
-                onnx.helper.make_node("GlobalAveragePool", [value], [read], read)
-            )
-        shape = onnx.numpy_helper.from_array(np.array([-1, size]), f"{prefix}/shape")
-        axes = onnx.numpy_helper.from_array(np.array([0]), f"{prefix}/axes")
-        model.graph.initializer.append(shape)
-        rows, mean = f"{prefix}/rows", f"{prefix}/mean"
-        model.graph.node.append(onnx.helper.make_node("Reshape", [read, shape.name], [rows], rows))
-        if opset >= _AXES_ARE_AN_INPUT_FROM:
-            model.graph.initializer.append(axes)
-            node = onnx.helper.make_node("ReduceMean", [rows, axes.name], [mean], mean)
-        else:
-            node = onnx.helper.make_node("ReduceMean", [rows], [mean], mean, axes=[0])
-        model.graph.node.append(node)
-        model.graph.output.append(onnx.helper.make_tensor_value_info(mean, 1, None))
-        outputs.append(mean)
-    return outputs
+    Args:
+        value: Whose.
+        size: Its channels: along axis 1 where it is pooled, else along the last.
+        prefix: Of names.
+        opset: The model's.
+        pooled: Whether it is averaged over its positions first.
+    """
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    read = f"{prefix}/pooled" if pooled else value
+    pool = [helper.make_node("GlobalAveragePool", [value], [read])] if pooled else []
+    made, rows = as_rows(read, size, prefix)
+    mean, axes = f"{prefix}/mean", numpy_helper.from_array(np.array([0]), f"{prefix}/axes")
+    if opset >= _AXES_ARE_AN_INPUT_FROM:
+        node = helper.make_node("ReduceMean", [rows, axes.name], [mean])
+        return Probe((*pool, *made.nodes, node), (*made.constants, axes), (mean,))
+    node = helper.make_node("ReduceMean", [rows], [mean], axes=[0])
+    return Probe((*pool, *made.nodes, node), made.constants, (mean,))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnxbuild.onnxkit.latency import SPIN_SETTLE_S, median_bounds
+from onnxbuild.onnxkit.latency import SPIN_SETTLE_S, Elsewhere, median_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def measure_throughput(
         shuffle(turns)
         for name, count in turns:
             calls = [runners[name][n % len(runners[name])] for n in range(count)]
-            runs, elapsed_s = _window(calls, window_s)
+            runs, elapsed_s = run_window(calls, window_s)
             taken[name, count].append(runs)
             rates[name, count].append(len(runs) / elapsed_s)
     return {
@@ -72,8 +72,17 @@ def measure_throughput(
     }
 
 
-def _window(calls: Sequence[Callable[[], object]], window_s: float) -> tuple[list[float], float]:
-    """Seconds of each run, and of the whole window up to the last answer."""
+def run_window(
+    calls: Sequence[Callable[[], object]], window_s: float
+) -> tuple[list[float], float]:
+    """Seconds of each run, and of the whole window up to the last answer.
+
+    Args:
+        calls: What each client does, over and over, in a thread of its own.
+        window_s: How long, in seconds.
+    """
+    if isinstance(calls[0], Elsewhere):
+        return calls[0].window(calls, window_s)
     time.sleep(SPIN_SETTLE_S)
     start = threading.Barrier(len(calls) + 1)
     runs: list[list[float]] = [[] for _ in calls]

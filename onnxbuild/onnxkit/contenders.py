@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
@@ -53,6 +54,18 @@ class Cost:
         return asdict(self)
 
 
+class LoadsElsewhere(ABC):
+    """What loads a contender in another process, and tells its cost from there."""
+
+    @abstractmethod
+    def __call__(self) -> Bind:
+        """Load it there."""
+
+    @abstractmethod
+    def cost(self, feeds: Mapping[str, Feeds]) -> Cost:
+        """As `cost_here`, in a fresh process there."""
+
+
 def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> Cost:
     """Load and run a contender in a process of its own.
 
@@ -64,21 +77,34 @@ def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> 
     Raises:
         StepError: It does not load or run, or its process died.
     """
+    load = contender.load
 
     def measure() -> Cost:
-        before = resident_bytes()
-
-        def use() -> tuple[float, float, list[Callable[[], object]]]:
-            bind, load_s = timed(contender.load)
-            points = list(feeds.values())
-            first, first_s = timed(lambda: bind(points[0]))
-            return load_s, first_s, [first, *(bind(each) for each in points[1:])]
-
-        (load_s, first_s, calls), grown = peak_growth_bytes(use)
-        for _ in range(_STEADY_RUNS):
-            for call in calls:
-                call()
-        steady = max(0, resident_bytes() - before)
-        return Cost(round(load_s, 4), round(first_s * 1e3, 4), max(grown, steady), steady)
+        if isinstance(load, LoadsElsewhere):
+            return load.cost(feeds)
+        return cost_here(load, feeds)
 
     return call_forked(measure, f"'{contender.name}'", where)
+
+
+def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> Cost:
+    """The cost of a contender, in this process, which has its runtime and nothing else.
+
+    Args:
+        load: Loads it.
+        feeds: Point -> feeds, at least one.
+    """
+    before = resident_bytes()
+
+    def use() -> tuple[float, float, list[Callable[[], object]]]:
+        bind, load_s = timed(load)
+        points = list(feeds.values())
+        first, first_s = timed(lambda: bind(points[0]))
+        return load_s, first_s, [first, *(bind(each) for each in points[1:])]
+
+    (load_s, first_s, calls), grown = peak_growth_bytes(use)
+    for _ in range(_STEADY_RUNS):
+        for call in calls:
+            call()
+    steady = max(0, resident_bytes() - before)
+    return Cost(round(load_s, 4), round(first_s * 1e3, 4), max(grown, steady), steady)

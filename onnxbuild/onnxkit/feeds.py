@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.feed_faults import check_array, check_names
 from onnxbuild.onnxkit.user_code import an
 
 if TYPE_CHECKING:
@@ -48,16 +49,19 @@ def check_feeds(
         axes: The declared ranges; sizes outside of them are refused. Empty checks none.
 
     Raises:
-        StepError: Not a mapping, or a name, dtype, rank or size is not as declared, or a NaN.
+        StepError: Not a mapping, or a name, dtype, rank or size is not as declared, or a NaN or inf
+            (-inf passes: additive masks hold it).
     """
     if not isinstance(feeds, Mapping):
+        paired = isinstance(feeds, tuple) and feeds and isinstance(feeds[0], Mapping)
+        aside = " alone: labels are for `evaluate`" if paired else ""
         raise StepError(
             f"found {an(feeds)}; expected a mapping of input name -> array",
             where=where,
-            fix=f"yield {{{', '.join(repr(i.name) + ': ...' for i in inputs)}}}",
+            fix=f"yield {{{', '.join(repr(i.name) + ': ...' for i in inputs)}}}{aside}",
         )
-    _check_names(feeds, inputs, where)
-    checked = {each.name: _check_array(each, feeds[each.name], where) for each in inputs}
+    check_names(feeds, inputs, where)
+    checked = {each.name: check_array(each, feeds[each.name], where) for each in inputs}
     ranges = {axis.name: axis for axis in axes}
     for name, size in sizes_of(checked, inputs, where).items():
         axis = ranges.get(name)
@@ -126,54 +130,3 @@ def _integer_range(each: DummyInput, dtype: np.dtype) -> tuple[int, int]:
         return int(info.min), int(info.max) + 1
     low = 0 if each.low is None else int(each.low)
     return low, low + 2 if each.high is None else int(each.high)
-
-
-def _check_names(feeds: Mapping[Any, Any], inputs: Sequence[DummyInput], where: str) -> None:
-    names = [each.name for each in inputs]
-    for found in feeds:
-        if found not in names:
-            raise StepError(
-                f"found an input '{found}'; expected {', '.join(names)}",
-                where=where,
-                fix=did_you_mean(str(found), names) or f"leave '{found}' out",
-            )
-    for name in names:
-        if name not in feeds:
-            raise StepError(
-                f"input '{name}' is missing; found {', '.join(map(str, feeds)) or 'none'}",
-                where=where,
-                fix=f"yield '{name}' too, or take it out of `dummy_inputs`",
-            )
-
-
-def _check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
-    import numpy as np
-
-    if hasattr(value, "detach"):  # a torch tensor, without importing torch
-        value = value.detach().cpu().numpy()
-    array = np.asarray(value)
-    if array.dtype != np.dtype(each.dtype):
-        raise StepError(
-            f"input '{each.name}' has dtype {array.dtype}; expected {each.dtype}",
-            where=where,
-            fix=f"write `.astype('{each.dtype}')`, or change its dtype in `dummy_inputs`",
-        )
-    fits = array.ndim == len(each.shape) and all(
-        isinstance(want, str) or want == size
-        for want, size in zip(each.shape, array.shape, strict=True)
-    )
-    if not fits:
-        expected = ", ".join(map(str, each.shape))
-        raise StepError(
-            f"input '{each.name}' has shape {list(array.shape)}; expected [{expected}]",
-            where=where,
-            fix="every sample is a batch: keep the leading axes",
-        )
-    if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-        raise StepError(
-            f"input '{each.name}' holds {int(np.isnan(array).sum())} NaN",
-            where=where,
-            fix="clean the data: a NaN makes every comparison meaningless",
-        )
-    copied: np.ndarray = np.array(array, order="C")
-    return copied

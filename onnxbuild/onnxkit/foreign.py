@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,6 +10,8 @@ from onnxbuild.core.errors import BuildError
 from onnxbuild.onnxkit.sessions import first_line
 
 T = TypeVar("T")
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENOMEM}
 
 
 class ToolError(Exception):
@@ -28,10 +31,13 @@ def call_tool(call: Callable[[], T]) -> T:
 
     Raises:
         ToolError: The tool raised.
+        OSError, MemoryError: The machine has no room for it.
     """
     try:
         return call()
     except (BuildError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise
         raise ToolError(f"{type(error).__name__}: {first_line(error)}") from error

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnxbuild.onnxkit.linear_nodes import is_branch
-from onnxbuild.onnxkit.weights import weight_array
+from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,9 +122,13 @@ class DynamicRounding:
     Args:
         model: Its constants are read.
         nodes: All that will be lowered.
+        spill: Where rounded weights go in place of mapped ones; see `in_place_of`.
     """
 
-    def __init__(self, model: onnx.ModelProto, nodes: Sequence[Quantizable]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, nodes: Sequence[Quantizable], spill: Path | None = None
+    ) -> None:
+        self._spill = spill
         self._weights = {each.name: each for each in model.graph.initializer}
         self._nodes = {each.name: each for each in nodes}
         self._rounded: set[str] = set()
@@ -131,13 +136,13 @@ class DynamicRounding:
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on its rounded activation and weight."""
         import onnx
-        from onnx import numpy_helper
 
         told, activation = self._nodes[node.name], node.input[0]
         made = [] if activation in self._rounded else _round_trip(activation)
         self._rounded.add(activation)
-        weight = weight_array(self._weights[told.weight])
-        low = numpy_helper.from_array(round_weight(weight, told.axis), f"{prefix}/weight")
+        held = self._weights[told.weight]
+        low = in_place_of(held, round_weight(weight_array(held), told.axis), self._spill)
+        low.name = f"{prefix}/weight"
         model.graph.initializer.append(low)
         quantized = onnx.NodeProto()
         quantized.CopyFrom(node)

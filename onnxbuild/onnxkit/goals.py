@@ -38,7 +38,7 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
     Args:
         goal: What is asked.
         figures: cosine_mean, cosine_min, sqnr_db, drop; None or absent where nothing is lost.
-        margin: Share of what may be lost that must be left over; of a drop none.
+        margin: Share of what may be lost that must be left over.
     """
     found = {}
     for name, bound in asked(goal).items():
@@ -47,7 +47,7 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
             continue
         allowed = {"cosine_mean": 1 - bound, "cosine_min": 1 - bound}.get(name, abs(bound))
         if name == "max_drop":
-            lacking = value - bound
+            lacking = value - bound * (1 - margin)
         elif name == "sqnr_db":  # what may be lost there is the noise
             lacking = bound - 10 * math.log10(1 - margin) - value
         else:

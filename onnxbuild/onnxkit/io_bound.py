@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.hosted_session import HostedSession
 from onnxbuild.onnxkit.latency import timed
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def bind_io(
         feeds: Input -> array, copied once.
         device_id: Of the device.
     """
+    if isinstance(session, HostedSession):
+        return session.bound(bind_io, feeds, device_id)
     binding, _ = _bound(session, feeds, device_id)
 
     def run_once() -> object:
@@ -44,6 +47,9 @@ def copy_times_ms(
     session: onnxruntime.InferenceSession, feeds: Feeds, device_id: int = 0
 ) -> tuple[float, float]:
     """Median time to bring all inputs to the device and all outputs back, in ms."""
+    if isinstance(session, HostedSession):
+        elsewhere: tuple[float, float] = session.call(copy_times_ms, feeds, device_id)
+        return elsewhere
     binding, values = _bound(session, feeds, device_id)
     session.run_with_iobinding(binding)
     binding.synchronize_outputs()

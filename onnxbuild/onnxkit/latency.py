@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 Turns = Sequence[Sequence[int]]
 """A runner's turns, one after the other: the times of each one's runs, in nanoseconds."""
+
+Groups = Sequence[Mapping[str, Turns]]
+"""For each group of runners that took turns with each other: name -> its turns. One group, but where
+memory does not hold all runners at once."""
 
 SETTLE_S = 0.010
 """Before each turn. OpenMP threads spin on for some milliseconds after PyTorch's call returns; on
@@ -35,6 +40,26 @@ _STABLE_WITHIN_MS = 0.02
 _BATCHES = 16
 _DOUBT = 0.025
 """On either side of the bounds: 95 % confidence."""
+
+
+class Elsewhere(ABC):
+    """A call that does its work in another process, where its time is taken, too."""
+
+    @abstractmethod
+    def __call__(self) -> object:
+        """Do it once, from here."""
+
+    @abstractmethod
+    def burst(self, *, discard: bool) -> list[int]:
+        """As `burst`, there."""
+
+    @abstractmethod
+    def runs_in(self, seconds: float) -> int:
+        """As `runs_in`, there."""
+
+    @abstractmethod
+    def window(self, calls: Sequence[Any], seconds: float) -> tuple[list[float], float]:
+        """As concurrency.run_window, there; all the calls lie in that process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +163,33 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return value, (time.perf_counter_ns() - start) / 1e9
 
 
+def burst(run_once: Callable[[], object], *, discard: bool) -> list[int]:
+    """The times of some runs one after the other, in nanoseconds: 20, or as many as 50 ms hold.
+
+    Args:
+        run_once: Does the work once.
+        discard: Whether a run before them is thrown away.
+    """
+    if isinstance(run_once, Elsewhere):
+        return run_once.burst(discard=discard)
+    if discard:
+        run_once()
+    samples_ns: list[int] = []
+    begin = time.perf_counter_ns()
+    for _ in range(_BURST_RUNS):
+        start = time.perf_counter_ns()
+        run_once()
+        end = time.perf_counter_ns()
+        samples_ns.append(end - start)
+        if end - begin > _BURST_S * 1e9:
+            break
+    return samples_ns
+
+
 def runs_in(run_once: Callable[[], object], seconds: float) -> int:
     """How many runs fit into a time, at least one."""
+    if isinstance(run_once, Elsewhere):
+        return run_once.runs_in(seconds)
     end = time.perf_counter() + seconds
     count = 1
     run_once()
@@ -198,17 +248,8 @@ def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
 def _take_turn(runner: _Runner, settle_s: float) -> None:
     begin = time.perf_counter_ns()
     time.sleep(settle_s)
-    if not runner.turns_ns or runner.turns_ns[-1][-1] < _BURST_S * 1e9:
-        runner.run()
-    samples_ns: list[int] = []
-    burst_begin = time.perf_counter_ns()
-    for _ in range(_BURST_RUNS):
-        start = time.perf_counter_ns()
-        runner.run()
-        end = time.perf_counter_ns()
-        samples_ns.append(end - start)
-        if end - burst_begin > _BURST_S * 1e9:
-            break
+    is_short = not runner.turns_ns or runner.turns_ns[-1][-1] < _BURST_S * 1e9
+    samples_ns = burst(runner.run, discard=is_short)
     runner.turns_ns.append(samples_ns)
     runner.samples += len(samples_ns)
     runner.spent_s += (time.perf_counter_ns() - begin) / 1e9

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import all_graphs, all_nodes, names_read
-from onnxbuild.onnxkit.weights import weight_array
+from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,16 +86,23 @@ class Constants:
 
     Args:
         model: Whose; it is changed.
+        spill: A file that what replaces mapped weights is appended to, so that memory does not
+            hold it; None keeps it in the model.
     """
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, spill: Path | None = None) -> None:
         self._graph = model.graph
+        self._spill = spill
         self._tensors = {each.name: each for each in model.graph.initializer}
         self._readers = Counter(name for node in all_nodes(model) for name in names_read(node))
         self._readers.update(each.name for graph in all_graphs(model) for each in graph.output)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
+
+    def tensor(self, name: str) -> onnx.TensorProto:
+        """A constant as the graph has it."""
+        return self._tensors[name]
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a constant."""
@@ -115,28 +123,33 @@ class Constants:
         import numpy as np
         import onnx
 
-        made = onnx.numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
-        self._graph.initializer.append(made)
-        self._tensors[name] = self._graph.initializer[-1]
-        self._readers[name] = 1
-        return name
+        held = np.ascontiguousarray(array, np.float32)
+        return self._add(name, onnx.numpy_helper.from_array(held))
 
     def replace(self, node: onnx.NodeProto, place: int, array: np.ndarray) -> None:
         """Give a node another constant; what else reads the old one keeps it."""
-        import numpy as np
-        import onnx
+        self.take(node, place, in_place_of(self._tensors[node.input[place]], array, self._spill))
 
+    def replace_matrix(self, linear: LinearNode, matrix: np.ndarray) -> None:
+        """Give a node another matrix: (inputs, outputs)."""
+        self.replace(linear.node, 1, matrix.T if linear.transposed else matrix)
+
+    def take(self, node: onnx.NodeProto, place: int, tensor: onnx.TensorProto) -> None:
+        """Give a node a tensor of another model, mapped or not; what else reads the old one keeps it."""
         name = node.input[place]
         if self._readers[name] == 1:
-            made = onnx.numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
-            self._tensors[name].CopyFrom(made)
+            self._tensors[name].CopyFrom(tensor)
+            self._tensors[name].name = name
             return
         self._readers[name] -= 1
         copy = f"{name}/{node.name}"
         while copy in self._tensors:
             copy += "_"
-        node.input[place] = self.add(copy, array)
+        node.input[place] = self._add(copy, tensor)
 
-    def replace_matrix(self, linear: LinearNode, matrix: np.ndarray) -> None:
-        """Give a node another matrix: (inputs, outputs)."""
-        self.replace(linear.node, 1, matrix.T if linear.transposed else matrix)
+    def _add(self, name: str, tensor: onnx.TensorProto) -> str:
+        self._graph.initializer.append(tensor)
+        self._tensors[name] = self._graph.initializer[-1]
+        self._tensors[name].name = name
+        self._readers[name] = 1
+        return name

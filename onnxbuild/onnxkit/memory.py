@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -22,16 +24,13 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
     otherwise the call reuses it unseen. A call that holds Python's global lock without release is
     seen at its ends alone.
     """
-    import psutil
-
-    process = psutil.Process()
     before = peak = resident_bytes()
     done = threading.Event()
 
     def sample() -> None:
         nonlocal peak
         while not done.wait(_PERIOD_S):
-            peak = max(peak, int(process.memory_info().rss))
+            peak = max(peak, _resident())
 
     sampler = threading.Thread(target=sample, name="memory-sampler", daemon=True)
     sampler.start()
@@ -40,17 +39,38 @@ def peak_growth_bytes(call: Callable[[], T]) -> tuple[T, int]:
     finally:
         done.set()
         sampler.join()
-    return value, max(0, peak, int(process.memory_info().rss)) - before
+    return value, max(0, peak, _resident()) - before
 
 
 def resident_bytes() -> int:
     """This process's resident memory, after what is free was given back where that is possible."""
-    import psutil
-
     gc.collect()
     if sys.platform == "linux":
         _trim()
+    return _resident()
+
+
+def _resident() -> int:
+    """As /proc tells it: other environments than this program's own have no psutil."""
+    statm = Path("/proc/self/statm")  # Linux's
+    if statm.exists():
+        return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    import psutil
+
     return int(psutil.Process().memory_info().rss)
+
+
+def room_bytes(limit_bytes: int) -> int:
+    """Resident memory that this process may still take.
+
+    Args:
+        limit_bytes: What it may take in all.
+
+    Returns: What is left of that, or of the machine's memory if that is less.
+    """
+    import psutil
+
+    return min(limit_bytes - resident_bytes(), int(psutil.virtual_memory().available))
 
 
 def _trim() -> None:

@@ -8,8 +8,9 @@ from typing import Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.loadable import loadable
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, model_path
-from onnxbuild.onnxkit.sessions import first_line, loadable, session_errors
+from onnxbuild.onnxkit.sessions import first_line, session_errors
 
 _AT_LOAD = ("ConvActivationFusion", "ConvAddActivationFusion", "GemmActivationFusion")
 """Left for the session that loads the model: it makes the same FusedConv and FusedGemm anyway, and
@@ -60,9 +61,13 @@ def optimize_offline(
         options.add_session_config_entry(
             "session.optimized_model_external_initializers_min_size_in_bytes", "1024"
         )
+    entries: dict[str, str] = {}
+    model = loadable(path, entries)
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
     try:
         onnxruntime.InferenceSession(
-            loadable(path, options),
+            model,
             options,
             providers=["CPUExecutionProvider"],
             disabled_optimizers=[*_AT_LOAD, *disabled],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.providers import CPU, full_name
 from onnxbuild.core.step import Finding
 from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.onnxkit.hosted_session import HostedSession
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -99,6 +100,9 @@ def placement_findings(
 
 def placement_of(session: onnxruntime.InferenceSession) -> Placement | None:
     """What ONNX Runtime recorded; None if this version records nothing (before 1.24)."""
+    if isinstance(session, HostedSession):
+        elsewhere: Placement | None = session.call(placement_of)
+        return elsewhere
     if not hasattr(session, "get_provider_graph_assignment_info"):
         return None
     nodes: Counter[str] = Counter()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.ahead_of_time_files import MadeFor
 from onnxbuild.onnxkit.reports import write_report
 
 ProgramFormat = Literal["torchscript", "torch-export", "aotinductor"]
@@ -19,6 +22,15 @@ FILE_OF_FORMAT: Mapping[ProgramFormat, str] = {
     "aotinductor": "model.pt2",
 }
 DESCRIPTION_FILE = "program.json"
+PROGRAM_SUFFIXES = (".pt", ".pth", ".pt2")
+
+_MARKS: Mapping[ProgramFormat, tuple[str, ...]] = {
+    "aotinductor": (".so",),
+    "torchscript": ("/constants.pkl",),
+    "torch-export": ("/models/model.json", "/serialized_exported_program.json"),
+}
+"""Ends of names of records that only such an archive has; the second of torch.export's is of torch
+before 2.7. First come packages, which have some of torch.export's records, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +52,14 @@ class ProgramDescription:
         outputs: Names of the flattened outputs, in order.
         by_keyword: Inputs are given by name (scripted modules keep forward's signature); else by
             position, in the order of `inputs`.
+        made_for: The machine that machine code is for; None where any will do.
     """
 
     format: ProgramFormat
     inputs: tuple[ProgramInput, ...]
     outputs: tuple[str, ...]
     by_keyword: bool = False
+    made_for: MadeFor | None = None
 
     @property
     def file(self) -> str:
@@ -66,13 +80,32 @@ def write_description(folder: Path, description: ProgramDescription) -> None:
 def read_description(folder: Path) -> ProgramDescription:
     """Read what `write_description` wrote."""
     told = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    inputs = tuple(
-        ProgramInput(each["name"], each["dtype"], tuple(each["shape"])) for each in told["inputs"]
-    )
-    outputs = tuple(told["outputs"])
-    return ProgramDescription(told["format"], inputs, outputs, told["by_keyword"])
+    return from_json(ProgramDescription, told, DESCRIPTION_FILE)
 
 
 def program_bytes(folder: Path) -> int:
     """Size of the program's file."""
     return (folder / read_description(folder).file).stat().st_size
+
+
+def described(manifest: Mapping[str, Any]) -> ProgramDescription:
+    """What a bundle's manifest says of its program.
+
+    Raises:
+        ValueError: A value in it is none.
+    """
+    names = [each.name for each in fields(ProgramDescription)]
+    return from_json(ProgramDescription, {name: manifest[name] for name in names}, "manifest")
+
+
+def program_format(path: Path) -> ProgramFormat | None:
+    """What a file is by what lies in it; None if it is no program, of weights alone for one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [f"/{name}" for name in archive.namelist()]
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return None
+    for found, marks in _MARKS.items():
+        if any(name.endswith(marks) for name in names):
+            return found
+    return None

@@ -5,12 +5,14 @@
     outputs = run({"input": array})     # output name -> numpy array
 
 Needs torch and numpy alone. `python load.py` runs once on example values and prints the outputs,
-line for line as the C++ program in cpp/ does.
+line for line as the C++ program in cpp/ does. An AOTInductor package is machine code: a CPU that
+lacks an instruction which it may use is refused, instead of ending in an illegal instruction.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,21 @@ MANIFEST = "manifest.json"
 SHOWN = 8  # values printed of each output
 
 
+class OtherMachineError(RuntimeError):
+    """This machine is not of the kind that the program was compiled for."""
+
+
 def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function from input name -> array to output name -> array."""
+    """A function from input name -> array to output name -> array.
+
+    Raises:
+        OtherMachineError: It is machine code for another kind of machine.
+    """
     import torch
 
     manifest = json.loads((HERE / MANIFEST).read_text(encoding="utf-8"))
+    if manifest["made_for"]:
+        check_machine(manifest["made_for"])
     path = str(HERE / manifest["file"])
     call: Callable[..., Any]
     if manifest["format"] == "torchscript":
@@ -45,6 +57,31 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         return dict(zip(manifest["outputs"], arrays, strict=True))
 
     return run
+
+
+def check_machine(made_for: Mapping[str, Any], cpuinfo: str = "/proc/cpuinfo") -> None:
+    """Refuse a machine that lacks what the program was compiled for; Linux alone tells.
+
+    Args:
+        made_for: The manifest's.
+        cpuinfo: Where the kernel tells the CPU's flags.
+
+    Raises:
+        OtherMachineError: The architecture or the CPU's instructions are not those.
+    """
+    machine = platform.machine()
+    missing: list[str] = [] if machine == made_for["machine"] else [made_for["machine"]]
+    path = Path(cpuinfo)
+    if not missing and path.exists():
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        told = [line.partition(":")[2] for line in lines if line.startswith(("flags", "Features"))]
+        here = set(told[0].split()) if told else set(made_for["flags"])
+        missing = [flag for flag in made_for["flags"] if flag not in here]
+    if missing:
+        raise OtherMachineError(
+            f"the program was compiled for {made_for['cpu']}; this {machine} lacks "
+            f"{', '.join(missing)}: take another format, or build it here"
+        )
 
 
 def _tensors(value: Any) -> Iterator[Any]:

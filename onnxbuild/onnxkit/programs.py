@@ -94,18 +94,39 @@ def open_program(folder: Path, *, threads: int, where: str = "") -> Program:
 
     torch.set_num_threads(threads)
     description = read_description(folder)
-    load = _LOADERS[description.format]
+    call = load_program(
+        folder / description.file,
+        description.format,
+        where,
+        fix="operators that the model registers in Python must be registered before it is "
+        "loaded; formats can't take them along: leave this one out of `formats`",
+    )
+    return Program(description, call)
+
+
+def load_program(
+    path: Path, found: ProgramFormat, where: str = "", *, fix: str = ""
+) -> Callable[..., Any]:
+    """Load a program's file.
+
+    Args:
+        path: The file.
+        found: Its format.
+        where: For messages.
+        fix: What to do where it can't be loaded; empty for a file from elsewhere.
+
+    Raises:
+        StepError: PyTorch can't load it here.
+    """
     try:
         with quiet():
-            call = load(str(folder / description.file))
+            return _LOADERS[found](str(path))
     except (*PROGRAM_ERRORS, OSError, zipfile.BadZipFile) as error:
         raise StepError(
-            f"PyTorch can't load the {description.format} program: {first_line(error)}",
+            f"PyTorch can't load the {found} program: {first_line(error)}",
             where=where,
-            fix="operators that the model registers in Python must be registered before it is "
-            "loaded; formats can't take them along: leave this one out of `formats`",
+            fix=fix or "make it with the PyTorch that is installed here, of operators that it has",
         ) from error
-    return Program(description, call)
 
 
 def import_runtime(program_format: ProgramFormat) -> None:

@@ -99,8 +99,8 @@ def not_in_package(provider: str, version: str, available: tuple[str, ...]) -> P
     return ProviderFault(
         "package",
         what,
-        f"pip install {package}{f' {where}' if where else ''}, in a virtual environment of its own: "
-        "beside the installed one it would overwrite it",
+        f"it is in {package}{f' {where}' if where else ''}: give the target an environment that has "
+        "it, `environment: {requirements: LIST}`",
     )
 
 

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.provider_faults import (
     explain,
     not_in_package,
 )
+from onnxbuild.onnxkit.session_host import host_of
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.shared_libraries import missing_of, needed_by
 from onnxbuild.onnxkit.stderr import captured_stderr
@@ -59,6 +60,7 @@ class Probe:
 def probe_all() -> tuple[Probe, ...]:
     """Every provider that has a short name."""
     with tempfile.TemporaryDirectory() as folder:
+        _write_model(Path(folder) / MODEL_FILE)
         return tuple(_probe(Target(name, (Link(name),)), None, Path(folder)) for name in PROVIDERS)
 
 
@@ -70,11 +72,24 @@ def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[P
         library: A plug-in's.
         scratch: An empty folder.
     """
+    _write_model(scratch / MODEL_FILE)
+    if target.environment is not None:
+        host = host_of(target.environment.interpreter, "")
+        own = replace(target, environment=None)
+        path = None if library is None else str(library)
+        elsewhere: tuple[Probe, ...] = host.call(_probe_links, own, path, str(scratch))
+        return elsewhere
+    return _probe_links(target, library, scratch)
+
+
+def _probe_links(
+    target: Target, library: Path | str | None, scratch: Path | str
+) -> tuple[Probe, ...]:
     probes = []
     for link in target.chain:
         where = {key: each for key, each in link.options.items() if key in DEVICE_OPTIONS}
         alone = replace(target, chain=(replace(link, options=where),))
-        probes.append(_probe(alone, library, scratch))
+        probes.append(_probe(alone, None if library is None else Path(library), Path(scratch)))
     return tuple(probes)
 
 
@@ -110,7 +125,6 @@ def _raised(target: Target, library: Path | None, scratch: Path) -> tuple[StepEr
     from onnxbuild.onnxkit.sessions import session_errors
 
     try:
-        _write_model(scratch / MODEL_FILE)
         session = open_session(scratch, target=target, library=library)
         session.run(None, {"x": np.ones((2, 2), np.float32)})
     except StepError as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.onnxkit.model_files import file_bytes
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def refuse_nothing(counts: Mapping[str, int], wanted: str, where: str) -> None:
         where: `recipe:step`.
 
     Raises:
-        StepError: Nothing was.
+        UnfitModelError: Nothing was.
     """
     if not counts:
-        raise StepError(
+        raise UnfitModelError(
             f"nothing was quantized; expected at least one {wanted}",
             where=where,
             fix="see `op_types` and `nodes_to_exclude`, or take this variant out of "

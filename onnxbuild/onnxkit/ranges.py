@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.model_files import save_graph
+from onnxbuild.onnxkit.odd_values import LEAST_INSTEAD, odd_feeds
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def measure_ranges(
                 where=where,
                 fix="see that the sample's sizes are ones the model takes",
             ) from error
-        _merge(ranges, names, found, averaging, where)
+        _merge(ranges, names, found, averaging, where=where, sample=sample)
         ranges.samples += 1
     for name in ranges.unbounded:
         ranges.bounds.pop(name, None)
@@ -104,7 +105,13 @@ def tensors_data(bounds: Mapping[str, tuple[float, float]]) -> object:
 
 
 def _merge(
-    ranges: Ranges, names: list[str], found: list[np.ndarray], averaging: float, where: str
+    ranges: Ranges,
+    names: list[str],
+    found: list[np.ndarray],
+    averaging: float,
+    *,
+    where: str,
+    sample: Feeds,
 ) -> None:
     for n, name in enumerate(names):
         probed = found[3 * n : 3 * n + 3]
@@ -112,10 +119,13 @@ def _merge(
             continue
         low, high, total = (float(value.ravel()[0]) for value in probed)
         if math.isnan(total) or math.isnan(low) or math.isnan(high):
+            odd = odd_feeds(sample)
             raise StepError(
-                f"value '{name}' holds a NaN on calibration sample {ranges.samples}",
+                f"value '{name}' holds a NaN on calibration sample {ranges.samples}{odd}",
                 where=where,
-                fix="look for a division by zero, a root or log of a negative number, or a row "
+                fix=LEAST_INSTEAD
+                if odd
+                else "look for a division by zero, a root or log of a negative number, or a row "
                 "that is masked wholly",
             )
         if low > high:  # nothing was there to compare

@@ -117,6 +117,32 @@ def _bootstrapped(
     )
 
 
+def paired(one: Sequence[Turns], other: Sequence[Turns]) -> tuple[Turns, Turns]:
+    """The turns of two runners in the groups that both were in, one group after the other.
+
+    Args:
+        one: Of each group, the first runner's turns; none where it was not in it.
+        other: The second's.
+    """
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a and b]
+    return [turn for a, _ in both for turn in a], [turn for _, b in both for turn in b]
+
+
+def chained(one: Ratio, other: Ratio) -> Ratio:
+    """A's time by C's, from A's by B's and B's by C's, which were measured at different times.
+
+    Their errors have nothing to do with each other, so the logarithms' add up as squares.
+    """
+    value = one.value * other.value
+    if not (one.low and other.low):
+        return Ratio(value, 0.0, math.inf)
+    below, above = (
+        math.hypot(*(math.log(getattr(each, end) / each.value) for each in (one, other)))
+        for end in ("low", "high")
+    )
+    return Ratio(value, value * math.exp(-below), value * math.exp(above))
+
+
 def is_ranked(measured: Mapping[str, Turns]) -> bool:
     """Whether each runner's ratio to the fastest is known to 2 %, or is clearly above 1.25."""
     middle = {name: _median([_median(turn) for turn in turns]) for name, turns in measured.items()}

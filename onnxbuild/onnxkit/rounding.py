@@ -10,27 +10,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.hessians import inverse_factor
+from onnxbuild.onnxkit.hessians import feedback_factor
 
 if TYPE_CHECKING:
     import numpy as np
 
 _BLOCK = 128
-"""Input channels whose errors reach all later ones at once, as in the paper."""
+"""Input channels whose losses reach all later ones at once, as in the paper."""
 
 
 def compensating_factor(moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of input channels, and how the error of each is spread over those that follow.
+    """The order of input channels, and how the loss of each is spread over those that follow.
 
     Args:
         moment: X^T X of the activation, (inputs, inputs), float64.
 
-    Returns: Indices (inputs,), and the upper Cholesky factor of the inverse in that order, float64.
+    Returns: Indices (inputs,), and the factor in that order: see `feedback_factor`.
     """
     import numpy as np
 
     order = np.argsort(-np.diag(moment), kind="stable")
-    return order, inverse_factor(moment[np.ix_(order, order)]).astype(np.float64)
+    return order, feedback_factor(moment[np.ix_(order, order)])
 
 
 def round_compensated(
@@ -79,21 +79,21 @@ def _integers(
     import numpy as np
     import torch
 
-    left = torch.from_numpy(weight)
+    left = torch.from_numpy(weight.copy())
     found: np.ndarray = np.empty(weight.shape, np.float64)
     spread = torch.from_numpy(factor)
     with _one_thread():
         for start in range(0, len(left), _BLOCK):
             end = min(start + _BLOCK, len(left))
-            errors = torch.empty((end - start, left.shape[1]), dtype=torch.float64)
+            losses = torch.empty((end - start, left.shape[1]), dtype=torch.float64)
             for row in range(start, end):
                 current = left[row].numpy()
                 number = np.clip(np.rint(current / scale), -levels, levels)
                 number = found[row] = np.where(pinned[row], pinned[row], number)
-                error = torch.from_numpy((current - number * scale) / factor[row, row])
-                left[row + 1 : end] -= spread[row, row + 1 : end, None] * error
-                errors[row - start] = error
-            left[end:] -= spread[start:end, end:].T @ errors
+                loss = torch.from_numpy(weight[row] - number * scale)
+                left[row + 1 : end] += spread[row, row + 1 : end, None] * loss
+                losses[row - start] = loss
+            left[end:] += spread[start:end, end:].T @ losses
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,14 +10,23 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.contenders import Bind
+from onnxbuild.onnxkit.contenders import Bind, Cost, LoadsElsewhere, cost_here
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.hosted_session import HostedSession
 from onnxbuild.onnxkit.io_bound import bind_io
 from onnxbuild.onnxkit.program_files import read_description
 from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, import_runtime, open_program
 from onnxbuild.onnxkit.running import fit_feeds, run_session
+from onnxbuild.onnxkit.session_host import SessionHost
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import first_line, open_session
+from onnxbuild.onnxkit.sessions import (
+    Asked,
+    asked_for,
+    first_line,
+    open_here,
+    open_session,
+    open_there,
+)
 from onnxbuild.onnxkit.torch_module import load_module
 from onnxbuild.onnxkit.user_code import call_user
 
@@ -86,8 +95,8 @@ def program(folder: Path, *, threads: int, where: str) -> Callable[[], Bind]:
                     f"PyTorch fails to run the {format_} program with {shapes}: "
                     f"{first_line(error)}",
                     where=where,
-                    fix="take sizes that the program was validated at for `benchmark.points`, or "
-                    f"leave `{format_}` out of `formats`",
+                    fix="take sizes that it was made for in `benchmark.points`, or leave it out "
+                    "(of `formats`, or of `--against`)",
                 ) from error
             return run_once
 
@@ -115,6 +124,9 @@ def onnx_runtime(
         where: `recipe:step`, for messages.
         io_binding: Whether inputs and outputs stay in the device's memory.
     """
+    if target.environment is not None:
+        asked = asked_for(folder, target=target, library=library, settings=settings, where=where)
+        return _Elsewhere(target.environment.interpreter, asked, io_binding=io_binding)
 
     def load() -> Bind:
         session = open_session(
@@ -124,10 +136,47 @@ def onnx_runtime(
             settings=settings,
             where=where,
         )
-        binder = _bind_io if io_binding else _bind_arrays
-        return lambda feeds: binder(session, feeds, where)
+        return _binder(session, where, io_binding=io_binding)
 
     return load
+
+
+class _Elsewhere(LoadsElsewhere):
+    """A session under another interpreter.
+
+    Args:
+        interpreter: Its absolute path.
+        asked: The session.
+        io_binding: Whether inputs and outputs stay in the device's memory.
+    """
+
+    def __init__(self, interpreter: str, asked: Asked, *, io_binding: bool) -> None:
+        self._interpreter = interpreter
+        self._asked = asked
+        self._io_binding = io_binding
+
+    def __call__(self) -> Bind:
+        """See LoadsElsewhere."""
+        session = open_there(self._interpreter, self._asked)
+        return _binder(session, self._asked.where, io_binding=self._io_binding)
+
+    def cost(self, feeds: Mapping[str, Feeds]) -> Cost:
+        """See LoadsElsewhere."""
+        host = SessionHost(self._interpreter, self._asked.where)
+        try:
+            found: Cost = host.call(_cost_here, self._asked, dict(feeds), self._io_binding)
+        finally:
+            host.end()
+        return found
+
+
+def _cost_here(asked: Asked, feeds: Mapping[str, Feeds], io_binding: bool) -> Cost:  # noqa: FBT001 - over the wire
+    return cost_here(lambda: _binder(open_here(asked), asked.where, io_binding=io_binding), feeds)
+
+
+def _binder(session: onnxruntime.InferenceSession, where: str, *, io_binding: bool) -> Bind:
+    bind = _bind_io if io_binding else _bind_arrays
+    return lambda feeds: bind(session, feeds, where)
 
 
 def _bind_arrays(
@@ -135,7 +184,15 @@ def _bind_arrays(
 ) -> Callable[[], object]:
     fitting = fit_feeds(session, feeds)
     run_session(session, fitting, where=where)
-    return lambda: session.run(None, fitting)
+    return (
+        session.bound(_bound_here, fitting)
+        if isinstance(session, HostedSession)
+        else _bound_here(session, fitting)
+    )
+
+
+def _bound_here(session: onnxruntime.InferenceSession, feeds: Feeds) -> Callable[[], object]:
+    return lambda: session.run(None, feeds)
 
 
 def _bind_io(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.odd_values import not_finite
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.user_code import an, call_user
 
@@ -66,8 +67,8 @@ def sample_vectors(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: ONNX Runtime fails, the projection raises or returns no array, or a value is not
-            finite.
+        StepError: ONNX Runtime fails, or the projection raises or returns no array.
+        NotFiniteError: A value is not finite.
     """
     for number, item in enumerate(feeds):
         outputs = run_session(session, item, where)
@@ -96,7 +97,8 @@ def output_vectors(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: The projection raises or returns no array, or a value is not finite.
+        StepError: The projection raises or returns no array.
+        NotFiniteError: A value is not finite.
     """
     import numpy as np
 
@@ -107,11 +109,7 @@ def output_vectors(
     for row in rows:
         vector = np.asarray(row, np.float64).ravel()
         if not np.isfinite(vector).all():
-            raise StepError(
-                f"item {number} of the data gives a value that is not finite",
-                where=where,
-                fix="look for an overflow in the variant, or a row that is masked wholly",
-            )
+            raise not_finite(outputs, item, number, where)
         yield vector
 
 
@@ -266,7 +264,13 @@ def _projected(
 ) -> Any:
     import numpy as np
 
-    found = call_user(lambda: project(outputs, feeds), target, where)
+    found = call_user(
+        lambda: project(outputs, feeds),
+        target,
+        where,
+        owner="the projection's",
+        takes="(outputs, feeds)",
+    )
     rows = np.asarray(found) if found is not None else np.zeros(())
     if rows.ndim == 0 or not np.issubdtype(rows.dtype, np.number):
         raise StepError(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError, did_you_mean
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 8
 _MAGIC = re.compile(r"[*?[]")
+_NEAR = 0.5
+"""How alike two words are, 0 to 1: `attention` and `attn` are 0.62."""
 
 
 def select_nodes(
@@ -39,14 +42,14 @@ def select_nodes(
             _check([pattern], known, thing="node", option=option, where=where)
             chosen.add(pattern)
             continue
-        matches = re.compile(fnmatch.translate(pattern)).match
-        found = {name for name in known if matches(name)}
+        found = _matches(pattern, known)
         if not found:
             raise StepError(
                 f"the pattern '{pattern}' in `{option}` matches none of the graph's "
-                f"{len(known)} nodes; it has {_listed(known)}",
+                f"{len(known)} nodes; it has {_listed(_nearest(pattern, known))}",
                 where=where,
-                fix=f"write a pattern that matches their names, or leave '{pattern}' out of "
+                fix=_near_pattern(pattern, known)
+                or f"write a pattern that matches their names, or leave '{pattern}' out of "
                 f"`{option}`",
             )
         chosen |= found
@@ -93,13 +96,49 @@ def check_supported(
             )
 
 
+def _matches(pattern: str, known: Iterable[str]) -> set[str]:
+    matches = re.compile(fnmatch.translate(pattern)).match
+    return {name for name in known if matches(name)}
+
+
+def _near_pattern(pattern: str, known: Sequence[str]) -> str:
+    """`did you mean '*/attn/*', which matches 6 nodes?`: a word or two exchanged; or empty.
+
+    Words are what stands between slashes, dots, underscores and wildcards; then, with the
+    underscores in them.
+    """
+    for cut in (r"([*?/._]+)", r"([*?/.]+)"):
+        words = {word for name in known for word in re.split(cut, name)[::2] if word}
+        parts = re.split(cut, pattern)
+        for n, word in enumerate(parts):
+            if n % 2 == 0 and word and word not in words and "[" not in word:
+                parts[n] = next(iter(difflib.get_close_matches(word, words, 1, _NEAR)), word)
+        found = _matches("".join(parts), known)
+        if found:
+            count = "1 node" if len(found) == 1 else f"{len(found)} nodes"
+            return f"did you mean '{''.join(parts)}', which matches {count}?"
+    return ""
+
+
+def _nearest(pattern: str, known: Sequence[str]) -> list[str]:
+    """The names, the likest to the pattern first; of those alike, in the graph's order."""
+    text = _MAGIC.sub("", pattern).lower()
+    compared = difflib.SequenceMatcher(b=text, autojunk=False)
+
+    def unlike(name: str) -> float:
+        compared.set_seq1(name.lower())
+        return -compared.ratio()
+
+    return sorted(known, key=unlike)
+
+
 def _check(names: Iterable[str], known: list[str], *, thing: str, option: str, where: str) -> None:
     for name in names:
         if name in known:
             continue
         raise StepError(
             f"`{option}` names the {thing} '{name}', which the graph does not have; "
-            f"it has {_listed(known)}",
+            f"it has {_listed(known if len(known) <= _SHOWN else _nearest(name, known))}",
             where=where,
             fix=did_you_mean(name, known) or f"leave '{name}' out of `{option}`",
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import re
+from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +18,11 @@ from onnxbuild.core.provider_options import USE_ARENA
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.bundle_loader import session_options
-from onnxbuild.onnxkit.model_files import (
-    WEIGHTS_FILE,
-    has_weights_beside,
-    load_model,
-    model_path,
-    name_weights,
-)
+from onnxbuild.onnxkit.hosted_session import HostedSession
+from onnxbuild.onnxkit.loadable import loadable
+from onnxbuild.onnxkit.model_files import has_weights_beside
 from onnxbuild.onnxkit.plugins import add_plugin
+from onnxbuild.onnxkit.session_host import host_of
 from onnxbuild.onnxkit.session_settings import STEADY, SessionSettings
 
 if TYPE_CHECKING:
@@ -41,9 +39,6 @@ RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 _LOG_FATAL = 4
 """ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
 
-_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
-"""onnxruntime_session_options_config_keys.h: where external data of a model in memory lies."""
-
 
 def open_session(
     path: Path,
@@ -58,6 +53,8 @@ def open_session(
     where: str = "",
 ) -> onnxruntime.InferenceSession:
     """Open a model on a target, all of whose providers must load.
+
+    In another environment, if the target has one: what comes back stands for the session there.
 
     Args:
         path: A model's file, or the folder that holds MODEL_FILE.
@@ -76,21 +73,96 @@ def open_session(
     Raises:
         StepError: A provider is not in this ONNX Runtime, did not load, or the model is refused.
     """
+    asked = asked_for(
+        path,
+        target=target,
+        library=library,
+        settings=settings or _steady(threads, optimize=optimize),
+        profile=profile,
+        lean=lean,
+        where=where,
+    )
+    if target.environment is None:
+        return open_here(asked)
+    return open_there(target.environment.interpreter, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that makes a session, in a form that another process can be told.
+
+    Attributes:
+        model: Its path, or what it holds where its weights lie elsewhere.
+        target: Whose providers must load.
+        library: A plug-in's path; None for providers that are built in.
+        settings: The session's.
+        profile: Where ONNX Runtime writes its profile; None for nowhere.
+        entries: More of its config: key -> value.
+        where: `recipe:step`, for messages.
+    """
+
+    model: str | bytes
+    target: Target
+    library: str | None
+    settings: SessionSettings
+    profile: str | None
+    entries: Mapping[str, str]
+    where: str
+
+
+def asked_for(
+    path: Path,
+    *,
+    target: Target,
+    library: Path | None,
+    settings: SessionSettings,
+    profile: Path | None = None,
+    lean: bool = False,
+    where: str = "",
+) -> Asked:
+    """What `open_session` opens; its arguments.
+
+    Raises:
+        StepError: The model can't be read.
+    """
+    entries: dict[str, str] = {}
+    model = loadable(path, entries)
+    if lean and has_weights_beside(path):
+        entries["session.disable_prepacking"] = "1"
+    return Asked(
+        model=model,
+        target=replace(target, environment=None),
+        library=None if library is None else str(library),
+        settings=settings,
+        profile=None if profile is None else str(profile),
+        entries=entries,
+        where=where,
+    )
+
+
+def open_there(interpreter: str, asked: Asked) -> HostedSession:
+    """Open a session under another interpreter; see `open_session` for the errors."""
+    return HostedSession(host_of(interpreter, asked.where).keep(open_here, asked))
+
+
+def open_here(asked: Asked) -> onnxruntime.InferenceSession:
+    """Open a session in this process; see `open_session` for the errors."""
     import onnxruntime
 
-    options = _session_options(settings or _steady(threads, optimize=optimize), profile)
-    if library is None:
+    target, where = asked.target, asked.where
+    options = _session_options(asked.settings, asked.profile)
+    if asked.library is None:
         _check_packaged(target, where)
         _preload(target)
         chain = [(link.full_name, _own_options(link, options)) for link in target.chain]
         wanted = [name for name, _ in chain]
     else:
-        chain, wanted = None, [add_plugin(options, target, library, where)]
-    if lean and has_weights_beside(path):
-        options.add_session_config_entry("session.disable_prepacking", "1")
+        chain, wanted = None, [add_plugin(options, target, Path(asked.library), where)]
+    for key, value in asked.entries.items():
+        options.add_session_config_entry(key, value)
     try:
         session = onnxruntime.InferenceSession(
-            loadable(path, options), options, providers=chain, enable_fallback=0
+            asked.model, options, providers=chain, enable_fallback=0
         )
     except session_errors() as error:
         raise StepError(
@@ -161,31 +233,6 @@ def check_loads(path: Path, where: str) -> None:
     open_session(path, optimize=not large, lean=large, where=where)
 
 
-def loadable(path: Path, options: onnxruntime.SessionOptions) -> str | bytes:
-    """What an InferenceSession takes: the model's path; its graph where a link leads to its weights.
-
-    ONNX Runtime refuses weights that lie elsewhere than the model's file, and a step's inputs are
-    links into the store. Told the weights' real folder and name, it maps them from there.
-
-    Args:
-        path: A model's file, or the folder that holds MODEL_FILE.
-        options: Of the session; get the folder.
-
-    Raises:
-        StepError: The model can't be read.
-    """
-    file = model_path(path)
-    weights = file.parent / WEIGHTS_FILE
-    if not weights.is_symlink():
-        return str(file)
-    real = weights.resolve()
-    model = load_model(file, weights="left")
-    name_weights(model, real.name)
-    options.add_session_config_entry(_WEIGHTS_FOLDER, str(real.parent))
-    content: bytes = model.SerializeToString()
-    return content
-
-
 def session_errors() -> tuple[type[Exception], ...]:
     """All that ONNX Runtime raises when it opens or runs a model."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -208,9 +255,7 @@ def _steady(threads: int, *, optimize: bool) -> SessionSettings:
     return replace(STEADY, intra_op_threads=threads, graph_optimization=level)
 
 
-def _session_options(
-    settings: SessionSettings, profile: Path | None
-) -> onnxruntime.SessionOptions:
+def _session_options(settings: SessionSettings, profile: str | None) -> onnxruntime.SessionOptions:
     """What a bundle's load.py makes of the settings: what is measured is what is delivered."""
     import onnxruntime
 
@@ -220,5 +265,5 @@ def _session_options(
         options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
     if profile is not None:
         options.enable_profiling = True
-        options.profile_file_prefix = str(profile)
+        options.profile_file_prefix = profile
     return options

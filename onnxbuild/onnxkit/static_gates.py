@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.quantization import quant_type
-from onnxbuild.onnxkit.weights import weight_array
+from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,6 +84,7 @@ class StaticRounding:
         scheme: Of the variant.
         ranges: Value name -> [least, greatest].
         unbounded: Values without a usable range: nodes that touch one stay in fp32.
+        spill: Where rounded constants go in place of mapped ones; see `in_place_of`.
     """
 
     def __init__(
@@ -91,8 +93,10 @@ class StaticRounding:
         scheme: StaticScheme,
         ranges: Mapping[str, Sequence[float]],
         unbounded: Sequence[str],
+        spill: Path | None = None,
     ) -> None:
         self._scheme = scheme
+        self._spill = spill
         self._constants = {
             each.name: each for each in model.graph.initializer if each.data_type == 1
         }
@@ -117,7 +121,6 @@ class StaticRounding:
     def lowered(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
         """The node on rounded inputs, its output rounded."""
         import onnx
-        from onnx import numpy_helper
 
         made: list[Any] = []
         quantized = onnx.NodeProto()
@@ -129,7 +132,8 @@ class StaticRounding:
                     continue
                 value = weight_array(self._constants[name])
                 low = self._constant_step(node, place, value).rounded(value)
-                held = numpy_helper.from_array(low, f"{prefix}/input{place}")
+                held = in_place_of(self._constants[name], low, self._spill)
+                held.name = f"{prefix}/input{place}"
                 model.graph.initializer.append(held)
                 quantized.input[place] = held.name
             elif name in self._ranges:

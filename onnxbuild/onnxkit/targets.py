@@ -51,6 +51,11 @@ class Without:
         self.where = whole.where
 
     @property
+    def memory_bytes(self) -> int:
+        """The step's."""
+        return self._whole.memory_bytes
+
+    @property
     def scratch(self) -> Path:
         """The step's."""
         return self._whole.scratch
@@ -151,6 +156,12 @@ def usable(context: StepContext, target: Target) -> Target:
     if loads is None:
         return target
     return replace(target, chain=tuple(link for link in target.chain if link.provider in loads))
+
+
+def environment_told(context: StepContext) -> dict[str, Any]:
+    """What a report says of the target's environment; nothing where it has none."""
+    found = _presence(context).get("environment")
+    return {} if found is None else {"environment": found}
 
 
 def library_of(context: StepContext, target: Target) -> Path | None:

@@ -18,13 +18,22 @@ _NOT_THE_USERS = (str(Path(__file__).parents[1]) + os.sep, sysconfig.get_path("s
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def call_user(call: Callable[[], T], target: str, where: str) -> T:
+def call_user(
+    call: Callable[[], T],
+    target: str,
+    where: str,
+    *,
+    owner: str = "the model's",
+    takes: str = "",
+) -> T:
     """Run the user's code; whatever it raises becomes one short message with its own line.
 
     Args:
         call: The call, arguments applied.
         target: What is called, for messages.
         where: `recipe:step`, told where no line of the user's is to blame (a wrong argument).
+        owner: Whose code it is: `the data's`, `the metric's`.
+        takes: What it is called with, told where no line of the user's is to blame.
 
     Raises:
         StepError: The code raised.
@@ -34,10 +43,13 @@ def call_user(call: Callable[[], T], target: str, where: str) -> T:
     except (BuildError, MemoryError):
         raise
     except Exception as error:
+        line = user_line(error, sys.path)
         raise StepError(
             f"{target} raised {type(error).__name__}: {error}",
-            where=user_line(error, sys.path) or where,
-            fix="run it by itself: the error is raised by the model's own code",
+            where=line or where,
+            fix=f"let it take what it is called with: {takes}"
+            if takes and not line
+            else f"run it by itself: the error is raised by {owner} own code",
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from onnxbuild.core.errors import StepError
@@ -20,7 +21,14 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
             iterate over.
     """
     make = context.load(data)
-    found = call_user(lambda: make(**data.args), data.target, context.where)
+    found = call_user(
+        lambda: make(**data.args),
+        data.target,
+        context.where,
+        owner="the data's",
+        takes=f"({', '.join(f'{name}={value!r}' for name, value in data.args.items())}), or name "
+        "what it needs in `args` beside `entrypoint`",
+    )
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
         raise StepError(
             f"{data.target} returned {an(found)}; expected something to iterate over",
@@ -28,8 +36,13 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
             fix="write it as a generator: `yield` each sample",
         )
     items = iter(found)
-    while True:
-        item = call_user(lambda: next(items, _END), data.target, context.where)
+    for number in itertools.count():
+        item = call_user(
+            lambda: next(items, _END),
+            f"{data.target}, asked for item {number},",
+            context.where,
+            owner="the data's",
+        )
         if item is _END:
             return
         yield item

@@ -12,6 +12,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds, check_feeds
+from onnxbuild.onnxkit.odd_values import odd_values
 from onnxbuild.onnxkit.user_code import an, call_user
 from onnxbuild.onnxkit.user_data import iterate_user
 
@@ -51,7 +52,13 @@ def score_batches(
     """
     metric = context.load(entrypoint)
     target = entrypoint.target
-    value = call_user(lambda: metric(outputs, labels, **entrypoint.args), target, context.where)
+    value = call_user(
+        lambda: metric(outputs, labels, **entrypoint.args),
+        target,
+        context.where,
+        owner="the metric's",
+        takes=f"(outputs, labels{''.join(f', {name}={value!r}' for name, value in entrypoint.args.items())})",
+    )
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise StepError(
             f"{target} returned {an(value)}; expected a float",
@@ -59,9 +66,21 @@ def score_batches(
             fix="return float(...)",
         )
     if not math.isfinite(value):
+        odd = _odd_output(outputs)
         raise StepError(
-            f"{target} returned {float(value)}; expected a finite number",
+            f"{target} returned {float(value)}; expected a finite number{odd}",
             where=context.where,
-            fix="look for an empty class, a division by zero, or a model whose outputs hold NaN",
+            fix="see what that batch feeds the model, or let the metric leave such values out"
+            if odd
+            else "look for an empty class or a division by zero in it: all outputs are finite",
         )
     return float(value)
+
+
+def _odd_output(outputs: Sequence[Mapping[str, np.ndarray]]) -> str:
+    """`; of batch 3 output 'logits' holds 2 NaN among ...`; empty if all are finite."""
+    for number, batch in enumerate(outputs):
+        for name, array in batch.items():
+            if odd := odd_values(name, array):
+                return f"; of batch {number} output {odd}"
+    return ""

@@ -119,6 +119,31 @@ def weight_array(tensor: onnx.TensorProto) -> np.ndarray:
     return found
 
 
+def in_place_of(
+    tensor: onnx.TensorProto, array: np.ndarray, spill: Path | None
+) -> onnx.TensorProto:
+    """A float32 tensor without a name, to be read instead of another.
+
+    Args:
+        tensor: The other; where it is mapped, so is what is made.
+        array: The elements.
+        spill: An absolute path of a file that they are appended to then, so that memory does not
+            hold them; None holds them.
+    """
+    import numpy as np
+    import onnx
+
+    held = np.ascontiguousarray(array, np.float32)
+    if spill is None or not is_outside(tensor):
+        return onnx.numpy_helper.from_array(held)
+    with spill.open("ab") as file:
+        offset = file.tell()
+        file.write(held.data)
+    made = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=held.shape)
+    refer(made, str(spill), offset, held.nbytes)
+    return made
+
+
 @contextmanager
 def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
     """Let onnx.numpy_helper read mapped weights when a tool of ONNX Runtime asks for one.

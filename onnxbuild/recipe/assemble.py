@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Entrypoint, Location, Recipe
 from onnxbuild.recipe.checks import check_parts
 from onnxbuild.recipe.entrypoints import EntrypointReader
+from onnxbuild.recipe.environments import read_environment
 from onnxbuild.recipe.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.extend import Sources, read_with_bases
 from onnxbuild.recipe.faults import Fault, Faults
@@ -96,7 +98,10 @@ class Loader:
         def read(node: Node, path: Path, parts: Parts) -> Entrypoint | None:
             return self._entrypoints.read(node, path, parts.sound, self._faults)
 
-        parts = read_parts(root, unsound, read)
+        def environment(node: Node, path: Path) -> Environment | None:
+            return read_environment(node, path, self._sources, self._faults)
+
+        parts = read_parts(root, unsound, read, environment)
         if self._complete:  # what a lost base declares can't be missed
             self._faults.update(check_parts(parts))
         if self._faults:

@@ -26,7 +26,7 @@ def check_dynamic(parts: Parts) -> Iterator[Fault]:
                 at = locate(parts.root, ("quantization", variant.name, key))
                 fix = "add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`"
                 yield Fault(what, at, fix)
-        if options.rounding == "gptq" and options.weight_type != "int8":
+        if options.rounding == "gptq" and options.weight_type == "uint8":
             what = (
                 f"variant '{variant.name}' has `rounding: gptq`, which rounds to int8, "
                 f"and weight_type '{options.weight_type}'"

@@ -68,6 +68,10 @@ PARTS: Mapping[str, str] = {
     "target.provider": "which provider, where the name is your own",
     "target.chain": "providers in order of preference; each takes what those before it leave",
     "target.library": "a plug-in's shared library, relative to this file",
+    "target.environment": "another ONNX Runtime than the one beside onnxbuild: whose sessions run there",
+    "environment.requirements": "a list of pinned requirements (NAME==VERSION), relative to this file: a "
+    "virtual environment is made from it, once",
+    "environment.python": "the `python` of an environment that is there, relative to this file",
     "target.require": "true: the run fails where a provider of it does not load; false: the target is "
     "skipped; left out: it must load if it is `cpu` or the only one",
     "target.max_cpu_nodes": "most nodes of a model that may be left to the CPU",

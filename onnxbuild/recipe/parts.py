@@ -25,7 +25,7 @@ from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.recipe.release_options import ReleaseOptions
 from onnxbuild.recipe.target_options import TargetOptions
-from onnxbuild.recipe.targets import read_targets
+from onnxbuild.recipe.targets import ReadEnvironment, read_targets
 
 SECTIONS: Mapping[str, type] = {
     **{
@@ -74,13 +74,19 @@ class Parts:
         return node
 
 
-def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
+def read_parts(
+    root: Node,
+    unsound: set[Path],
+    read: ReadEntrypoint,
+    read_environment: ReadEnvironment,
+) -> Parts:
     """The typed parts of a rendered recipe.
 
     Args:
         root: Checked against the schema.
         unsound: Where it has faults.
         read: Reads an entrypoint; None where it has faults.
+        read_environment: Reads a target's environment; None where it has faults.
     """
     parts = Parts(root, unsound | set(unknown_paths(root)))
     parts.inputs = _named(parts, "dummy_inputs", _input)
@@ -99,6 +105,7 @@ def read_parts(root: Node, unsound: set[Path], read: ReadEntrypoint) -> Parts:
             parts.inputs,
             parts.axes,
             lambda node, path: read(node, path, parts),
+            read_environment,
         )
     for path, name in entrypoint_paths():
         node = parts.node(*path)

@@ -73,7 +73,9 @@ def _keys(target: TargetNode) -> Iterator[Fault]:
                 yield Fault(what, own.members[key].at, "remove it, or move it to another target")
 
 
-_WITH_CHAIN = ("chain", "provider", "library", "require", "max_cpu_nodes", "min_coverage")
+_WITH_CHAIN = (
+    "chain", "provider", "library", "environment", "require", "max_cpu_nodes", "min_coverage"
+)  # fmt: skip
 
 
 def _chain(target: TargetNode) -> Iterator[Fault]:

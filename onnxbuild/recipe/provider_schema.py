@@ -37,6 +37,10 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
     gates = _gates(builder)
     provider = {"description": PARTS["target.provider"], **_name(builder)}
     library: Schema = {"description": PARTS["target.library"], "type": "string", "minLength": 1}
+    environment: Schema = {
+        "description": PARTS["target.environment"],
+        "$ref": "#/$defs/environment",
+    }
     for name in PROVIDERS:
         options = {key: _option(each, builder) for key, each in OPTIONS.get(name, {}).items()}
         if name == "tensorrt":
@@ -47,8 +51,19 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
             rest = {"additionalProperties": False}
         title: Schema = {"type": "object", "title": f"provider '{name}'"}
         definitions[f"options_{name}"] = {**title, "properties": options, **rest}
-        whole = {**options, "provider": provider, "library": library, **gates}
+        own = {"provider": provider, "library": library, "environment": environment}
+        whole = {**options, **own, **gates}
         definitions[f"provider_{name}"] = {**title, "properties": whole, **rest}
+    definitions["environment"] = {
+        "type": "object",
+        "title": "an environment",
+        "minProperties": 1,
+        "properties": {
+            key: {"description": PARTS[f"environment.{key}"], "type": "string", "minLength": 1}
+            for key in ("requirements", "python")
+        },
+        "additionalProperties": False,
+    }
     definitions["link"] = {
         "anyOf": [
             _name(builder),
@@ -71,6 +86,7 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
             "provider": provider,
             "chain": {"description": PARTS["target.chain"], **_chain()},
             "library": library,
+            "environment": environment,
             **gates,
         },
         "additionalProperties": builder.value(_ANY_OPTION),

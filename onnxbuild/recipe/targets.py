@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.provider_options import as_written
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.recipe import Axis, DummyInput, Location
@@ -15,10 +16,11 @@ from onnxbuild.recipe.node import Node, Path, plain
 from onnxbuild.recipe.tensorrt_profiles import FROM_AXES, with_profiles
 
 GATES = ("require", "max_cpu_nodes", "min_coverage")
-OF_TARGET = (*GATES, "provider", "chain", "library")
+OF_TARGET = (*GATES, "provider", "chain", "library", "environment")
 """Keys of a target that are no options of its provider."""
 
 ReadLibrary = Callable[[Node, Path], Entrypoint | None]
+ReadEnvironment = Callable[[Node, Path], Environment | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def read_targets(
     inputs: Mapping[str, DummyInput],
     axes: Mapping[str, Axis],
     read_library: ReadLibrary,
+    read_environment: ReadEnvironment,
 ) -> tuple[dict[str, Target], dict[str, TargetGates]]:
     """Targets by name, and what each must show.
 
@@ -116,16 +119,21 @@ def read_targets(
         inputs: The model's, for profiles of shapes.
         axes: Their sizes.
         read_library: Reads the path of a plug-in's library; None where it has faults.
+        read_environment: Reads a target's environment; None where it has faults.
     """
     written = target_nodes(node)
     if not written:
         return {CPU: CPU_TARGET}, {CPU: TargetGates("one")}
     targets, gates = {}, {}
     for each in written:
-        library = None if each.own is None else each.own.child("library")
+        library, environment = (
+            None if each.own is None else each.own.child(key) for key in ("library", "environment")
+        )
         found = None if library is None else read_library(library, (*each.path, "library"))
+        place = (*each.path, "environment")
+        other = None if environment is None else read_environment(environment, place)
         links = tuple(_link(link, inputs, axes) for link in each.links)
-        targets[each.name] = Target(each.name, links, found)
+        targets[each.name] = Target(each.name, links, found, other)
         gates[each.name] = _gates(each, alone=len(written) == 1)
     return targets, gates
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.release_format.bundles import bundles_of
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import release_name
@@ -22,7 +23,7 @@ class Previous:
     Attributes:
         title: NAME-VERSION.
         host: Of its lock.
-        figures: Variant -> its numbers.
+        figures: Bundle -> its numbers.
     """
 
     title: str
@@ -57,7 +58,7 @@ def read_previous(path: Path, name: str) -> Previous:
         try:
             figures = {
                 variant: figures_of(told, _manifest(folder / told["bundle"]), release.lock)
-                for variant, told in about["variants"].items()
+                for variant, told in bundles_of(about).items()
             }
         except (
             OSError,

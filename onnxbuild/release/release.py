@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import locate, locks, pins
 from onnxbuild.api import BuildResult, Request, build
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.places import LockPlaces
@@ -25,9 +25,15 @@ from onnxbuild.release.shelf import Shelved, shelve
 from onnxbuild.release.signing import read_private_key, signatures
 from onnxbuild.release.source import look_at_source, used_files
 from onnxbuild.release_format.about import Title, about, check_version, name_of
-from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.bundles import VARIANTS, bundles_of
 from onnxbuild.release_format.layout import DIST_FOLDER, release_name
-from onnxbuild.release_format.tree import Tree, built_files, manifests_of, told_files
+from onnxbuild.release_format.tree import (
+    Tree,
+    all_figures,
+    built_files,
+    manifests_of,
+    told_files,
+)
 from onnxbuild.wiring import RunOptions, open_workspace
 
 if TYPE_CHECKING:
@@ -68,7 +74,8 @@ class Release:
     Attributes:
         name: NAME-VERSION.
         shelved: Where it lies.
-        variants: Their names in it.
+        variants: Names of the ONNX variants in it.
+        others: Names of the programs beside ONNX, and of what is made ahead of time.
         signed: It is.
         notices: What whoever released it should know.
     """
@@ -76,6 +83,7 @@ class Release:
     name: str
     shelved: Shelved
     variants: tuple[str, ...]
+    others: tuple[str, ...]
     signed: bool
     notices: tuple[str, ...]
 
@@ -110,7 +118,6 @@ def make_release(
     project = request.project
     loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
     recipes = loaded.recipes
-    left_out = formats_left_out(recipes)
     originals = read_originals(wanted.recipe, loaded.files, project)
     with closing(open_workspace(project, request.store_root)) as workspace:
         folders = {**workspace.fingerprints.places(), **LockPlaces(recipes).folders}
@@ -155,9 +162,10 @@ def make_release(
     return result, Release(
         name=title,
         shelved=shelved,
-        variants=tuple(told["variants"]),
+        variants=tuple(told[VARIANTS.key]),
+        others=tuple(name for name in bundles_of(told) if name not in told[VARIANTS.key]),
         signed=key is not None,
-        notices=(*source.notices, *notices, *left_out),
+        notices=(*source.notices, *notices),
     )
 
 
@@ -173,23 +181,6 @@ def _complete(
     """Every file of the release."""
     tree = told_files(told, originals.lock, {**built, **originals.files})
     return tree if key is None else {**tree, **signatures(key, tree)}
-
-
-def formats_left_out(recipes: Sequence[Recipe]) -> tuple[str, ...]:
-    """A notice where formats beside ONNX are built but not released.
-
-    Raises:
-        UsageError: A recipe has no ONNX, so that there is nothing to release.
-    """
-    for recipe in recipes:
-        if not recipe.variants:
-            raise UsageError(
-                f"'{recipe.name}' has no onnx among its formats; a release holds ONNX variants",
-                where=str(recipe.formats[0].location),
-                fix="add `onnx` to formats",
-            )
-    names = dict.fromkeys(each.name for recipe in recipes for each in recipe.formats)
-    return (f"not in the release, which holds ONNX alone: {', '.join(names)}",) if names else ()
 
 
 def _check_budgets(
@@ -213,14 +204,9 @@ def _check_budgets(
         if any(each != Budgets() for each in by_recipe.values()):
             return ("budgets are not checked: --previous names the release to compare with",)
         return ()
-    variants = told["variants"]
-    manifests = manifests_of(told, built)
     return check_budgets(
-        {name: by_recipe[variant["recipe"]] for name, variant in variants.items()},
-        {
-            name: figures_of(variants[name], each, originals.lock)
-            for name, each in manifests.items()
-        },
+        {name: by_recipe[each["recipe"]] for name, each in bundles_of(told).items()},
+        all_figures(told, originals.lock, manifests_of(told, built)),
         previous,
         originals.lock.host,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,15 @@ from onnxbuild import __version__
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.release_format.layout import (
-    FORMAT,
-    GOLDEN_FOLDER,
-    REPORTS_FOLDER,
-    VARIANTS_FOLDER,
+from onnxbuild.onnxkit.ahead_of_time import AheadOfTimeOptions
+from onnxbuild.release_format.bundles import (
+    AHEAD_OF_TIME,
+    FORMATS,
+    SECTIONS,
+    VARIANTS,
+    Section,
 )
+from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
@@ -102,28 +105,17 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
         source: Where it comes from.
     """
     matrix = is_matrix(recipes)
-    variants, reports = {}, {}
+    bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
+    reports = {}
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
-        benchmarks = {
-            target.name: graph.resolve(
-                f"{recipe.name}:benchmark{f'-{target.name}' if number else ''}"
-            )
-            for number, target in enumerate(recipe.targets)
-        }
-        for variant in recipe.variants:
-            golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
-            judged = graph.steps[graph.resolve(f"{recipe.name}:{variant.name}/validate")]
-            reference = judged.inputs["reference"].step
-            if reference != graph.resolve(f"{recipe.name}:reference"):
-                golden = f"{golden}-{variant.name}"  # it takes some sizes alone
-            variants[f"{below}{variant.name}"] = {
+        for section, name, benchmarks in _delivered(recipe, graph):
+            bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
-                "variant": variant.name,
-                "bundle": f"{VARIANTS_FOLDER}/{below}{variant.name}",
-                "step": graph.resolve(f"{recipe.name}:{variant.name}/package"),
-                "golden": golden,
-                "reference": reference,
+                "variant": name,
+                "bundle": f"{section.folder}/{below}{name}",
+                "step": graph.resolve(f"{recipe.name}:{name}/package"),
+                **_judged_by(recipe, name, graph, matrix=matrix),
                 "benchmarks": benchmarks,
             }
         for name in _reported(recipe, graph):
@@ -143,17 +135,48 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
         "epoch_s": source.epoch_s,
         "recipe": title.recipe,
         "lock": title.lock,
-        "variants": variants,
+        **bundles,
         "reports": reports,
     }
 
 
+def _delivered(recipe: Recipe, graph: Graph) -> Iterator[tuple[Section, str, Mapping[str, str]]]:
+    """(section, name, target -> step that measured it) of all that a recipe delivers."""
+    benchmarks = {
+        target.name: graph.resolve(f"{recipe.name}:benchmark{f'-{target.name}' if n else ''}")
+        for n, target in enumerate(recipe.targets)
+    }
+    for variant in recipe.variants:
+        yield VARIANTS, variant.name, benchmarks
+    for each in recipe.formats:
+        measured = {
+            target: step
+            for target, step in benchmarks.items()
+            if f"program/{each.name}" in graph.steps[step].inputs
+        }
+        yield FORMATS, each.name, measured
+    options = recipe.sections["ahead_of_time"]
+    assert isinstance(options, AheadOfTimeOptions)
+    for folder in options.folders(variant.name for variant in recipe.variants):
+        yield AHEAD_OF_TIME, folder, {}
+
+
+def _judged_by(recipe: Recipe, name: str, graph: Graph, *, matrix: bool) -> dict[str, str]:
+    """The golden files of a bundle, and the step that made them; some sizes alone have their own."""
+    judged = graph.steps[graph.resolve(f"{recipe.name}:{name}/validate")]
+    reference = judged.inputs["reference"].step
+    golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
+    if reference != graph.resolve(f"{recipe.name}:reference"):
+        golden = f"{golden}-{reference.partition(':')[2].rpartition('/')[0]}"
+    return {"golden": golden, "reference": reference}
+
+
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
-    """Steps whose reports are in no bundle: checks, benchmarks, and PyTorch's own score."""
+    """Steps whose reports are in no bundle: checks, measurements, and PyTorch's own score."""
     prefix = f"{recipe.name}:"
     for name in sorted(graph.names()):
         if name.startswith(prefix):
             kind = graph.steps[graph.resolve(name)].kind
             baseline = kind == "evaluate" and "/" not in name
-            if kind in ("check", "benchmark") or baseline:
+            if kind in ("check", "benchmark", "load-times") or baseline:
                 yield name

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
+from onnxbuild.release_format.bundles import SECTIONS, bound_to, bundles_of, model_file
 from onnxbuild.release_format.figures import Figures, figures_of
-from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE, VARIANTS_FOLDER
+from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.packages import packages_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.component import Component
 
 _RUNTIME = "onnxruntime"
-_MODEL_FILE = "model.onnx"
+_PROGRAM_RUNTIMES = ("torch", "numpy")
 _PREFIX = "onnxbuild"
 
 
@@ -38,7 +39,7 @@ def bill_of_materials(
         about: The release.json.
         lock: The release's.
         files: Path in it -> digest; those that are made after the bill don't matter.
-        manifests: Variant, as in release.json -> its bundle's manifest.json.
+        manifests: Bundle, as in release.json -> its manifest.json.
     """
     from cyclonedx.model import Property
     from cyclonedx.model.bom import Bom, BomMetaData
@@ -49,7 +50,8 @@ def bill_of_materials(
     models = {
         name: _model(name, about, lock, files, manifest) for name, manifest in manifests.items()
     }
-    libraries = _libraries(lock)
+    needs = {name: _runtimes(manifest) for name, manifest in manifests.items()}
+    libraries = _libraries(lock, tuple(dict.fromkeys(each for n in needs.values() for each in n)))
     whole = Component(
         name=about["name"],
         version=about["version"],
@@ -75,13 +77,13 @@ def bill_of_materials(
         components=[*models.values(), *libraries.values()],
     )
     bom.register_dependency(whole, models.values())
-    runtimes = [each for each in libraries.values() if each.name.startswith(_RUNTIME)]
-    for model in models.values():
+    for name, model in models.items():
+        runtimes = [each for each in libraries.values() if _is_one(each.name, needs[name])]
         bom.register_dependency(model, runtimes)
     told = json.loads(JsonV1Dot6(bom).output_as_string())
     cards = {
         f"variant:{name}": _model_card(
-            manifest, figures_of(about["variants"][name], manifest, lock)
+            manifest, figures_of(bundles_of(about)[name], manifest, lock)
         )
         for name, manifest in manifests.items()
     }
@@ -105,7 +107,7 @@ def bom_fault(text: str) -> str:
 
 def _serial_number(about: Mapping[str, Any], files: Mapping[str, Digest]) -> uuid.UUID:
     """The same for the same release, another for any other."""
-    folders = (f"{RECIPE_FOLDER}/", f"{VARIANTS_FOLDER}/")
+    folders = (f"{RECIPE_FOLDER}/", *(f"{section.folder}/" for section in SECTIONS))
     told = [[p, files[p].sha256] for p in sorted(files) if p.startswith((*folders, RELEASE_FILE))]
     name = tagged_sha256("bill of materials", [about["name"], about["version"], told])
     return uuid.uuid5(uuid.NAMESPACE_URL, f"https://onnxbuild.dev/bom/{name}")
@@ -118,18 +120,17 @@ def _model(
     files: Mapping[str, Digest],
     manifest: Mapping[str, Any],
 ) -> Component:
-    """A variant, with the files of its bundle inside."""
+    """A bundle, with its files inside."""
     from cyclonedx.model import Property
     from cyclonedx.model.component import Component, ComponentScope, ComponentType
 
-    variant = about["variants"][name]
+    variant = bundles_of(about)[name]
     figures = figures_of(variant, manifest, lock)
     prefix = f"{variant['bundle']}/"
     told = {
         "precision": figures.precision,
         "size_bytes": figures.model_bytes,
-        "parameters": manifest["parameters"],
-        "opset": manifest["opsets"].get("", manifest["opsets"].get("ai.onnx", "")),
+        **_particulars(manifest),
         "bundle_sha256": lock.steps[variant["step"]].outputs["bundle"].sha256,
     }
     return Component(
@@ -138,7 +139,7 @@ def _model(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         scope=ComponentScope.REQUIRED,
         bom_ref=f"variant:{name}",
-        hashes=[_sha256(files[f"{prefix}{_MODEL_FILE}"].sha256)],
+        hashes=[_sha256(files[f"{prefix}{model_file(manifest)}"].sha256)],
         properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in told.items()],
         components=[
             Component(
@@ -153,17 +154,39 @@ def _model(
     )
 
 
-def _libraries(lock: Lock) -> dict[str, Component]:
-    """Package -> component; what runs the models is required, the rest built them."""
+def _particulars(manifest: Mapping[str, Any]) -> dict[str, object]:
+    """What is told of a bundle of its kind."""
+    if "opsets" in manifest:
+        opsets = manifest["opsets"]
+        opset = opsets.get("", opsets.get("ai.onnx", ""))
+        return {"parameters": manifest["parameters"], "opset": opset}
+    kind = manifest["format"] if "format" in manifest else manifest["kind"]
+    bound = bound_to(manifest)
+    return {"format": kind, **({"bound_to": bound} if bound else {})}
+
+
+def _runtimes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The packages that run a bundle; PyTorch's programs name their format alone."""
+    is_program = "by_keyword" in manifest
+    return _PROGRAM_RUNTIMES if is_program else (_RUNTIME,)
+
+
+def _is_one(package: str, runtimes: tuple[str, ...]) -> bool:
+    """Whether a package is one of these; ONNX Runtime has several names (`onnxruntime-gpu`)."""
+    return package in runtimes or (_RUNTIME in runtimes and package.startswith(_RUNTIME))
+
+
+def _libraries(lock: Lock, runtimes: tuple[str, ...]) -> dict[str, Component]:
+    """Package's URL -> component; what runs the models is required, the rest built them."""
     from cyclonedx.model import Property
     from cyclonedx.model.component import Component, ComponentScope, ComponentType
     from packageurl import PackageURL
 
     found = {}
     for package in packages_of(lock):
-        runs = package.name.startswith(_RUNTIME)
+        runs = _is_one(package.name, runtimes)
         record = [Property(name=f"{_PREFIX}:record_sha256", value=package.record)]
-        found[package.name] = Component(
+        found[package.purl] = Component(
             name=package.name,
             version=package.version,
             type=ComponentType.LIBRARY,
@@ -182,9 +205,11 @@ def _sha256(value: str) -> Any:
 
 
 def _model_card(manifest: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
-    def formats(values: list[Mapping[str, Any]]) -> list[dict[str, str]]:
+    def formats(values: list[Mapping[str, Any] | str]) -> list[dict[str, str]]:
         return [
-            {"format": f"{v['name']}: {v['dtype']}[{', '.join(map(str, v['shape']))}]"}
+            {"format": v}
+            if isinstance(v, str)  # a program's outputs have names alone
+            else {"format": f"{v['name']}: {v['dtype']}[{', '.join(map(str, v['shape']))}]"}
             for v in values
         ]
 

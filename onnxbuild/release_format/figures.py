@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.lock.model import Lock
 
 BASELINE = "pytorch"
@@ -37,7 +38,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One variant.
+    """One bundle.
 
     Attributes:
         precision: `fp32`, `fp16`, `int8` or `int4`.
@@ -57,26 +58,41 @@ class Figures:
 
 
 def figures_of(variant: Mapping[str, Any], manifest: Mapping[str, Any], lock: Lock) -> Figures:
-    """The numbers of one variant.
+    """The numbers of one bundle.
 
     Args:
         variant: Its entry in release.json.
         manifest: Its bundle's manifest.json.
         lock: The release's.
     """
-    validation = manifest["validation"]
+    validation = _validation(manifest)
+    scores = manifest.get("evaluation", {})
     return Figures(
         precision=manifest["precision"],
-        model_bytes=sum(
-            file["size_bytes"]
-            for name, file in manifest["files"].items()
-            if name not in _BESIDE_THE_MODEL
-        ),
+        model_bytes=_model_bytes(manifest),
         errors=_numbers({p: each["metrics"]["max_abs"] for p, each in validation.items()}),
         cosines=_numbers({p: each["metrics"]["cosine_min"] for p, each in validation.items()}),
-        scores=_numbers({p: each["score"] for p, each in manifest["evaluation"].items()}),
+        scores=_numbers({p: each["score"] for p, each in scores.items()}),
         latencies=tuple(_latencies(variant, lock)),
     )
+
+
+def _validation(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Provider -> verdict: what is made for one provider alone tells it without its name."""
+    found: Mapping[str, Any] = manifest["validation"]
+    if "targets" in manifest:
+        return found
+    return {short_name(manifest.get("provider", CPU)): found}
+
+
+def _model_bytes(manifest: Mapping[str, Any]) -> int:
+    """What is made ahead of time says it; a program is its one file; else all but known others."""
+    files = manifest["files"]
+    if "size_bytes" in manifest:
+        return int(manifest["size_bytes"])
+    if "file" in manifest:
+        return int(files[manifest["file"]]["size_bytes"])
+    return sum(each["size_bytes"] for name, each in files.items() if name not in _BESIDE_THE_MODEL)
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
@@ -84,7 +100,7 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _latencies(variant: Mapping[str, Any], lock: Lock) -> Iterator[Latency]:
-    for provider, step in variant["benchmarks"].items():
+    for provider, step in sorted(variant["benchmarks"].items()):  # as release.json has them
         for point in lock.measurements[step]["points"]:
             results = point["results"]
             found, base = results.get(variant["variant"]), results.get(BASELINE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 2  # increment when release.json, or what is derived from it and compared, changes
+FORMAT = 3  # increment when release.json, or what is derived from it and compared, changes
 
 DIST_FOLDER = "dist"
 """Where releases are written, below the project's root."""
@@ -19,7 +19,6 @@ BOM_FILE = "bom.cdx.json"
 
 RECIPE_FOLDER = "recipe"
 RESOLVED_FILE = "recipe/resolved.yaml"
-VARIANTS_FOLDER = "variants"
 MANIFEST = "manifest.json"
 """Of each bundle."""
 REPORTS_FOLDER = "reports"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from onnxbuild.core.environment import INTERPRETER, split_package
 from onnxbuild.core.step import COMPILER, GPU
 from onnxbuild.lock.model import Lock
 
@@ -34,16 +34,20 @@ class Package:
 
 
 def packages_of(lock: Lock) -> tuple[Package, ...]:
-    """What a lock's build used, by name; a package that goes by two names is told once."""
-    found = _parsed(
-        digest for name, digest in lock.packages.items() if name not in {COMPILER, GPU}
-    )
-    return tuple(found[name] for name in sorted(found))
+    """What a lock's build used, by name; a package that goes by two names is told once.
+
+    Those of targets' environments are among them: a package may be there in several versions.
+    """
+    found = {_parsed(digest) for name, digest in lock.packages.items() if not _is_tool(name)}
+    return tuple(sorted(found, key=lambda each: (each.name, each.version, each.record)))
 
 
-def _parsed(digests: Iterable[str]) -> dict[str, Package]:
-    found = {}
-    for text in digests:
-        name, version, record = text.split(" ")
-        found[name] = Package(name, version, record if len(record) == _HEX else "")
-    return found
+def _is_tool(name: str) -> bool:
+    """Whether it is a compiler, a GPU or an interpreter."""
+    elsewhere = split_package(name)
+    return name in {COMPILER, GPU} or (elsewhere is not None and elsewhere[0] == INTERPRETER)
+
+
+def _parsed(digest: str) -> Package:
+    name, version, record = digest.split(" ")
+    return Package(name, version, record if len(record) == _HEX else "")

@@ -13,6 +13,7 @@ from typing import Any
 from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.model import Lock
+from onnxbuild.release_format.bundles import SECTIONS
 from onnxbuild.release_format.layout import NOT_ATTESTED, PREDICATE_TYPE, STATEMENT_TYPE
 from onnxbuild.release_format.packages import packages_of
 
@@ -44,7 +45,7 @@ def provenance(
                 "externalParameters": {
                     "recipe": lock.recipe,
                     "version": about["version"],
-                    "variants": sorted(about["variants"]),
+                    **{section.key: sorted(about[section.key]) for section in SECTIONS},
                     "targets": {
                         name: [target["name"] for target in recipe["targets"]]
                         for name, recipe in lock.resolved.items()

@@ -7,6 +7,16 @@ from importlib import resources
 from typing import Any
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.release_format.bundles import (
+    AHEAD_OF_TIME,
+    FORMATS,
+    SECTIONS,
+    VARIANTS,
+    Section,
+    bound_to,
+    bundles_of,
+    section_bundles,
+)
 from onnxbuild.release_format.figures import Figures, Latency
 
 _TEMPLATE = "readme.md.j2"
@@ -24,27 +34,52 @@ def readme(
     Args:
         about: The release.json.
         lock: The release's.
-        manifests: Variant -> its bundle's manifest.json.
-        figures: Variant -> its numbers.
+        manifests: Bundle -> its manifest.json.
+        figures: Bundle -> its numbers.
     """
     from jinja2 import Environment, StrictUndefined
 
     text = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
     page = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - Markdown
-    first = next(iter(manifests))
-    manifest = manifests[first]
+    rows: dict[str, list[list[str]]] = {each.key: [] for each in SECTIONS}
+    for section, name, _ in section_bundles(about):
+        rows[section.key].append(_row(name, figures[name]))
+    bundles = bundles_of(about)
+    bound = {bundles[name]["bundle"]: bound_to(each) for name, each in manifests.items()}
     return page.from_string(text).render(
         name=about["name"],
         version=about["version"],
         onnxbuild=about["onnxbuild"],
         recipe=lock.recipe,
         origin=_origin(about["source"]),
-        rows=[_row(name, each) for name, each in figures.items()],
+        rows=rows,
+        bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
-        bundle=about["variants"][first]["bundle"],
-        provider=manifest["providers"][0]["name"],
-        feeds="{" + ", ".join(f'"{each["name"]}": ...' for each in manifest["inputs"]) + "}",
+        onnx=_first_onnx(about, manifests),
+        program=_first(about, FORMATS),
+        artifact=_first(about, AHEAD_OF_TIME),
     )
+
+
+def _first(about: Mapping[str, Any], wanted: Section) -> str:
+    """The first bundle of a section; empty if it has none."""
+    found = (told["bundle"] for section, _, told in section_bundles(about) if section == wanted)
+    return next(found, "")
+
+
+def _first_onnx(
+    about: Mapping[str, Any], manifests: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str]:
+    """How the first ONNX variant is loaded; empty if there is none."""
+    for section, name, told in section_bundles(about):
+        if section == VARIANTS:
+            feeds = ", ".join(f'"{each["name"]}": ...' for each in manifests[name]["inputs"])
+            return {
+                "bundle": told["bundle"],
+                "provider": manifests[name]["providers"][0]["name"],
+                "feeds": f"{{{feeds}}}",
+            }
+    return {}
 
 
 def _origin(source: Mapping[str, Any]) -> str:
@@ -63,15 +98,15 @@ def _row(name: str, figures: Figures) -> list[str]:
         name,
         figures.precision,
         _size(figures.model_bytes),
-        _first(figures.errors, ".1e"),
-        _first(figures.cosines, ".5f"),
-        _first(figures.scores, ".4f"),
+        _of_first(figures.errors, ".1e"),
+        _of_first(figures.cosines, ".5f"),
+        _of_first(figures.scores, ".4f"),
         "-" if latency is None else f"{latency.p50_ms:.3g} ms ({latency.point})",
         _speedup(latency),
     ]
 
 
-def _first(values: Mapping[str, float], form: str) -> str:
+def _of_first(values: Mapping[str, float], form: str) -> str:
     """Of the first provider."""
     return next((format(value, form) for value in values.values()), "-")
 
@@ -87,11 +122,15 @@ def _size(size_bytes: int) -> str:
 
 def _measured(about: Mapping[str, Any], lock: Lock) -> str:
     """Where the latencies of the table come from; empty if there are none."""
-    variant = next(iter(about["variants"].values()))
-    steps = variant["benchmarks"]
+    measured = [each["benchmarks"] for each in bundles_of(about).values() if each["benchmarks"]]
+    if not measured:
+        return ""
+    steps: Mapping[str, str] = dict(sorted(measured[0].items()))  # as release.json has them
     ran = (name for name, step in steps.items() if "skipped" not in lock.measurements[step])
     target = next(ran, next(iter(steps)))
     host = lock.measurements[steps[target]].get("host", {})
     threads = host.get("threads")
     counted = f" and {threads} thread{'s' if threads != 1 else ''}" if threads else ""
-    return f"{host.get('cpu', 'an unnamed CPU')}{counted} ({target})"
+    noisy = "; ".join(host.get("noisy", ()))
+    doubt = f", **on a noisy machine** ({noisy})" if noisy else ""
+    return f"{host.get('cpu', 'an unnamed CPU')}{counted} ({target}){doubt}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.release_format.about import EPOCH_MAX_S, check_version
+from onnxbuild.release_format.bundles import SECTIONS, section_bundles
 from onnxbuild.release_format.layout import MANIFEST
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -30,16 +31,17 @@ def about_fault(about: object, files: Collection[str]) -> str:
     file = _one_of(files, "file")
     folder = _one_of(folders, "folder")
     bundle = _one_of(bundles, f"folder with a {MANIFEST}")
-    variant = _record(
+    record = _record(
         recipe=_text,
         variant=_text,
         bundle=bundle,
         step=_text,
         golden=folder,
         reference=_text,
-        benchmarks=_map(_text, least=1),
+        benchmarks=_map(_text),
     )
-    return _record(
+    sections = {section.key: _map(record) for section in SECTIONS}
+    fault = _record(
         format=_whole,
         name=_name,
         version=_version,
@@ -50,9 +52,25 @@ def about_fault(about: object, files: Collection[str]) -> str:
         epoch_s=_whole,
         recipe=file,
         lock=file,
-        variants=_map(variant, least=1),
+        **sections,
         reports=_map(_text, key=file),
     )(about).strip()
+    return fault or _names_fault(about)
+
+
+def _names_fault(about: Any) -> str:
+    """Whether bundles have names and places of their own, and there are any."""
+    names: list[str] = []
+    places: list[str] = []
+    for section, name, told in section_bundles(about):
+        where = f".{section.key}.{name}"
+        if name in names:
+            return f"{where} has the name of another bundle"
+        if any(f"{told['bundle']}/".startswith(f"{each}/") for each in places):
+            return f"{where}.bundle lies in another bundle"
+        names.append(name)
+        places.append(told["bundle"])
+    return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
 
 
 def _slashes(name: str) -> list[int]:
@@ -76,12 +94,12 @@ def _record(**checks: Check) -> Check:
     return check
 
 
-def _map(check_value: Check, *, key: Check | None = None, least: int = 0) -> Check:
+def _map(check_value: Check, *, key: Check | None = None) -> Check:
     """A mapping from texts."""
 
     def check(value: Any) -> str:
-        if not isinstance(value, Mapping) or len(value) < least:
-            return " is no mapping" if not isinstance(value, Mapping) else " is empty"
+        if not isinstance(value, Mapping):
+            return " is no mapping"
         for name, each in value.items():
             found = (key or _text)(name) or check_value(each)
             if found:

@@ -14,7 +14,8 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.bom import bill_of_materials, bom_fault
-from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.bundles import bundles_of, section_bundles
+from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.forms import json_bytes, resolved_bytes, sums
 from onnxbuild.release_format.layout import (
     BOM_FILE,
@@ -54,11 +55,11 @@ def built_files(
         return {path: Blob(paths[path], digest) for path, digest in artifact.files}
 
     tree: Tree = {}
-    for variant in about["variants"].values():
-        parts = (("bundle", "step", "package"), ("golden", "reference", "reference"))
+    for section, _, told in section_bundles(about):
+        parts = (("bundle", "step", section.kind), ("golden", "reference", "reference"))
         for folder, step, kind in parts:
-            files = output(variant[step], kind)
-            tree |= {f"{variant[folder]}/{path}": blob for path, blob in files.items()}
+            files = output(told[step], kind)
+            tree |= {f"{told[folder]}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:
             tree[path] = json_bytes(lock.measurements[step])
@@ -69,11 +70,19 @@ def built_files(
 
 
 def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
-    """Variant -> its bundle's manifest.json."""
+    """Name -> manifest.json of every bundle."""
     return {
-        name: json.loads(bytes_of(tree[f"{variant['bundle']}/{MANIFEST}"]))
-        for name, variant in about["variants"].items()
+        name: json.loads(bytes_of(tree[f"{told['bundle']}/{MANIFEST}"]))
+        for name, told in bundles_of(about).items()
     }
+
+
+def all_figures(
+    about: Mapping[str, Any], lock: Lock, manifests: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Figures]:
+    """Name -> numbers of every bundle."""
+    told = bundles_of(about)
+    return {name: figures_of(told[name], each, lock) for name, each in manifests.items()}
 
 
 def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
@@ -88,9 +97,7 @@ def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
     tree[RESOLVED_FILE] = resolved_bytes(lock)
     tree[RELEASE_FILE] = json_bytes(about)
     manifests = manifests_of(about, tree)
-    figures = {
-        name: figures_of(about["variants"][name], each, lock) for name, each in manifests.items()
-    }
+    figures = all_figures(about, lock, manifests)
     tree[README_FILE] = readme(about, lock, manifests, figures).encode()
     bill = bill_of_materials(about, lock, digests(tree), manifests)
     fault = bom_fault(bill)

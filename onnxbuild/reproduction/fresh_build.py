@@ -16,7 +16,7 @@ from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded, unlike_record
-from onnxbuild.wiring import RunOptions, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, make_environments, open_workspace, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,7 @@ class FreshBuild:
 def job_of(graph: Graph, report: Report, step: str, log: Path) -> Job:
     """A step of a build, to be run once more on the inputs that it had."""
     found = graph.steps[step]
-    inputs = {
-        name: report.results[ref.step].outputs[ref.output] for name, ref in found.inputs.items()
-    }
-    return Job(found, report.actions[step], inputs, log)
+    return Job(found, report.actions[step], report.inputs_of(found), log)
 
 
 def copy_project(
@@ -106,6 +103,7 @@ def build_fresh(
     with ExitStack() as cleanup:
         workspace = open_workspace(copy.project, copy.store)
         cleanup.callback(workspace.close)
+        make_environments(workspace, graph, events)
         started = start_run(workspace, run, replace(options, keep_going=True), events)
         cleanup.callback(started.close)
         report = started.builder.build(graph, run)

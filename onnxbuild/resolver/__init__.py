@@ -34,7 +34,8 @@ def resolve(
         only: Variants (`int8`, `bert:int8`) or steps (`export`, `int8/validate`, `bert:export`)
             to build; empty for all.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
-            `RECIPE:VARIANT/session` -> its session's settings; nothing is searched for these.
+            `RECIPE:VARIANT/session` -> its session's settings on the first target
+            (`.../session-TARGET` on others); nothing is searched for these.
         comparison: Measure the variants beside other models, and nothing that this does not take.
 
     Raises:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxbuild import __version__
-from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.providers import full_name, short_name
 from onnxbuild.core.recipe import Recipe, Variant
@@ -181,10 +180,7 @@ class AheadOfTimeSteps:
             package_ahead_of_time.PackageAheadParams(
                 onnxbuild=__version__,
                 recipe=recipe.name,
-                recipe_sha256=tagged_sha256(
-                    "package",
-                    [[k, self._assembly.identity(ref.step)] for k, ref in inputs.items()],
-                ),
+                recipe_sha256=self._assembly.package_sha256(inputs),
                 variant=variant.name,
                 precision=variant.precision,
                 axes=taken_axes(recipe.axes, made.fixed),

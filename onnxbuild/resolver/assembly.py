@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.digest import tagged_sha256
@@ -25,9 +25,11 @@ class Assembly:
         """All that was added, in topological order."""
         return Graph(topological(self._steps.values()), self._aliases, tuple(self._views))
 
-    def identity(self, step: str) -> str:
-        """Digest of a step and of all that it follows: 64 hex digits."""
-        return self._identity[step]
+    def package_sha256(self, inputs: Mapping[str, OutputRef]) -> str:
+        """Digest of how all that goes into a package is made, and under which names."""
+        return tagged_sha256(
+            "package", [[key, self._identity[r.step]] for key, r in inputs.items()]
+        )
 
     def view(self, view: View) -> None:
         """Add a folder to lay out."""
@@ -40,16 +42,19 @@ class Assembly:
         params: object,
         location: Location,
         inputs: Mapping[str, OutputRef] | None = None,
+        *,
+        spares: Collection[str] = (),
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first."""
         refs = dict(inputs or {})
-        step = Step(name, kind, refs, params, location)
+        step = Step(name, kind, refs, params, location, frozenset(spares))
         identity = tagged_sha256(
             "step",
             [
                 kind,
                 step.params_json,
                 [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
+                *([sorted(spares)] if spares else ()),
             ],
         )
         outside = self._outside_of(kind, params, refs.values())

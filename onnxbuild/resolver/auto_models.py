@@ -61,7 +61,7 @@ class AutoModels:
         options: choose.AutoOptions = typed(variant.options)
         name = f"{recipe.name}:{variant.name}"
         choice = self._choices.get(name, "")
-        trials = trials_of(recipe, variant, options)
+        trials = trials_of(recipe, variant, options, self._models.target(recipe))
         if choice:
             trials = {trial: each for trial, each in trials.items() if trial == choice}
         fp32 = self._models.optimized(recipe, variant, exported)
@@ -94,6 +94,11 @@ class AutoModels:
             choice=choice,
         )
         step: Any = self._assembly.step(
-            f"{name}/choose", choose.KIND.name, params, variant.location, inputs
+            f"{name}/choose",
+            choose.KIND.name,
+            params,
+            variant.location,
+            inputs,
+            spares=() if choice else [each for each in inputs if each != "benchmark"],
         )
         return OutputRef(step, "model")

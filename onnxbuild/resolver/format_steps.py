@@ -7,7 +7,6 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.catalog import KIND_OF_FORMAT
-from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.recipe import Format, Recipe
 from onnxbuild.resolver.assembly import Assembly
@@ -63,10 +62,7 @@ class FormatSteps:
             package_program.PackageProgramParams(
                 onnxbuild=__version__,
                 recipe=recipe.name,
-                recipe_sha256=tagged_sha256(
-                    "package",
-                    [[k, self._assembly.identity(ref.step)] for k, ref in inputs.items()],
-                ),
+                recipe_sha256=self._assembly.package_sha256(inputs),
                 axes=recipe.axes,
             ),
             each.location,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.session_options import SessionOptions, TuneOptions
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.resolver.assembly import Assembly
@@ -25,17 +26,19 @@ class VariantSession:
 
     Attributes:
         settings: The recipe's.
-        step: Name of the step that settles them after a search; empty where nothing is searched.
+        steps: Target -> name of the step that settles them there after a search; empty where
+            nothing is searched.
         reports: Report -> file name, to lay beside the variant.
     """
 
     settings: SessionSettings
-    step: str = ""
+    steps: Mapping[str, str] = field(default_factory=dict)
     reports: tuple[tuple[OutputRef, str], ...] = ()
 
-    def inputs(self, output: str, name: str = "session") -> dict[str, OutputRef]:
+    def inputs(self, target: Target, output: str, name: str = "session") -> dict[str, OutputRef]:
         """The input that says it: `settings`, or `judged`, what can change numbers."""
-        return {name: OutputRef(self.step, output)} if self.step else {}
+        step = self.steps.get(target.name)
+        return {name: OutputRef(step, output)} if step else {}
 
 
 class SessionSteps:
@@ -43,8 +46,8 @@ class SessionSteps:
 
     Args:
         assembly: Where they go.
-        choices: `RECIPE:VARIANT/session` -> the settings that a lock names: nothing is searched for
-            these.
+        choices: `RECIPE:VARIANT/session` (`.../session-TARGET` on others than the first target) ->
+            the settings that a lock names: nothing is searched for these.
     """
 
     def __init__(self, assembly: Assembly, choices: Mapping[str, str]) -> None:
@@ -53,7 +56,7 @@ class SessionSteps:
         self._targets = TargetSteps(assembly)
 
     def add(self, recipe: Recipe, variant: Variant, model: OutputRef) -> VariantSession:
-        """The session of a variant's model, on the first of the recipe's targets.
+        """The session of a variant's model: searched on each target, profiled on the first.
 
         Raises:
             UsageError: A lock's choice is no session's settings.
@@ -63,20 +66,20 @@ class SessionSteps:
         found = VariantSession(settings)
         tuning = options.tuning()
         if tuning is not None:
-            found = self._tuned(recipe, variant, model, settings, tuning)
+            found = self._tuned_everywhere(recipe, variant, model, settings, tuning)
         if options.profiling:
             step = self._assembly.step(
                 f"{recipe.name}:{variant.name}/profile",
                 profile.KIND.name,
                 profile.ProfileParams(
                     variant=variant.name,
-                    session=SessionSettings() if found.step else settings,
-                    **_measured_at(recipe),
+                    session=SessionSettings() if found.steps else settings,
+                    **_measured_at(recipe, recipe.targets[0]),
                 ),
                 variant.location,
                 {
                     "model": model,
-                    **found.inputs("settings"),
+                    **found.inputs(recipe.targets[0], "settings"),
                     **self._targets.inputs(recipe, recipe.targets[0]),
                 },
             )
@@ -84,7 +87,7 @@ class SessionSteps:
             found = dataclasses.replace(found, reports=(*found.reports, profiled))
         return found
 
-    def _tuned(
+    def _tuned_everywhere(
         self,
         recipe: Recipe,
         variant: Variant,
@@ -92,33 +95,40 @@ class SessionSteps:
         settings: SessionSettings,
         tuning: TuneOptions,
     ) -> VariantSession:
-        name = f"{recipe.name}:{variant.name}/session"
-        choice = self._choices.get(name, "")
-        inputs: dict[str, OutputRef] = {}
-        reports: tuple[tuple[OutputRef, str], ...] = ()
-        if choice:
-            _check_choice(name, choice, settings)
-        else:
-            params = tune.TuneParams(
-                variant=variant.name, settings=settings, options=tuning, **_measured_at(recipe)
-            )
-            searched = self._assembly.step(
-                f"{recipe.name}:{variant.name}/tune",
-                tune.KIND.name,
-                params,
+        """A search on each target: what is fastest on one says nothing of another."""
+        steps: dict[str, str] = {}
+        reports: list[tuple[OutputRef, str]] = []
+        for number, target in enumerate(recipe.targets):
+            suffix = f"-{target.name}" if number else ""
+            name = f"{recipe.name}:{variant.name}/session{suffix}"
+            choice = self._choices.get(name, "")
+            inputs: dict[str, OutputRef] = {}
+            if choice:
+                _check_choice(name, choice, settings)
+            else:
+                params = tune.TuneParams(
+                    variant=variant.name,
+                    settings=settings,
+                    options=tuning,
+                    **_measured_at(recipe, target),
+                )
+                searched = self._assembly.step(
+                    f"{recipe.name}:{variant.name}/tune{suffix}",
+                    tune.KIND.name,
+                    params,
+                    variant.location,
+                    {"model": model, **self._targets.inputs(recipe, target)},
+                )
+                inputs["tune"] = OutputRef(searched, "report")
+                reports.append((inputs["tune"], f"tune{suffix}.json"))
+            steps[target.name] = self._assembly.step(
+                name,
+                session.KIND.name,
+                session.SessionParams(settings, choice),
                 variant.location,
-                {"model": model, **self._targets.inputs(recipe, recipe.targets[0])},
+                inputs,
             )
-            inputs["tune"] = OutputRef(searched, "report")
-            reports = ((inputs["tune"], "tune.json"),)
-        step = self._assembly.step(
-            name,
-            session.KIND.name,
-            session.SessionParams(settings, choice),
-            variant.location,
-            inputs,
-        )
-        return VariantSession(settings, step, reports)
+        return VariantSession(settings, steps, tuple(reports))
 
 
 def options_of(recipe: Recipe, variant: Variant) -> SessionOptions:
@@ -132,13 +142,13 @@ def settings_of(recipe: Recipe, variant: Variant) -> SessionSettings:
     return options_of(recipe, variant).settings()
 
 
-def _measured_at(recipe: Recipe) -> dict[str, Any]:
+def _measured_at(recipe: Recipe, target: Target) -> dict[str, Any]:
     """Where and on what a variant is measured."""
     return {
         "inputs": recipe.inputs,
         "axes": recipe.axes,
         "points": typed(recipe.sections["benchmark"]).points,
-        "target": recipe.targets[0],
+        "target": target,
     }
 
 

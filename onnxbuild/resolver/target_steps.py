@@ -23,9 +23,9 @@ class TargetSteps:
     def inputs(self, recipe: Recipe, target: Target | None) -> dict[str, OutputRef]:
         """What a step that runs on a target takes beside its own inputs.
 
-        The CPU is always there: nothing is looked for.
+        The CPU of this program's own ONNX Runtime is always there: nothing is looked for.
         """
-        if target is None or target.is_cpu:
+        if target is None or (target.is_cpu and target.environment is None):
             return {}
         step = self._assembly.step(
             f"{recipe.name}:provider-{target.name}",
@@ -37,7 +37,10 @@ class TargetSteps:
 
 
 def _required(recipe: Recipe, target: Target) -> Require:
-    """What is searched or profiled is measured on the first target, which must be there then."""
+    """What is searched for or profiled needs the first target, which must be there then.
+
+    `session: {tune: true}` searches each target that is there.
+    """
     asked = recipe.gates[target.name].require
     return (
         "one" if asked == "none" and target == recipe.targets[0] and _measures(recipe) else asked
@@ -49,5 +52,5 @@ def _measures(recipe: Recipe) -> bool:
     return any(variant.mode == "auto" for variant in recipe.variants) or any(
         getattr(section, key, False)
         for section in (recipe.sections.get("session"), *sections)
-        for key in ("tune", "profiling")
+        for key in ("profiling",)
     )

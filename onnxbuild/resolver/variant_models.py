@@ -8,14 +8,14 @@ from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import TARGETS, HostFacts
+from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.balancing_steps import BalancingSteps, own_name
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.saturation_step import add_saturation
-from onnxbuild.resolver.sections import typed
+from onnxbuild.resolver.sections import target_of, typed
 from onnxbuild.steps import (
     calibrate,
     convert_fp16,
@@ -65,7 +65,7 @@ class VariantModels:
                 variant,
                 options=self._without_auto(recipe, variant.options),
                 model=model,
-                target=self._target(recipe),
+                target=self.target(recipe),
             )
         return model
 
@@ -181,7 +181,7 @@ class VariantModels:
         if options.keep_most_sensitive:
             inputs["sensitivity"] = self._static_table(recipe, variant, exported)
         params = quantize_static.StaticParams(
-            options, sums_saturate=self._target(recipe).sums_saturate
+            options, sums_saturate=self.target(recipe).sums_saturate
         )
         return self._step(recipe, variant, "quantize", params, inputs)
 
@@ -249,20 +249,24 @@ class VariantModels:
 
     def _without_auto(self, recipe: Recipe, options: Any) -> Any:
         """Options with `auto` replaced by what the target asks for."""
-        target = self._target(recipe)
+        target = self.target(recipe)
         changes: dict[str, object] = {}
         activations = getattr(options, "activation_type", "uint8")
         if activations == "auto":
             activations = "int8" if target.is_arm else "uint8"
             changes["activation_type"] = activations
+        weights = getattr(options, "weight_type", "")
+        if weights == "auto":
+            weights = "uint8" if target.sums_saturate and options.rounding != "gptq" else "int8"
+            changes["weight_type"] = weights
         if getattr(options, "reduce_range", None) == "auto":
-            products = options.weight_type == "int8" and activations in {"uint8", "int8"}
+            products = weights == "int8" and activations in {"uint8", "int8"}
             changes["reduce_range"] = products and target.sums_saturate
         return dataclasses.replace(options, **changes) if changes else options
 
-    def _target(self, recipe: Recipe) -> HostFacts:
+    def target(self, recipe: Recipe) -> HostFacts:
         """What the recipe's models will run on."""
-        return TARGETS.get(typed(recipe.sections["target"]).cpu, self._host)
+        return target_of(recipe, self._host)
 
 
 def _name(recipe: Recipe, variant: Variant, step: str) -> str:

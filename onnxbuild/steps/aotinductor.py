@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from onnxbuild.core.step import COMPILER, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.ahead_of_time_files import this_instruction_set
 from onnxbuild.onnxkit.aotinductor import compile_package
 from onnxbuild.onnxkit.program_files import read_description, write_description
 
@@ -29,7 +30,7 @@ def run(context: StepContext) -> Outcome:
     """
     source = context.input("program")
     exported = read_description(source)
-    compiled = replace(exported, format="aotinductor")
+    compiled = replace(exported, format="aotinductor", made_for=this_instruction_set())
     folder = context.output("program")
     file = folder / compiled.file
     compile_package(source / exported.file, file, context.scratch, context.where)
@@ -39,7 +40,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="aotinductor",
-    version=2,
+    version=3,
     params=AotInductorParams,
     inputs=("program",),
     outputs={"program": "aotinductor"},

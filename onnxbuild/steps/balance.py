@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.balancing import balance_values, normalized_values, relative_error
@@ -136,7 +136,7 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
     )
     most = max(relative_error(*each) for each in zip(before, after, strict=True))
     if not most <= _MOST_ERROR:
-        raise StepError(
+        raise UnfitModelError(
             f"the balanced model differs from the one it was made of by {most:.2g} of an output's "
             f"greatest magnitude; expected {_MOST_ERROR:g} at most",
             where=context.where,

@@ -6,19 +6,21 @@ import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
+from onnxbuild.onnxkit import choice_notes
+from onnxbuild.onnxkit.goals import Goal, asked, missed
+from onnxbuild.onnxkit.halves import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
 from onnxbuild.onnxkit.measured_trials import MeasuredTrials
 from onnxbuild.onnxkit.model_files import hand_on
 from onnxbuild.onnxkit.pareto import pareto_front
 from onnxbuild.onnxkit.ratios import Ratio
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sample_vectors import SampleErrors, read_errors
+from onnxbuild.onnxkit.sample_vectors import read_errors
 from onnxbuild.onnxkit.scatter import Point, scatter_svg
 
 PLOT_FILE = "front.svg"
@@ -28,16 +30,6 @@ UNCHANGED = "fp32"
 
 _TIE = 0.03
 """Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""
-
-_DOUBT = 0.06
-"""A trial that may be faster than the chosen by more is told of: the measurement was too noisy."""
-
-_CHOOSING, _JUDGING = (0, 2), (1, 2)
-"""Samples of the `fidelity` data, as (first, step): a trial is chosen by one half and held to the
-goal on the other, so that luck in the one is not taken for quality."""
-
-_LEAST_SPLIT = 20
-"""With fewer samples both halves are all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class AutoOptions:
     margin: float = option(
         0.1,
         help="share of the loss that the goal allows which a trial must leave unused on the half "
-        "of the `fidelity` data that it is chosen by; the other half then judges without it",
+        "of the data that it is chosen by; the other half then judges without it",
         minimum=0,
         maximum=0.9,
     )
@@ -71,6 +63,13 @@ class Trial:
 
     name: str
     written: str
+
+    def inputs(self, goal: Goal) -> tuple[str, ...]:
+        """The step's inputs without which there is no such trial."""
+        compared = any(name != "max_drop" for name in asked(goal))
+        scored = goal.max_drop is not None
+        kinds = ("model", *["fidelity"] * compared, *["evaluation"] * scored)
+        return tuple(f"{kind}/{self.name}" for kind in kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,14 @@ def run(context: StepContext) -> Outcome:
     """Write the chosen model, report.json (what was tried, what it gave), and a plot of the front.
 
     If no trial meets the goal, or the chosen one misses it where it is judged, that is a finding.
+
+    Raises:
+        StepError: The model is unfit for every trial, or the first target for a trial.
     """
     params: ChooseParams = context.params
-    rows = [_row(context, trial) for trial in params.trials]
-    measured = None if params.choice else _measured(context, params)
+    trials, unfit = _there(context, params)
+    rows = [_row(context, trial) for trial in trials]
+    measured = None if params.choice else _measured(context, trials)
     names = [row["name"] for row in rows]
     fastest = min(names, key=measured.latency_ms) if measured else ""
     for row in rows:
@@ -118,31 +121,54 @@ def run(context: StepContext) -> Outcome:
         dirs_exist_ok=True,
     )
     holds = bool(met) and not chosen["missed_judging"]
-    _write(context, params, rows, chosen["name"] if holds else None)
-    findings = _findings(params, chosen, any_met=bool(met))
-    notes = (_told(params, chosen, len(rows)),) if holds and len(rows) > 1 else ()
-    doubts = _doubts(params, met, chosen, measured) if holds else ()
-    if holds and not params.choice:
-        doubts = (*_few(params, chosen), *doubts)
+    _write(context, params, rows, chosen["name"] if holds else None, unfit)
+    said = params.variant, params.goal
+    findings: tuple[Finding, ...] = ()
+    notes = [choice_notes.unfit(params.variant, unfit)] if unfit else []
+    if not met:
+        findings = (choice_notes.none_meets(*said, params.margin, len(rows), chosen),)
+    elif chosen["missed_judging"]:
+        findings = (choice_notes.misses_judging(*said, params.margin, chosen),)
+    elif measured is not None:
+        notes += [choice_notes.told(*said, chosen, len(rows))] if len(rows) > 1 else []
+        notes += choice_notes.few(*said, chosen, LEAST_SPLIT)
+        notes += choice_notes.doubts(params.variant, met, chosen, measured)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
-    return Outcome(metrics=metrics, findings=findings, notes=(*notes, *doubts))
+    return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
+
+
+def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], list[str]]:
+    """The trials that the model is fit for, and the names of the others."""
+    there = [
+        trial
+        for trial in params.trials
+        if set(trial.inputs(params.goal)) <= set(context.input_names)
+    ]
+    unfit = [trial.name for trial in params.trials if trial not in there]
+    if not there:
+        raise StepError(
+            f"the model is unfit for every trial: {', '.join(unfit)}",
+            where=context.where,
+            fix="see above why, raise `trials`, or add modes to `include`",
+        )
+    return there, unfit
 
 
 def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
     """What a trial loses on either half of the data, and its size."""
     _check_ran(context, trial)
     scored = _report(context, f"evaluation/{trial.name}") or {}
-    score = {"score": scored.get("score"), "drop": scored.get("drop")}
     name = f"fidelity/{trial.name}"
     errors = read_errors(context.input(name)) if name in context.input_names else None
-    choosing, judging = (_half(errors, *half) | score for half in (_CHOOSING, _JUDGING))
+    choosing, judging = (figures_of(errors, scored, half) for half in (CHOOSING, JUDGING))
     folder = context.input(f"model/{trial.name}")
     return {
         "name": trial.name,
         "written": trial.written,
         "choosing": choosing,
         "judging": judging,
-        "halved": errors is not None and _is_halved(errors),
+        "halved": errors is not None and is_halved(errors),
+        "halved_drop": bool(scored.get("half_drops")),
         "size_bytes": sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()),
     }
 
@@ -158,23 +184,12 @@ def _check_ran(context: StepContext, trial: Trial) -> None:
             )
 
 
-def _half(errors: SampleErrors | None, first: int, step: int) -> dict[str, Any]:
-    if errors is None:
-        return {}
-    found = asdict(errors.fidelity(first, step) if _is_halved(errors) else errors.fidelity())
-    return {name: found[name] for name in ("samples", "cosine_mean", "cosine_min", "sqnr_db")}
-
-
-def _is_halved(errors: SampleErrors) -> bool:
-    return len(errors.cosines) >= _LEAST_SPLIT
-
-
-def _measured(context: StepContext, params: ChooseParams) -> MeasuredTrials:
+def _measured(context: StepContext, trials: Sequence[Trial]) -> MeasuredTrials:
     report = _report(context, "benchmark")
     assert report is not None
     points = [point["point"] for point in report["points"]]
     return MeasuredTrials(
-        context.input("benchmark"), points, [UNCHANGED, *(each.name for each in params.trials)]
+        context.input("benchmark"), points, [UNCHANGED, *(each.name for each in trials)]
     )
 
 
@@ -205,13 +220,18 @@ def _report(context: StepContext, name: str) -> dict[str, Any] | None:
 
 
 def _write(
-    context: StepContext, params: ChooseParams, rows: Sequence[Mapping[str, Any]], name: str | None
+    context: StepContext,
+    params: ChooseParams,
+    rows: Sequence[Mapping[str, Any]],
+    name: str | None,
+    unfit: Sequence[str],
 ) -> None:
     report = {
         "goal": asked(params.goal),
         "margin": params.margin,
         "chosen": name,
         "trials": rows,
+        **({"unfit": list(unfit)} if unfit else {}),
     }
     folder = context.output("search")
     write_report(folder, report)
@@ -246,95 +266,9 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return min((r for r in rows if r["ratio"]["value"] <= least * (1 + _TIE)), key=_error)
 
 
-def _findings(
-    params: ChooseParams, chosen: Mapping[str, Any], *, any_met: bool
-) -> tuple[Finding, ...]:
-    goal = written(params.goal)
-    where = f"variant '{params.variant}'"
-    if not any_met:
-        margin = f" with a margin of {params.margin:g}" if params.margin else ""
-        return (
-            Finding(
-                f"none of {len(params.trials)} trials meets the goal ({goal}){margin}; the nearest, "
-                f"'{chosen['name']}', reaches {reached(params.goal, chosen['choosing'])}",
-                where,
-                "ask for less, raise `trials`, or add modes to `include`",
-            ),
-        )
-    if chosen["missed_judging"]:
-        samples = chosen["judging"].get("samples")
-        return (
-            Finding(
-                f"'{chosen['name']}' meets the goal ({goal}) on the samples that it was chosen by "
-                f"({reached(params.goal, chosen['choosing'])}), but not on the {samples} others: "
-                f"{reached(params.goal, chosen['judging'])}",
-                where,
-                f"raise `margin` above {params.margin:g}, or yield more `fidelity` data",
-            ),
-        )
-    return ()
-
-
-def _told(params: ChooseParams, chosen: Mapping[str, Any], tried: int) -> str:
-    split = params.goal.max_drop is None
-    score = "" if split else "; the drop on the data that chose, too"
-    return (
-        f"variant '{params.variant}': '{chosen['name']}' is the fastest of {tried} trials that "
-        f"meets the goal ({chosen['latency']:.3g} ms, {reached(params.goal, chosen['judging'])} "
-        f"where it is judged{score}); written out: {chosen['written']}"
-    )
-
-
-def _doubts(
-    params: ChooseParams,
-    met: Sequence[Mapping[str, Any]],
-    chosen: Mapping[str, Any],
-    measured: MeasuredTrials | None,
-) -> tuple[str, ...]:
-    """Trials that meet the goal, too, and may be faster."""
-    found = []
-    for row in met:
-        if row is chosen or measured is None:
-            continue
-        ratio = measured.ratio(row["name"], chosen["name"])
-        if ratio.low < 1 / (1 + _DOUBT):
-            bounds = f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.low else ""
-            found.append(f"'{row['name']}' {ratio.value:.2f} x{bounds}")
-    slower = chosen["speedup"] is not None and (chosen["speedup"]["high"] or 1) < 1
-    notes = (_slower(params, chosen),) if slower else ()
-    if not found:
-        return notes
-    note = (
-        f"variant '{params.variant}': the machine was too noisy to tell whether others that meet "
-        f"the goal are faster than '{chosen['name']}': its time is {', '.join(found)}; search again "
-        "when it is idle"
-    )
-    return (*notes, note)
-
-
-def _few(params: ChooseParams, chosen: Mapping[str, Any]) -> tuple[str, ...]:
-    samples = chosen["judging"].get("samples")
-    if samples is None or chosen["halved"]:
-        return ()
-    told = f"{samples} samples" if samples > 1 else "one sample"
-    note = (
-        f"variant '{params.variant}': {told} of `fidelity` data both choose and judge, and other "
-        f"data may not keep the goal; yield {_LEAST_SPLIT} or more"
-    )
-    return (note,)
-
-
-def _slower(params: ChooseParams, chosen: Mapping[str, Any]) -> str:
-    ratio = chosen["speedup"]
-    return (
-        f"variant '{params.variant}': '{chosen['name']}' is slower than fp32 on this machine "
-        f"({ratio['value']:.2f} x, {ratio['low']:.2f} to {ratio['high']:.2f}): it saves size alone"
-    )
-
-
 KIND = StepKind(
     name="choose",
-    version=5,
+    version=6,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

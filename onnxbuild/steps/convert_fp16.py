@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.beyond import nodes_beyond
@@ -62,8 +62,9 @@ def run(context: StepContext) -> Outcome:
     With `keep_fp32` it is run on the reference's inputs, and what is too large there stays too.
 
     Raises:
-        StepError: The options name what is not there, the model has no fp32 weights, nothing is
-            left to convert, or ONNX Runtime does not load the result.
+        StepError: The options name what is not there.
+        UnfitModelError: The model has no fp32 weights, nothing is left to convert, or ONNX Runtime's
+            converter fails.
     """
     options: Fp16Options = context.params.options
     where = context.where
@@ -74,7 +75,7 @@ def run(context: StepContext) -> Outcome:
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     lift_constants(model)
     if not any(tensor.data_type == FLOAT for tensor in model.graph.initializer):
-        raise StepError(
+        raise UnfitModelError(
             "the model has no fp32 weights, so there is nothing to convert to fp16",
             where=where,
             fix="take this variant out of `quantization`",
@@ -90,7 +91,7 @@ def run(context: StepContext) -> Outcome:
             )
         )
     except ToolError as error:
-        raise StepError(
+        raise UnfitModelError(
             f"ONNX Runtime's fp16 converter fails: {error}",
             where=where,
             fix="keep the operator it names in fp32 with `op_block_list`",
@@ -98,7 +99,7 @@ def run(context: StepContext) -> Outcome:
     canonicalize(model)
     counts = Counter(tensor.data_type for tensor in model.graph.initializer)
     if large and not counts[FLOAT16]:
-        raise StepError(
+        raise UnfitModelError(
             f"no weight is left for fp16: {len(large)} nodes work on values beyond {_limit(options)}",
             where=where,
             fix="write a greater `keep_fp32`, up to 65504, or take this variant out of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.bootstrap import Resampling, Spread, spread_of
+from onnxbuild.onnxkit.bootstrap import Resampling, Spread, halves_of, spread_of
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import run_session
@@ -106,12 +106,18 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="yield at least one (feeds, labels)",
         )
-    score = score_batches(context, params.metric, outputs, labels)
+
+    def scored(some: Sequence[Mapping[str, np.ndarray]], their: Sequence[object]) -> float:
+        return score_batches(context, params.metric, some, their)
+
+    score = scored(outputs, labels)
     baseline = _baseline(context)
     drop = None if baseline is None else baseline["score"] - score
+    resampling = Resampling(outputs, labels, sizes)
+    halves = halves_of(resampling, scored)
     spread = spread_of(
-        Resampling(outputs, labels, sizes),
-        lambda *draw: score_batches(context, params.metric, *draw),
+        resampling,
+        scored,
         count=params.options.resamples,
         confidence=params.options.confidence,
         baseline=(baseline or {}).get("resampled"),
@@ -126,6 +132,8 @@ def run(context: StepContext) -> Outcome:
         "baseline_score": None if baseline is None else baseline["score"],
         "drop": drop,
         "drop_interval": spread.drop,
+        "halves": halves,
+        "half_drops": _half_drops(baseline, halves),
         "confidence": params.options.confidence,
         "resampled": spread.about,
         "min": params.options.min,
@@ -141,6 +149,16 @@ def run(context: StepContext) -> Outcome:
         findings=findings,
         notes=_doubts(params, score, drop, spread),
     )
+
+
+def _half_drops(
+    baseline: Mapping[str, Any] | None, halves: Sequence[float] | None
+) -> list[float] | None:
+    """How far the even and the odd samples' scores lie below the baseline's."""
+    theirs = (baseline or {}).get("halves")
+    if halves is None or theirs is None:
+        return None
+    return [their - own for their, own in zip(theirs, halves, strict=True)]
 
 
 def _doubts(
@@ -234,7 +252,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=3,
+    version=4,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?"),
     outputs={"report": "report"},

@@ -209,7 +209,12 @@ def _translations(context: StepContext) -> Mapping[Any, Any]:
     if entrypoint is None:
         return {}
     make = context.load(entrypoint)
-    table = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
+    table = call_user(
+        lambda: make(**entrypoint.args),
+        entrypoint.target,
+        context.where,
+        owner="the translations'",
+    )
     if not isinstance(table, Mapping):
         raise StepError(
             f"{entrypoint.target} returned {an(table)}; expected a mapping of "

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.odd_values import NotFiniteError
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sample_vectors import (
     compare_samples,
@@ -54,6 +56,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: The data is not what it was for the baseline; see `sample_vectors`.
+        UnfitModelError: The model gives a value that is not finite.
     """
     params: FidelityParams = context.params
     if reason := absence(context):
@@ -63,17 +66,17 @@ def run(context: StepContext) -> Outcome:
         session = open_on(context, context.input("model"), params.target, settings).session
     except NotOnTargetError as error:
         return skipped(context, params.target, str(error))
-    errors = compare_samples(
-        read_vectors(context.input("baseline")),
-        sample_vectors(
-            session,
-            data_of(context, params.data, params.inputs, params.samples),
-            project=projection_of(context, params.project),
-            target=params.project.target if params.project else "",
-            where=context.where,
-        ),
-        context.where,
+    vectors = sample_vectors(
+        session,
+        data_of(context, params.data, params.inputs, params.samples),
+        project=projection_of(context, params.project),
+        target=params.project.target if params.project else "",
+        where=context.where,
     )
+    try:
+        errors = compare_samples(read_vectors(context.input("baseline")), vectors, context.where)
+    except NotFiniteError as error:  # the baseline's are finite, on the same data
+        raise UnfitModelError(error.what, where=error.where, fix=error.fix) from error
     report = dataclasses.asdict(errors.fidelity())
     write_report(context.output("report"), report)
     write_errors(context.output("report"), errors)

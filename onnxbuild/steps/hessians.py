@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibration_data import FeedSource
@@ -48,7 +48,7 @@ def run(context: StepContext) -> Outcome:
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
     widths = input_widths(_load(context))
     if not widths:
-        raise StepError(
+        raise UnfitModelError(
             "the model has no MatMul or Gemm with a constant fp32 matrix, which GPTQ rounds",
             where=context.where,
             fix="take this variant out of `quantization`",
@@ -83,7 +83,7 @@ def _load(context: StepContext) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="hessians",
-    version=1,
+    version=2,
     params=HessianParams,
     inputs=("model",),
     outputs={"hessians": "hessians"},

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.foreign_inputs import nearest_input
 from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.summary import dimensions, dtype_name
 
@@ -51,12 +52,11 @@ def _check(params: ImportParams, path: Path) -> None:
     found = {each.name: each for each in graph.input if each.name not in weights}
     declared = {each.name: each for each in params.inputs}
     if found.keys() != declared.keys():
-        odd = sorted(found.keys() ^ declared.keys())
         raise StepError(
             f"{params.name} takes {', '.join(found) or 'no inputs'}; the recipe feeds "
             f"{', '.join(declared)}",
             where=params.name,
-            fix=did_you_mean(odd[0], [*found, *declared])
+            fix=nearest_input(tuple(found), tuple(declared))
             or "compare models of the same inputs, or name the recipe that fits this one",
         )
     for name, value in found.items():

@@ -42,7 +42,7 @@ class PackageParams:
         recipe_sha256: Digest of the part of the recipe that this variant is made from.
         axes: As the variant takes them: of one size where its session fixes that.
         targets: Where it is meant to run, in order of preference.
-        session: How the variant's session runs it, where no input `session` says so.
+        session: How the variant's session runs it, where no input `session/TARGET` says so.
     """
 
     onnxbuild: str
@@ -87,7 +87,7 @@ def run(context: StepContext) -> Outcome:
             validations=validations,
             evaluations=evaluations,
             fidelities=fidelities,
-            session=_session(context),
+            sessions=_sessions(context),
         ),
         "manifest.json",
     )
@@ -107,7 +107,7 @@ def _manifest(
     validations: dict[str, Any],
     evaluations: dict[str, Any],
     fidelities: dict[str, Any],
-    session: SessionSettings,
+    sessions: dict[str, SessionSettings],
 ) -> dict[str, Any]:
     summary = summarize(load_model(bundle, weights="left"))
     return {
@@ -132,9 +132,10 @@ def _manifest(
         "parameters": summary["parameters"],
         "providers": _chain(params.targets),
         "targets": {
-            target.name: _target(target, validations[target.name]) for target in params.targets
+            target.name: _target(target, validations[target.name], sessions[target.name])
+            for target in params.targets
         },
-        "session": to_json(session),
+        "session": to_json(sessions[params.targets[0].name]),
         "validation": {
             target: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
             for target, report in _ran(validations).items()
@@ -168,33 +169,54 @@ def _ran(reports: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
-    """All providers that are built in, in order of preference, for whoever takes what is there."""
+    """All providers that are built in, in order of preference, for whoever takes what is there.
+
+    Each names the target whose session settings it takes: the first that begins with it, else the
+    first that has it.
+    """
     links: dict[str, dict[str, str]] = {}
+    owners: dict[str, str] = {}
+    begins: dict[str, str] = {}
     for target in targets:
         for link in target.chain if target.library is None else ():
             links.setdefault(link.full_name, dict(link.options))
-    return [{"name": name, "options": options} for name, options in links.items()]
+            owners.setdefault(link.full_name, target.name)
+            if link is target.chain[0]:
+                begins.setdefault(link.full_name, target.name)
+    return [
+        {"name": name, "options": options, "target": {**owners, **begins}[name]}
+        for name, options in links.items()
+    ]
 
 
-def _target(target: Target, validation: dict[str, Any]) -> dict[str, Any]:
-    """One target, and whether the model was run on it."""
+def _target(
+    target: Target, validation: dict[str, Any], session: SessionSettings
+) -> dict[str, Any]:
+    """One target, how sessions run there, and whether the model was run on it."""
     told: dict[str, Any] = {
         "chain": [
             {"name": link.full_name, "options": dict(link.options)} for link in target.chain
         ],
+        "session": to_json(session),
     }
     if target.library is not None:
         told["library"] = PurePosixPath(target.library.files[0]).name
+    if "environment" in validation:
+        told["environment"] = validation["environment"]
     if "skipped" in validation:
         return {**told, "skipped": validation["skipped"]}
     return {**told, "placement": validation["placement"]}
 
 
-def _session(context: StepContext) -> SessionSettings:
-    if "session" in context.input_names:
-        return read_settings(context.input("session"))
+def _sessions(context: StepContext) -> dict[str, SessionSettings]:
+    """Target -> how the variant is run there."""
     params: PackageParams = context.params
-    return params.session
+    return {
+        target.name: read_settings(context.input(f"session/{target.name}"))
+        if f"session/{target.name}" in context.input_names
+        else params.session
+        for target in params.targets
+    }
 
 
 def _reports(context: StepContext, group: str) -> dict[str, Any]:
@@ -233,7 +255,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=6,
+    version=7,
     params=PackageParams,
     inputs=(
         "model",
@@ -242,7 +264,7 @@ KIND = StepKind(
         "validation/*",
         "evaluation/*",
         "fidelity/*",
-        "session?",
+        "session/*",
     ),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),

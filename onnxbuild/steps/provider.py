@@ -9,6 +9,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Require, Target
 from onnxbuild.onnxkit.provider_probe import Probe, probe_target
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.session_host import host_of, runtime_facts
 from onnxbuild.onnxkit.targets import library_of
 
 
@@ -44,7 +45,7 @@ def run(context: StepContext) -> Outcome:
             "a target that is here, such as `cpu`",
         )
     absent = "" if loads else _reasons(lost)
-    report = {
+    report: dict[str, object] = {
         "target": target.name,
         "loads": loads,
         "absent": absent,
@@ -56,6 +57,9 @@ def run(context: StepContext) -> Outcome:
             for probe in lost
         },
     }
+    if target.environment is not None:
+        host = host_of(target.environment.interpreter, context.where)
+        report["environment"] = host.call(runtime_facts)
     write_report(context.output("report"), report)
     return Outcome(
         metrics={"target": target.name, "loads": loads, "absent": absent},
@@ -82,7 +86,7 @@ def _notes(target: Target, loads: list[str], lost: list[Probe]) -> tuple[str, ..
 
 KIND = StepKind(
     name="provider",
-    version=1,
+    version=3,
     params=ProviderParams,
     inputs=(),
     outputs={"report": "report"},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bias_correction import correct_biases
@@ -141,8 +141,8 @@ def run(context: StepContext) -> Outcome:
     Nodes that touch a value without a usable range (an attention mask's infinities) stay in fp32.
 
     Raises:
-        StepError: The options name what is not there, nothing can be quantized, or ONNX Runtime's
-            quantizer fails.
+        StepError: The options name what is not there.
+        UnfitModelError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
     """
     options: StaticOptions = context.params.options
     where = context.where
@@ -177,7 +177,7 @@ def run(context: StepContext) -> Outcome:
                 lambda: _quantize(again, options, calibration["ranges"], included, excluded)
             )
     except ToolError as error:
-        raise StepError(
+        raise UnfitModelError(
             f"ONNX Runtime's quantizer fails: {error}",
             where=where,
             fix="leave the node it names in fp32 with `nodes_to_exclude`",

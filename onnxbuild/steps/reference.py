@@ -100,7 +100,7 @@ def _samples(context: StepContext, entrypoint: Entrypoint) -> list[object]:
         wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
         return None if wrong else list(islice(made, most))
 
-    found = call_user(collect, entrypoint.target, context.where)
+    found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
     if not found:
         problem = "yields no sample" if found is not None else "does not return an iterable"
         raise StepError(

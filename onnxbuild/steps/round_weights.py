@@ -49,7 +49,7 @@ def run(context: StepContext) -> Outcome:
     params: RoundParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
     model = load_model(context.input("model"), weights="mapped")
-    constants = Constants(model)
+    constants = Constants(model, spill=context.scratch / "rounded")
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
     spool = Spool(context.scratch / "feeds")
@@ -70,8 +70,8 @@ def run(context: StepContext) -> Outcome:
             scratch=context.scratch / f"probed-{number}",
             where=context.where,
         )
-        for name, moment in moments.items():
-            order, factor = compensating_factor(moment)
+        for name in group:
+            order, factor = compensating_factor(moments.pop(name))
             for linear in groups[name]:
                 matrix = round_compensated(
                     constants.matrix(linear),
@@ -89,7 +89,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="round-weights",
-    version=1,
+    version=2,
     params=RoundParams,
     inputs=("model",),
     outputs={"model": "onnx-model"},

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.core.errors import StepError
+from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PLOT_FILE = "plot.svg"
 _RANGES_FILE = "ranges.json"
+_SPILL = "rounded"
 _PLOTTED = 40
 _TOLD = 3
 _LEAST_SETTINGS = 8
@@ -100,7 +101,7 @@ def run(context: StepContext) -> Outcome:
     model = load_model(context.input("model"), weights="mapped")
     nodes, rounding = _gates(context, model)
     if not nodes:
-        raise StepError(
+        raise UnfitModelError(
             "the model has no MatMul, Gemm or Conv with constant weights: nothing to measure"
             if params.static is None
             else "no node has calibrated ranges and an operator that is quantized: nothing to "
@@ -113,7 +114,8 @@ def run(context: StepContext) -> Outcome:
     blocks = find_blocks(model, names)
     add_gates(model, names, rounding)
     save_model(model, context.scratch / "gated")
-    del model
+    del model, rounding  # which holds the model's constants
+    (context.scratch / _SPILL).unlink(missing_ok=True)
     losses = _losses(context, len(nodes))
     together = losses.of(range(len(nodes)))
     settings = max(_LEAST_SETTINGS, params.runs // max(1, params.samples) - 2)
@@ -163,13 +165,15 @@ def run(context: StepContext) -> Outcome:
 def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str, str]], Rounding]:
     """(name, operator type) of the nodes to measure, and how each is rounded."""
     scheme: StaticScheme | None = context.params.static
+    spill = context.scratch / _SPILL
     if scheme is None:
         found = quantizable_nodes(model)
-        return [(each.name, each.op_type) for each in found], DynamicRounding(model, found)
+        return [(each.name, each.op_type) for each in found], DynamicRounding(model, found, spill)
     text = (context.input("calibration") / _RANGES_FILE).read_text("utf-8")
     calibration = json.loads(text)
     misread = fold_beta(model)
-    rounding = StaticRounding(model, scheme, calibration["ranges"], calibration["unbounded"])
+    ranges, unbounded = calibration["ranges"], calibration["unbounded"]
+    rounding = StaticRounding(model, scheme, ranges, unbounded, spill)
     return [(each.name, each.op_type) for each in rounding.nodes(model, misread)], rounding
 
 
@@ -196,7 +200,7 @@ def _losses(context: StepContext, count: int) -> GatedLosses:
         return score_batches(context, metric, outputs, labels)
 
     return GatedLosses(
-        open_session(context.scratch / "gated", where=context.where),
+        open_session(context.scratch / "gated", lean=True, where=context.where),
         count,
         feeds,
         project=projection_of(context, params.project),
@@ -254,7 +258,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=2,
+    version=3,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

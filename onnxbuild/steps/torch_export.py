@@ -65,7 +65,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="torch-export",
-    version=1,
+    version=2,
     params=TorchExportParams,
     inputs=(),
     outputs={"program": "torch-export"},

@@ -73,7 +73,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="torchscript",
-    version=1,
+    version=2,
     params=TorchScriptParams,
     inputs=(),
     outputs={"program": "torchscript"},

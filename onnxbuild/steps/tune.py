@@ -25,7 +25,7 @@ from onnxbuild.onnxkit.runtimes import onnx_runtime
 from onnxbuild.onnxkit.session_options import TuneOptions
 from onnxbuild.onnxkit.session_search import Asked, Compared, Found, search_settings
 from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings, shown
-from onnxbuild.onnxkit.targets import library_of, usable
+from onnxbuild.onnxkit.targets import absence, left_out, library_of, skipped, usable
 
 _WARMUP = 3
 _LEAST_ROUNDS = 8
@@ -53,7 +53,7 @@ class TuneParams:
         inputs: What is fed.
         axes: Sizes that points leave out.
         points: As `benchmark.points`.
-        target: Where the model runs; it is there.
+        target: Where the model runs.
         settings: The recipe's: what must be beaten.
         options: The search's.
     """
@@ -70,10 +70,18 @@ class TuneParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json: all that was tried, and what is chosen.
 
+    On a target that is not there, or that runs none of the model, nothing is tried: the recipe's
+    settings stay.
+
     Raises:
         StepError: The model does not load or run with the recipe's settings.
     """
     params: TuneParams = context.params
+    if reason := absence(context):
+        return skipped(context, params.target, reason, _kept(params.settings))
+    missed = left_out(context, {params.variant: context.input("model")}, params.target)
+    if missed:
+        return skipped(context, params.target, missed[params.variant], _kept(params.settings))
     bench = _Bench(context)
     before = read_times()
     found = search_settings(params.settings, params.options, usable_cores(), bench.compare)
@@ -84,7 +92,7 @@ def run(context: StepContext) -> Outcome:
         "provider": params.target.name,
         "points": [point.name for point in bench.points],
         "default": to_json(params.settings),
-        "tuned": {name: getattr(found.chosen, name) for name in TUNED},
+        **_kept(found.chosen),
         "changed": shown(found.chosen, params.settings),
         "asked": [bench.show(number, each) for number, each in enumerate(found.asked)],
         "proof": None if found.proof is None else _proof(found, params.settings),
@@ -95,6 +103,11 @@ def run(context: StepContext) -> Outcome:
         metrics={"tuned": shown(found.chosen, params.settings)},
         notes=(_told(params, found), *noise),
     )
+
+
+def _kept(settings: SessionSettings) -> dict[str, object]:
+    """What the step `session` takes of the report."""
+    return {"tuned": {name: getattr(settings, name) for name in TUNED}}
 
 
 class _Bench:
@@ -231,7 +244,8 @@ def _bounds(ratio: Ratio) -> list[float | None]:
 
 
 def _told(params: TuneParams, found: Found) -> str:
-    who = f"variant '{params.variant}'"
+    on = "" if params.target.is_cpu else f" on {params.target.name}"
+    who = f"variant '{params.variant}'{on}"
     if found.proof is None:
         return f"{who}: no session settings were measured to be faster than the recipe's"
     best, proof = shown(found.best, params.settings), found.proof
@@ -246,7 +260,7 @@ def _told(params: TuneParams, found: Found) -> str:
 
 KIND = StepKind(
     name="tune",
-    version=1,
+    version=2,
     params=TuneParams,
     inputs=("model", "target?"),
     outputs={"report": "report"},

@@ -18,7 +18,13 @@ from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import first_line, session_errors
-from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.targets import (
+    NotOnTargetError,
+    absence,
+    environment_told,
+    open_on,
+    skipped,
+)
 from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
 from onnxbuild.onnxkit.verdict import Judgement, judge
 
@@ -94,6 +100,7 @@ def run(context: StepContext) -> Outcome:
         "variant": params.variant,
         "precision": params.precision,
         "provider": params.target.name,
+        **environment_told(context),
         "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),

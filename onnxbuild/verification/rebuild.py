@@ -15,6 +15,7 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import GPU
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import differences
@@ -26,7 +27,7 @@ from onnxbuild.reproduction.parting import comparable
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.verification.verify import Checked
-from onnxbuild.wiring import RunOptions, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, make_environments, open_workspace, start_run
 
 _SHOWN = 3
 
@@ -50,6 +51,7 @@ def verify_rebuild(
     Raises:
         UsageError: There is no such recipe.
         RecipeErrors: It has faults.
+        StepError: The environment of a target can't be made.
     """
     path = recipe or _recipe_here(release.lock)
     with tempfile.TemporaryDirectory(prefix="onnxbuild-rebuild-") as folder:
@@ -60,14 +62,17 @@ def verify_rebuild(
         with ExitStack() as cleanup:
             workspace = open_workspace(request.project, request.store_root)
             cleanup.callback(workspace.close)
+            sink = Several(list(events))
+            make_environments(workspace, graph, sink)
             yield _inputs(release.lock, recipes, workspace.fingerprints)
-            run = start_run(workspace, run_id(), options or RunOptions(), Several(list(events)))
+            is_other = dict(workspace.fingerprints.host()) != dict(release.lock.host)
+            run = start_run(workspace, run_id(), options or RunOptions(), sink)
             cleanup.callback(run.close)
             report = run.builder.build(graph, run.id)
     yield Checked(
         "rebuilt",
         f"{len(graph.steps)} steps from nothing, every output as released",
-        tuple(_faults(release.lock, own, graph, report)),
+        tuple(_faults(release.lock, own, graph, report, is_other=is_other)),
     )
 
 
@@ -92,8 +97,18 @@ def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -
     return Checked("inputs", f"not all as locked: {told}{more}", skipped=True)
 
 
-def _faults(lock: Lock, own: Graph, graph: Graph, report: Report) -> Iterator[str]:
-    """In the graph's order: the first is where the builds part."""
+def _faults(
+    lock: Lock, own: Graph, graph: Graph, report: Report, *, is_other: bool
+) -> Iterator[str]:
+    """In the graph's order: the first is where the builds part.
+
+    Args:
+        lock: The release's.
+        own: The recipe's whole graph.
+        graph: What of it was built.
+        report: What came out.
+        is_other: This is another kind of machine than the lock's.
+    """
     for failure in report.failures:
         yield f"{failure.step} failed: {failure.error.what}"
     names = dict(names_in_lock(own, graph))
@@ -106,9 +121,25 @@ def _faults(lock: Lock, own: Graph, graph: Graph, report: Report) -> Iterator[st
             found = result.outputs.get(output)
             if found is None or found.sha256 != digest.sha256:
                 now = "missing" if found is None else found.sha256[:12]
-                yield f"'{output}' of {step} is {now}; released as {digest.sha256[:12]}"
+                told = f"'{output}' of {step} is {now}; released as {digest.sha256[:12]}"
+                yield f"{told}{_bound(graph.steps[step].kind, is_other=is_other)}"
     built = {names[step] for step in report.results}
     if not report.failures:
         for name, locked in lock.steps.items():
             if locked.outputs and name not in built:
                 yield f"{name} is in the release's lock, and not in the recipe"
+
+
+def _bound(kind: str, *, is_other: bool) -> str:
+    """Why a step's bytes say nothing here, after a sentence; empty where they should be the same."""
+    if GPU in CATALOG[kind].toolchain:
+        return (
+            ": they can't be compared, since TensorRT chooses kernels by timing them; what was built "
+            "here was held against PyTorch by the same gate"
+        )
+    if is_other and CATALOG[kind].host_bound:
+        return (
+            ": they can't be compared, since they are bound to the kind of machine that the release "
+            "was made on; what was built here was held against PyTorch by the same gate"
+        )
+    return ""

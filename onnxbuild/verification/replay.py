@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
 from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import PROVIDERS, full_name, short_name
-from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.core.step import Finding
 from onnxbuild.core.target import Link, Target, TargetGates
 from onnxbuild.onnxkit.session_settings import settings_from
+from onnxbuild.release_format.bundles import FORMATS, VARIANTS, section_bundles
 from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.steps import validate
+from onnxbuild.verification.replay_context import ReplayContext, Replayed
+from onnxbuild.verification.replay_others import replay_made_ahead, replay_program
 from onnxbuild.verification.verify import Checked
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """One variant on one provider.
-
-    Attributes:
-        metrics: Of the validate step: the worst of each measure over all golden points.
-        findings: Breaches of the tolerances that the release records.
-        skipped: Why it was not run; empty if it was.
-    """
-
-    variant: str
-    provider: str
-    metrics: dict[str, Any]
-    findings: tuple[Finding, ...] = ()
-    skipped: str = ""
 
 
 def replay(
@@ -63,7 +46,7 @@ def replay(
         try:
             with following(f"{bundle.name}/{MANIFEST}"):
                 params = _params(manifest, provider)
-            context = _Context(params, where, scratch, {"model": bundle, "reference": golden})
+            context = ReplayContext(params, where, scratch, {"model": bundle, "reference": golden})
             outcome = validate.run(context)
         except StepError as error:
             if provider in providers:
@@ -85,8 +68,14 @@ def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidatePara
         tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
         target=_target(manifest, provider),
         gates=TargetGates(),
-        session=settings_from(manifest.get("session", {})),
+        session=settings_from(_session(manifest, provider)),
     )
+
+
+def _session(manifest: Mapping[str, Any], provider: str) -> Any:
+    """How sessions run on a target of the manifest; on others as on the first."""
+    told = manifest["targets"].get(provider)
+    return manifest["session"] if told is None else told["session"]
 
 
 def _target(manifest: Mapping[str, Any], name: str) -> Target:
@@ -99,6 +88,11 @@ def _target(manifest: Mapping[str, Any], name: str) -> Target:
         raise StepError(
             f"'{name}' is a plug-in, and its library {told['library']} is not in a release",
             fix="name a provider that ONNX Runtime holds: `--provider cpu`",
+        )
+    if "environment" in told:
+        raise StepError(
+            f"'{name}' runs in an environment of its own, which is not in a release",
+            fix="name a provider of the ONNX Runtime that is here: `--provider cpu`",
         )
     links = (Link(short_name(each["name"]), dict(each["options"])) for each in told["chain"])
     return Target(name, tuple(links))
@@ -118,12 +112,15 @@ def check_providers(providers: Iterable[str]) -> None:
             )
 
 
-def verify_run(release: Released, providers: Sequence[str] = ()) -> Iterator[Checked]:
-    """Replay every variant of a release.
+def verify_run(
+    release: Released, providers: Sequence[str] = (), *, trust_programs: bool = False
+) -> Iterator[Checked]:
+    """Replay every bundle of a release.
 
     Args:
         release: Its files are what its checksums say.
         providers: Short names; empty for those that each manifest names.
+        trust_programs: Run PyTorch's programs, too. They may do what any program may.
 
     Raises:
         UsageError: A provider has no such name.
@@ -132,14 +129,24 @@ def verify_run(release: Released, providers: Sequence[str] = ()) -> Iterator[Che
     """
     check_providers(providers)
     ran = 0
-    with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as scratch:
-        for name, told in release.about["variants"].items():
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
+        for section, name, told in section_bundles(release.about):
             bundle, golden = release.folder / told["bundle"], release.folder / told["golden"]
-            for each in replay(bundle, golden, Path(scratch), providers=providers):
+            scratch = Path(folder) / str(len(list(Path(folder).iterdir())))
+            scratch.mkdir()
+            if section == VARIANTS:
+                found = replay(bundle, golden, scratch, providers=providers)
+            elif section == FORMATS:
+                found = replay_program(
+                    bundle, golden, scratch, providers=providers, trusted=trust_programs
+                )
+            else:
+                found = replay_made_ahead(bundle, golden, scratch, providers=providers)
+            for each in found:
                 ran += not each.skipped
                 yield _checked(name, each)
     if not ran:
-        what = "no provider that the release names is at hand: nothing was run"
+        what = "nothing that the release names could be run here"
         yield Checked("golden outputs", faults=(what,), exit_code=EXIT_GATE)
 
 
@@ -155,35 +162,3 @@ def _checked(name: str, each: Replayed) -> Checked:
         tuple(f"{finding.what} ({finding.where})" for finding in each.findings),
         exit_code=EXIT_GATE,
     )
-
-
-class _Context:
-    """What the validate step may touch here: two folders to read, one to write."""
-
-    def __init__(self, params: Any, where: str, scratch: Path, inputs: dict[str, Path]) -> None:
-        self.params = params
-        self.where = where
-        self._scratch = scratch
-        self._inputs = inputs
-
-    @property
-    def scratch(self) -> Path:
-        return self._scratch
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        return tuple(self._inputs)
-
-    def input(self, name: str) -> Path:
-        return self._inputs[name]
-
-    def output(self, name: str) -> Path:
-        folder = self._scratch / name
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
-        raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
-
-    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
-        raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)

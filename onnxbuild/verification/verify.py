@@ -20,8 +20,8 @@ from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
+from onnxbuild.release_format.bundles import SECTIONS, bundles_of
 from onnxbuild.release_format.checksums import Fault, Files
-from onnxbuild.release_format.figures import figures_of
 from onnxbuild.release_format.forms import following, read_json, resolved_bytes
 from onnxbuild.release_format.layout import (
     BOM_FILE,
@@ -34,7 +34,8 @@ from onnxbuild.release_format.layout import (
 from onnxbuild.release_format.provenance import provenance
 from onnxbuild.release_format.readme import readme
 from onnxbuild.release_format.released import Released
-from onnxbuild.release_format.tree import Tree, manifests_of
+from onnxbuild.release_format.tree import Tree, all_figures, manifests_of
+from onnxbuild.verification.bundles import check_bundles
 from onnxbuild.verification.contents import (
     OTHER_BYTES,
     artifact_below,
@@ -97,7 +98,6 @@ def verify_contents(release: Released) -> Iterator[Checked]:
     Raises:
         NotReproducibleError: Something in it can't be followed.
     """
-    count = len(release.about["variants"])
     checks = (
         (
             "provenance",
@@ -106,9 +106,10 @@ def verify_contents(release: Released) -> Iterator[Checked]:
         ),
         (
             "models",
-            f"{count} variant{'s' if count != 1 else ''}, as the lock names them",
+            f"{_counted(release.about)}, as the lock names them",
             _check_artifacts,
         ),
+        ("bundles", "each whole in itself, its model of the form that it says", check_bundles),
         ("resolved recipe and reports", "as the lock says", _check_lock_copies),
         ("bill of materials", "valid, and of these files", _check_bom),
     )
@@ -119,6 +120,17 @@ def verify_contents(release: Released) -> Iterator[Checked]:
     with following(README_FILE):
         checked = _check_readme(release)
     yield checked
+
+
+def _counted(about: Mapping[str, Any]) -> str:
+    """How many bundles of each section there are."""
+    names = {
+        "variants": ("variant", "variants"),
+        "formats": ("program beside ONNX", "programs beside ONNX"),
+        "ahead_of_time": ("made ahead of time", "made ahead of time"),
+    }
+    counts = {section.key: len(about[section.key]) for section in SECTIONS}
+    return ", ".join(f"{n} {names[key][n != 1]}" for key, n in counts.items() if n)
 
 
 def verify_archive(release: Released, archive: Path) -> Checked:
@@ -149,9 +161,7 @@ def _check_readme(release: Released) -> Checked:
         told = f"written by onnxbuild {about['onnxbuild']}; this is {__version__}"
         return Checked(README_FILE, told, skipped=True)
     manifests = manifests_of(about, _tree(release))
-    figures = {
-        name: figures_of(about["variants"][name], each, lock) for name, each in manifests.items()
-    }
+    figures = all_figures(about, lock, manifests)
     expected = readme(about, lock, manifests, figures).encode()
     found = check_bytes(release.read(README_FILE), README_FILE, expected, "the release itself")
     return Checked(README_FILE, "as the release itself implies", _sentences(found))
@@ -162,7 +172,7 @@ def _check_artifacts(release: Released) -> Iterator[Fault]:
     (bundle,) = CATALOG["package"].outputs.items()
     (reference,) = CATALOG["reference"].outputs.items()
     golden: dict[str, str] = {}
-    for told in release.about["variants"].values():
+    for told in bundles_of(release.about).values():
         artifact = artifact_below(bundle[1], told["bundle"], release.files)
         yield from check_artifact(release.lock, told["step"], bundle[0], artifact, told["bundle"])
         golden[told["golden"]] = told["reference"]
@@ -215,7 +225,7 @@ def _check_bom(release: Released) -> Iterator[Fault]:
     for path, sha256 in named.items():
         if path not in release.files or release.files[path].sha256 != sha256:
             yield Fault(BOM_FILE, f"has another digest of {path} than the file")
-    for told in release.about["variants"].values():
+    for told in bundles_of(release.about).values():
         for path in release.files:
             if path.startswith(f"{told['bundle']}/") and path not in named:
                 yield Fault(BOM_FILE, f"does not name {path}")

@@ -41,7 +41,7 @@ owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
 project, store = Path(told["project"]), Path(told["store"])
 ignored = (Path(told["folder"]), store / "cas", store / "tmp")
 observer = Observer(project, ignored, owners)
-job = {"step": "r:s", "project": told["project"], "inputs": {}, "places": {}}
+job = {"step": "r:s", "project": told["project"], "inputs": {}, "places": {}, "memory_bytes": 0}
 context = ChildContext(job, Path(told["folder"]), None)
 entrypoint = Entrypoint("models/m.py:load", roots=("models", "."))
 observer.install()

@@ -17,6 +17,7 @@ from onnxbuild.core.event import (
     StepCached,
     StepFailed,
     StepFinished,
+    StepLeftOut,
     StepStarted,
     StepWaiting,
 )
@@ -53,6 +54,16 @@ FAILED = StepFailed(
             StepWaiting("bert:export"),
             False,
             ["wait    bert:export  (another run is building it)"],
+        ),
+        (
+            StepWaiting("bert:b/check", "bert:a/check"),
+            False,
+            ["wait    bert:b/check  (bert:a/check, its equal, is running)"],
+        ),
+        (
+            StepLeftOut("bert:w4/quantize", "nothing was quantized", ("bert:w4/fidelity",)),
+            False,
+            ["left out bert:w4/quantize: nothing was quantized"],
         ),
         (
             FAILED,

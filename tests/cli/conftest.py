@@ -70,9 +70,15 @@ class Result:
 
 @dataclass
 class Project:
-    """A project in a folder of its own, driven by the real command."""
+    """A project in a folder of its own, driven by the real command.
+
+    Attributes:
+        folder: Where it lies.
+        patience_s: How long a command may take.
+    """
 
     folder: Path
+    patience_s: float = 120
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -92,7 +98,7 @@ class Project:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=self.patience_s,
             env={**os.environ, **(env or {})},
             check=False,
         )

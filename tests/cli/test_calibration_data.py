@@ -40,6 +40,26 @@ def mistyped():
 def broken():
     yield {"input": np.zeros((2, 4), np.float32)}
     yield {"input": np.full((2, 4), np.nan, np.float32)}
+
+
+def infinite():
+    yield {"input": np.zeros((2, 4), np.float32)}
+    odd = np.zeros((2, 4), np.float32)
+    odd[1, 2] = np.inf
+    yield {"input": odd}
+
+
+def masked():
+    yield {"input": np.full((2, 4), -np.inf, np.float32)}
+
+
+def raising():
+    yield {"input": np.zeros((2, 4), np.float32)}
+    yield {"input": {}["gone"]}
+
+
+def ragged():
+    yield {"input": [[0.0] * 4, [0.0] * 3]}
 """
 QUANTIZATION = "quantization: {int8: {mode: static, validate: {cosine_min: 0.9}}}\n"
 CALIBRATION = "calibration: {data: models/data.py:feeds}\n"
@@ -133,10 +153,29 @@ def refusals(project: Project, data: dict[str, str]) -> dict[str, str]:
 def test_a_callables_bad_samples_are_told(calibrating):
     expected = {
         "nothing": ("models/data.py:nothing yields no sample", "yield at least one mapping"),
-        "misnamed": ("found an input 'imput'; expected input", "did you mean 'input'?"),
-        "misshapen": ("input 'input' has shape [2, 5]; expected [batch, 4]", "keep the leading"),
+        "misnamed": (
+            "found an input 'imput'; expected input; 'input' is missing",
+            "rename 'imput' to 'input'",
+        ),
+        "misshapen": (
+            "input 'input' has shape [2, 5]; expected [batch, 4]: axis 1 has size 5 instead of 4",
+            "reshape, cut or pad the data along it",
+        ),
         "mistyped": ("input 'input' has dtype float64; expected float32", ".astype('float32')"),
-        "broken": ("input 'input' holds 8 NaN", "fix: clean the data"),
+        "broken": ("input 'input' holds 8 NaN among 8 values, the first at [0, 0]", "clean the"),
+        "infinite": ("input 'input' holds 1 inf among 8 values, at [1, 2]", "clean the data"),
+        "masked": (
+            (
+                "value '/module.0/Gemm_output_0' holds a NaN on calibration sample 0; its input "
+                "'input' holds 8 -inf among 8 values, the first at [0, 0]"
+            ),
+            "numpy.finfo('float32').min",
+        ),
+        "raising": (
+            "models/data.py:raising, asked for item 1, raised KeyError: 'gone'",
+            "the error is raised by the data's own code",
+        ),
+        "ragged": ("input 'input' is no array: ", "as by padding"),
     }
     told = refusals(calibrating, {name: f"models/data.py:{name}" for name in expected})
     for name, (what, fix) in expected.items():
@@ -144,6 +183,9 @@ def test_a_callables_bad_samples_are_told(calibrating):
         assert fix in told[name]
     assert "(models/data.py:misnamed, sample 0)" in told["misnamed"]
     assert "(models/data.py:broken, sample 1)" in told["broken"]
+    assert "(models/data.py:infinite, sample 1)" in told["infinite"]
+    line = DATA.splitlines().index('    yield {"input": {}["gone"]}') + 1
+    assert f"at models/data.py:{line}" in told["raising"]
 
 
 def test_a_callable_that_is_not_there_is_told_before_anything_runs(calibrating):
@@ -176,9 +218,9 @@ def test_bad_files_are_told_by_name_with_what_to_do(calibrating, data):
         "empty": ("'data/empty.npz' can't be read", "write it with numpy.save"),
         "cut": ("'data/cut.npz' can't be read", "write it with numpy.save"),
         "short": ("data/short.npz yields no sample; expected 100", "at least one"),
-        "misnamed": ("found an input 'imput'; expected input", "did you mean 'input'?"),
+        "misnamed": ("found an input 'imput'; expected input", "rename 'imput' to 'input'"),
         "surplus": ("found an input 'more'; expected input", "leave 'more' out"),
-        "misshapen": ("input 'input' has shape [1, 5]; expected [batch, 4]", "keep the leading"),
+        "misshapen": ("input 'input' has shape [1, 5]; expected [batch, 4]: axis 1", "reshape"),
         "mistyped": ("input 'input' has dtype float64; expected float32", ".astype('float32')"),
         "broken": ("input 'input' holds 4 NaN", "fix: clean the data"),
         "objects": ("'data/objects.npz' can't be read", "arrays of objects are refused"),

@@ -110,7 +110,7 @@ def test_a_variant_that_passes_is_looked_at_and_nothing_is_tried(outlier):
     )
     assert told.code == 0, told.out + told.err
     assert "every gate passes" in told.out
-    assert "not tried by building; the worst nodes to leave in fp32:" in told.out
+    assert "not tried by building; the worst 3 nodes of 4 to leave in fp32:" in told.out
     assert "\ntry " not in told.out
 
 
@@ -279,18 +279,65 @@ def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
 
 def test_a_trial_is_looked_at_by_name_without_the_search(searching):
     passing = ("--set", "quantization.small.validate.cosine_min=0")
-    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-keep-5", *passing)
+    more = ("--set", "quantization.small.trials=3")  # the third on CPUs without VNNI
+    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-keep-5", *passing, *more)
     assert told.code == 0, told.out + told.err
-    assert "every gate passes; the goal of the search is none of them" in told.out
+    assert "every gate passes\nthe goal of the search is met: cosine_min " in told.out
     assert "'small' is looked at as its trial 'int8-keep-5'" in told.out
     assert pasted(told.out)["small"]["keep_most_sensitive"] == 0.05
     assert not [step for step in told.ran if step.startswith(("small/choose", "small/trials"))]
 
 
+def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_told(searching):
+    searching.edit("tiny.yaml", "include: [dynamic, fp16]", "include: [dynamic]")
+    searching.edit("tiny.yaml", "trials: 2", "trials: 1")
+    searching.edit(
+        "tiny.yaml", "goal: {cosine_min: 0.5}", "goal: {cosine_min: 0.99998, sqnr_db: 30}"
+    )
+    searching.edit("tiny.yaml", "validate: {cosine_min: 0.99999}", "validate: {cosine_min: 0.5}")
+    failing = searching.run("--only", "small/choose")
+    assert failing.code == 3, failing.out + failing.err
+    told = searching("diagnose", "tiny.yaml:small")
+    assert told.code == 0, told.out + told.err
+    assert "the goal of the search is missed: cosine_min 0." in told.out
+    assert re.search(
+        r"try     1 node in fp32, \S+ MB: fails: cosine_min 0\.\d+, sqnr_db", told.out
+    )
+    assert re.search(
+        r"the least that meets the goal: [23] nodes in fp32, cosine_min 0\.9999\d*, sqnr", told.out
+    )
+    cost = r"it costs: \S+ MB, \S+ MB as it was, \S+ MB in fp32; [\d.]+ x .*the speed it had; "
+    assert re.search(cost, told.out)
+    nodes = pasted(told.out)["small"]["nodes_to_exclude"]
+    assert 2 <= len(nodes) < 4
+    found = json.loads(searching("diagnose", "tiny.yaml:small", "--json").out)
+    assert found["goal"]["missed"].startswith("cosine_min 0.")
+    assert found["yaml"][-1].strip() == f'- "{nodes[-1]}"'
+    sizes = {each["size_bytes"] for each in found["trials"] if each["passed"]}
+    assert found["cost"]["mended_bytes"] in sizes
+    assert found["cost"]["over_tried"]["value"] > 0
+    assert [each["passed"] for each in found["trials"]][:1] == [False]
+
+
+def test_a_goal_that_no_list_of_nodes_meets_is_told_as_such_with_where_else_to_search(searching):
+    searching.edit("tiny.yaml", "include: [dynamic, fp16]", "include: [dynamic]")
+    searching.edit("tiny.yaml", "trials: 2", "trials: 1")
+    searching.edit("tiny.yaml", "goal: {cosine_min: 0.5}", "goal: {cosine_min: 1}")
+    searching.edit("tiny.yaml", "validate: {cosine_min: 0.99999}", "validate: {cosine_min: 0.5}")
+    told = searching("diagnose", "tiny.yaml:small")
+    assert told.code == 0, told.out + told.err
+    assert re.search(
+        r"even with 3 nodes in fp32 \(\S+ MB\), of 4 in few bits, 'int8-\S+' fails: cosine_min 0\.9",
+        told.out,
+    )
+    assert "`include: [dynamic, weight_only, fp16]`" in told.out
+    assert "quantization:" not in told.out
+
+
 def test_a_trial_that_is_not_there_is_a_usage_error(searching):
     told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-dynamik")
     assert told.code == 2
-    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, int8-" in told.err
+    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, " in told.err
     assert "did you mean 'int8-dynamic'?" in told.err
     other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
     assert other.code == 2

@@ -68,10 +68,3 @@ def test_verbs_that_are_about_onnx_say_so(project):
         found = project(verb, "tiny:torchscript")
         assert found.code == 2, found.out + found.err
         assert "'torchscript' is a format beside ONNX" in found.out + found.err
-
-
-def test_a_release_holds_onnx(project):
-    without_onnx(project, "[torchscript]")
-    found = project("release", "tiny.yaml", "--version", "1.0.0")
-    assert found.code == 2, found.out + found.err
-    assert "'tiny' has no onnx among its formats" in found.out + found.err

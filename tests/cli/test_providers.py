@@ -87,4 +87,4 @@ def test_doctor_tells_why_each_provider_does_not_load(built):
     compiler = shutil.which("g++", path=path) or shutil.which("clang++", path=path)
     assert f"\nc++          {compiler or 'no g++ and no clang++'}" in told.out
     assert "             - no NVIDIA device: " in told.out
-    assert "openvino: pip install onnxruntime-openvino" in told.out
+    assert "- openvino: it is in onnxruntime-openvino: give the target an environment" in told.out

@@ -10,13 +10,15 @@ import sys
 import pytest
 import yaml
 
+from tests.environments import INSTALLED, make_venv
+
 pytestmark = pytest.mark.slow
 
 SESSION = """\
 quantization:
   fp32: none
   one: {mode: none, session: {free_dimensions: {batch: 1}, tune: false, profiling: true}}
-session: {tune: {max_time_s: 1, search: [threads]}, intra_op_threads: 64, spinning: never}
+session: {tune: {max_time_s: 4, search: [threads]}, intra_op_threads: 64, spinning: never}
 """
 
 
@@ -34,12 +36,16 @@ def manifest_of(project, variant):
 
 
 def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tmp_path):
+    assert tuning.run("--only", "fp32/package").code == 0
+    (report,) = (tuning.folder / "artifacts").glob("out/tiny/fp32/tune.json")
+    tune = json.loads(report.read_text())
     done = tuning("lock", "tiny.yaml")
     assert done.code == 0, done.out + done.err
     assert "tiny.yaml:12:53: session has `intra_op_threads: 64`, and here are" in done.out
     lock = yaml.safe_load((tuning.folder / "tiny.lock").read_text())
     ((name, choice),) = lock["choices"].items()
     assert name == "tiny:fp32/session"
+    assert json.loads(choice) == tune["tuned"]
     assert json.loads(choice)["intra_op_threads"] < 64
     assert "tiny:fp32/tune" not in lock["steps"]
     out = tuning.folder / "artifacts/out/tiny"
@@ -91,3 +97,31 @@ def test_faults_and_doubts_are_told_by_lint(tuning):
     assert done.code == 2
     assert "tiny.yaml:11:49: quantization.one.session.free_dimensions names 'bach'" in done.err
     assert "did you mean 'batch'?" in done.err
+
+
+SUFFIXES = {"spare": "", "cpu": "-cpu", "cuda": "-cuda", "other": "-other"}
+
+
+def test_each_target_is_tuned_and_one_that_is_not_there_keeps_the_settings(tuning):
+    targets = (
+        "providers:\n  spare: {provider: cpu}\n  cpu: {}\n  cuda: {}\n"
+        "  other: {provider: cpu, environment: {python: venv/bin/python}}\n"
+    )
+    make_venv(tuning.folder / "venv", INSTALLED)
+    tuning.edit("tiny.yaml", "session: {tune: {max", targets + "session: {tune: {max")
+    done = tuning("lock", "tiny.yaml")
+    assert done.code == 0, done.out + done.err
+    lock = yaml.safe_load((tuning.folder / "tiny.lock").read_text())
+    assert set(lock["choices"]) == {f"tiny:fp32/session{s}" for s in SUFFIXES.values()}
+    found = {name: json.loads(choice) for name, choice in lock["choices"].items()}
+    told = manifest_of(tuning, "fp32")["targets"]
+    for target, suffix in SUFFIXES.items():
+        choice = found[f"tiny:fp32/session{suffix}"]
+        assert {name: told[target]["session"][name] for name in choice} == choice
+    if "skipped" in told["cuda"]:
+        assert found["tiny:fp32/session-cuda"]["intra_op_threads"] == 64
+    for target in ("cpu", "other"):
+        assert found[f"tiny:fp32/session-{target}"]["intra_op_threads"] < 64
+    again = tuning.run("--locked")
+    assert again.code == 0, again.out + again.err
+    assert not [step for step in again.ran if "tune" in step]

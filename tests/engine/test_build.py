@@ -7,7 +7,14 @@ import pytest
 from onnxbuild.core.action import NO_FILE, Observed
 from onnxbuild.core.decision import changed_observed
 from onnxbuild.core.errors import StepError, StoreError
-from onnxbuild.core.event import StepBlocked, StepCached, StepFailed, StepFinished, StepStarted
+from onnxbuild.core.event import (
+    StepBlocked,
+    StepCached,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    StepWaiting,
+)
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.engine.decide import current_state
 from tests.fakes.world import FakeFiles, World, graph, outputs, sha, step
@@ -296,6 +303,13 @@ def test_equal_steps_that_run_alone_are_built_once_and_let_what_follows_go_on():
     assert world.executor.started == ["a", "c"]
     assert report.cached == ["b"]
     assert set(report.results) == {"a", "b", "c"}
+
+
+def test_a_step_waits_for_its_equal_by_name():
+    world = World()
+    world.build(graph(step("a"), step("b")), jobs=2)
+    (waiting,) = world.sink.of(StepWaiting)
+    assert (waiting.step, waiting.equal) == ("b", "a")
 
 
 def test_an_output_that_cant_be_taken_in_fails_its_step():

@@ -15,10 +15,15 @@ class FolderContext:
     """Inputs are folders given by the test; outputs land below `folder`/out."""
 
     def __init__(
-        self, params: Any, folder: Path, inputs: Mapping[str, Path] | None = None
+        self,
+        params: Any,
+        folder: Path,
+        inputs: Mapping[str, Path] | None = None,
+        memory_bytes: int = 1 << 40,
     ) -> None:
         self.params = params
         self.where = "test:step"
+        self.memory_bytes = memory_bytes
         self._folder = folder
         self._inputs = dict(inputs or {})
 
@@ -57,8 +62,12 @@ class FolderContext:
 
 
 def run_step(
-    kind: StepKind, params: Any, folder: Path, inputs: Mapping[str, Path] | None = None
+    kind: StepKind,
+    params: Any,
+    folder: Path,
+    inputs: Mapping[str, Path] | None = None,
+    memory_bytes: int = 1 << 40,
 ) -> tuple[Outcome, FolderContext]:
     """Run one step; returns its outcome and the context that knows where the outputs are."""
-    context = FolderContext(params, folder, inputs)
+    context = FolderContext(params, folder, inputs, memory_bytes)
     return kind.run(context), context

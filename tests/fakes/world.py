@@ -12,6 +12,7 @@ from typing import Any
 from onnxbuild.core.action import MAX_TRACES, Action, ActionResult, Expense, Listing, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.event import Event
 from onnxbuild.core.graph import Graph, OutputRef, Step, View
@@ -42,6 +43,7 @@ class FakeParams:
     verdict: bool = True
     # A lossy step drops part of what it reads, so that different inputs can give equal outputs.
     lossy: bool = False
+    unfit: bool = False
 
 
 def _never(context: StepContext) -> Outcome:
@@ -96,6 +98,9 @@ class FakeFiles:
 
     def distribution(self, name: str) -> str | None:
         return self.packages.get(name)
+
+    def environment(self, environment: Environment, where: str) -> Interpreter:
+        return Interpreter("/python", (), {environment.package("tool"): "tool 2.0"})
 
     def python(self) -> str:
         return "python fake"
@@ -302,6 +307,9 @@ class FakeExecutor:
             sources=dict(sorted(seen.items())),
             listings={".": self._files.listing(".", sorted(looked))} if looked else {},
         )
+        if params.unfit:
+            unfit = Finding("nothing to do", job.step.name, "leave it out")
+            return Done(job, Outcome(unfit=unfit), {}, observed, Expense(1.0, 1.0, 1 << 20), None)
         findings = () if params.verdict else (Finding("0.5 is under 0.9", job.step.name),)
         done = Done(
             job,

@@ -65,12 +65,50 @@ def test_tensors_and_arrays_are_taken_in_the_declared_order():
     ("feeds", "said", "fix"),
     [
         ([1], "found a list; expected a mapping", "yield {'pixels': ...}"),
-        ({"pixel": np.ones((1, 3))}, "found an input 'pixel'", "did you mean 'pixels'?"),
+        (({}, 1), "found a tuple; expected a mapping", "{'pixels': ...} alone: labels are for"),
+        (
+            {"pixel": np.ones((1, 3))},
+            "found an input 'pixel'; expected pixels; 'pixels' is missing",
+            "rename 'pixel' to 'pixels'",
+        ),
+        ({"y": 1}, "'pixels' is missing", "rename 'y' to 'pixels'"),
+        (
+            {"pixels": np.ones((1, 3), np.float32), "mask": 1},
+            "found an input 'mask'; expected pixels",
+            "leave 'mask' out",
+        ),
+        ({"pixels": [[1, 2, 3], [4]]}, "'pixels' is no array: ", "as by padding"),
+        ({"pixels": [["a", "b", "c"]]}, "'pixels' holds text; expected float32", "into numbers"),
+        ({"pixels": None}, "'pixels' holds objects (NoneType)", "into numbers"),
         ({}, "input 'pixels' is missing; found none", "yield 'pixels' too"),
         ({"pixels": np.ones((1, 3))}, "dtype float64; expected float32", ".astype('float32')"),
-        ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "batch"),
-        ({"pixels": np.ones((1, 4), np.float32)}, "shape [1, 4]; expected [batch, 3]", "batch"),
-        ({"pixels": np.full((1, 3), np.nan, np.float32)}, "holds 3 NaN", "clean the data"),
+        ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "`array[None]`"),
+        (
+            {"pixels": np.ones((5, 2, 3), np.float32)},
+            "shape [5, 2, 3]; expected [batch, 3]",
+            "yield its 5 parts one by one",
+        ),
+        ({"pixels": np.ones((), np.float32)}, "shape []; expected [batch, 3]", "give it 2 axes"),
+        (
+            {"pixels": np.ones((1, 4), np.float32)},
+            "shape [1, 4]; expected [batch, 3]: axis 1 has size 4 instead of 3",
+            "reshape, cut or pad the data along it",
+        ),
+        (
+            {"pixels": np.ones((3, 4), np.float32)},
+            "axis 1 has size 4 instead of 3",
+            "its axes are in another order: `array.T`",
+        ),
+        (
+            {"pixels": np.full((1, 3), np.nan, np.float32)},
+            "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]",
+            "clean the data",
+        ),
+        (
+            {"pixels": np.array([[0, 1, np.inf]], np.float32)},
+            "input 'pixels' holds 1 inf among 3 values, at [0, 2]",
+            "clean the data",
+        ),
         ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1..8", "widen"),
     ],
 )  # fmt: skip
@@ -80,6 +118,45 @@ def test_feeds_that_are_not_as_declared_are_refused(feeds, said, fix):
     assert said in caught.value.what
     assert fix in caught.value.fix
     assert caught.value.where == "m:reference (sample 0)"
+
+
+def test_an_infinity_below_zero_passes_as_masks_hold_it():
+    mask = np.array([[0, -np.inf, 0]], np.float32)
+    assert check_feeds({"pixels": mask}, [PIXELS], "x")["pixels"][0, 1] == -np.inf
+
+
+def test_names_that_go_together_are_paired_by_likeness():
+    feeds = {"attention": 1, "input_id": 2, "extra": 3}
+    with pytest.raises(StepError) as caught:
+        check_feeds(feeds, [IDS, MASK, DummyInput("input_ids", "int64", ())], "x")
+    assert "rename 'input_id' to 'input_ids'" in caught.value.fix
+    assert caught.value.fix.count("rename") == 3
+    with pytest.raises(StepError) as caught:
+        check_feeds({"mask": 1, "ids_": 2, "more": 3}, [IDS, MASK], "x")
+    assert caught.value.fix == "rename 'ids_' to 'ids', leave 'more' out"
+
+
+@pytest.mark.parametrize(
+    ("array", "fix"),
+    [
+        (np.array([0.5]), "write `.astype('int64')`, which drops fractions, or change its dtype"),
+        (np.array([5], np.int32), "write `.astype('int64')`, or change its dtype"),
+    ],
+)
+def test_what_a_cast_would_lose_is_told(array, fix):
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": array}, [DummyInput("x", "int64", (1,))], "x")
+    assert caught.value.fix.startswith(fix)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": np.array([300])}, [DummyInput("x", "uint8", (1,))], "x")
+    assert "though uint8 holds 0 to 255 alone" in caught.value.fix
+
+
+def test_channels_at_the_end_are_told_to_be_moved():
+    image = DummyInput("x", "float32", ("batch", 3, 8, 8))
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": np.ones((2, 8, 8, 3), np.float32)}, [image], "x")
+    assert caught.value.fix == "its axes are in another order: `numpy.moveaxis(array, -1, 1)`"
 
 
 def test_inputs_that_disagree_on_an_axis_are_refused():

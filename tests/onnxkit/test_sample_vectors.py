@@ -42,13 +42,18 @@ def test_a_projection_must_give_an_array_with_a_row_a_sample(tmp_path, wrong):
 
 
 def test_a_value_that_is_not_finite_is_an_error_with_its_item(tmp_path):
-    with pytest.raises(StepError, match="item 1 of the data gives a value that is not finite"):
-        taken(
-            tmp_path, images(1, 1), lambda o, f: o["logits"] / (f["image"][0, 0, 0, 0] != 0) * 0
-        ) if False else taken(
-            tmp_path,
-            [*images(1), {"image": np.full((1, 1, 8, 8), np.nan, np.float32)}],
-        )
+    odd = np.zeros((1, 1, 8, 8), np.float32)
+    odd[0, 0, 2, 3] = -np.inf
+    with pytest.raises(
+        StepError, match="item 1 of the data gives a value that is not finite: "
+    ) as e:
+        taken(tmp_path, [*images(1), {"image": odd}])
+    assert "output 'logits' holds 10 NaN among 10 values, the first at [0, 0]" in e.value.what
+    assert e.value.what.endswith(
+        "; its input 'image' holds 1 -inf among 64 values, at [0, 0, 2, 3]"
+    )
+    with pytest.raises(StepError, match="the outputs are finite, the projection's is not"):
+        taken(tmp_path, images(1), lambda o, f: o["logits"] * np.inf)
 
 
 def test_vectors_of_any_length_read_back(tmp_path):

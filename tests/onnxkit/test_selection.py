@@ -38,8 +38,41 @@ def test_a_pattern_that_matches_nothing_is_an_error_that_lists_nodes():
         selected("clip", "*/ffn/*")
     assert caught.value.what == (
         "the pattern '*/ffn/*' in `nodes_to_exclude` matches none of the graph's 3 nodes; "
-        "it has multiply, shift, clip"
+        "it has shift, multiply, clip"
     )
+    assert "leave '*/ffn/*' out" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("*/attention/*", "'*/attn/*', which matches 2 nodes"),
+        ("/Encoder/*/attn/MatMul", "'/encoder/*/attn/MatMul', which matches 2 nodes"),
+        ("*/self.attention/q_porj/*", ""),
+        ("*/head/Matmul", "'*/head/MatMul', which matches 1 node"),
+        ("node_Matmul_*", "'node_MatMul_*', which matches 1 node"),
+    ],
+)
+def test_a_pattern_with_a_wrong_word_is_told_with_the_right_one(pattern, meant):
+    names = ("/encoder/0/attn/MatMul", "/encoder/1/attn/MatMul", "/head/MatMul")
+    made = linear()
+    made.graph.node.extend([made.graph.node[0]] * 2)
+    for node, name in zip(made.graph.node, (*names, "node_MatMul_7"), strict=False):
+        node.name = name
+    with pytest.raises(StepError) as caught:
+        select_nodes([pattern], made, option="nodes_to_exclude", where="here")
+    assert caught.value.fix == f"did you mean {meant}?" if meant else "leave" in caught.value.fix
+
+
+def test_the_nodes_that_are_listed_are_the_likest():
+    names = [f"/encoder/{n}/attn/MatMul" for n in range(20)] + ["/head/MatMul"]
+    made = linear()
+    made.graph.node.extend([made.graph.node[0]] * 18)
+    for node, name in zip(made.graph.node, names, strict=True):
+        node.name = name
+    with pytest.raises(StepError) as caught:
+        select_nodes(["/haed/MatMul"], made, option="nodes_to_exclude", where="here")
+    assert "; it has /head/MatMul, /encoder/0/attn/MatMul, " in caught.value.what
 
 
 def test_a_name_that_is_no_nodes_is_an_error_with_the_nearest():

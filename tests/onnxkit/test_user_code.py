@@ -41,6 +41,24 @@ def test_an_error_without_a_line_of_the_users_is_told_at_its_step():
     assert caught.value.where == "tiny:export"
 
 
+def test_whose_code_raised_is_told_and_what_a_call_gives(tmp_path):
+    def call():
+        raise_by_users(tmp_path / "data.py")
+
+    with pytest.raises(StepError) as caught:
+        call_user(call, "data.py:feeds", "tiny:calibrate", owner="the data's")
+    assert caught.value.fix == "run it by itself: the error is raised by the data's own code"
+    with pytest.raises(StepError) as caught:
+        call_user(
+            json.JSONDecoder().decode, "m.py:score", "tiny:evaluate", takes="(outputs, labels)"
+        )
+    assert caught.value.fix == "let it take what it is called with: (outputs, labels)"
+
+
+def raise_by_users(file):
+    raise raised_by(file, "def run():\n    raise ValueError('boom')\n")
+
+
 def test_errors_that_speak_for_themselves_pass():
     def refused():
         raise UndeclaredInputError("it opens a file", fix="declare it")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.onnxkit.ahead_of_time import (
     AheadOfTimeOptions,
     CompiledOptions,
     OptimizedOptions,
     OrtFormatOptions,
 )
-from onnxbuild.recipe.load import load_recipes
+from tests.written_recipes import faults, loader
 
 RECIPE = """\
 version: 1
@@ -25,21 +24,7 @@ VARIANTS = "quantization: {fp32: none, int8: dynamic}\n"
 
 @pytest.fixture
 def load(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text("def load(): ...\n")
-
-    def from_text(text):
-        path = tmp_path / "demo.yaml"
-        path.write_text(RECIPE + text)
-        return load_recipes(path, project=tmp_path)
-
-    return from_text
-
-
-def faults(load, text):
-    with pytest.raises(RecipeErrors) as caught:
-        load(text)
-    return [(fault.what, fault.where, fault.fix) for fault in caught.value.faults]
+    return loader(tmp_path, before=RECIPE)
 
 
 def test_a_recipe_that_is_silent_asks_for_nothing(load):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.onnxkit.tolerances import Tolerance, VariantTolerances
 from onnxbuild.recipe import stored
-from onnxbuild.recipe.load import load_recipes
 from onnxbuild.steps.aotinductor import AotInductorOptions
 from onnxbuild.steps.torch_export import TorchExportOptions
 from onnxbuild.steps.torchscript import TorchScriptOptions
+from tests.written_recipes import faults, loader
 
 RECIPE = """\
 version: 1
@@ -24,21 +23,7 @@ dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
 
 @pytest.fixture
 def load(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "model.py").write_text("def load(): ...\ndef score(): ...\n")
-
-    def from_text(text):
-        path = tmp_path / "demo.yaml"
-        path.write_text(RECIPE + text)
-        return load_recipes(path, project=tmp_path)
-
-    return from_text
-
-
-def faults(load, text):
-    with pytest.raises(RecipeErrors) as caught:
-        load(text)
-    return [(fault.what, fault.where, fault.fix) for fault in caught.value.faults]
+    return loader(tmp_path, before=RECIPE, model="def load(): ...\ndef score(): ...\n")
 
 
 def test_a_list_names_formats_with_their_defaults(load):

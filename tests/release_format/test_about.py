@@ -76,3 +76,38 @@ def test_versions_that_people_use_are_taken(version):
 def test_what_can_not_stand_in_a_file_name_is_no_version(version):
     with pytest.raises(UsageError, match="is no version"):
         check_version(version)
+
+
+def test_what_is_beside_the_variants_has_sections_of_its_own(told):
+    release, graph = told(
+        RECIPE.format(name="x")
+        + "formats: [onnx, torchscript]\nahead_of_time: {variants: [int8], ort: {}}\n"
+        + "providers: [cuda, cpu]\n"
+    )
+    assert release["formats"] == {
+        "torchscript": {
+            "recipe": "x",
+            "variant": "torchscript",
+            "bundle": "formats/torchscript",
+            "step": "x:torchscript/package",
+            "golden": "golden",
+            "reference": "x:reference",
+            "benchmarks": {"cpu": "x:benchmark-cpu"},
+        }
+    }
+    assert list(release["ahead_of_time"]) == ["int8-ort"]
+    made = release["ahead_of_time"]["int8-ort"]
+    assert (made["bundle"], made["step"]) == ("ahead-of-time/int8-ort", "x:int8-ort/package")
+    assert made["benchmarks"] == {}
+    assert release["reports"]["reports/int8-load-times.json"] == "x:int8-load-times"
+    assert {made["step"], *release["reports"].values()} <= set(graph.steps)
+
+
+def test_bundles_that_take_one_size_alone_share_golden_files_of_their_own(told):
+    release, _ = told(
+        RECIPE.format(name="x")
+        + "session: {free_dimensions: {batch: 2}}\nahead_of_time: {optimized: {}}\n"
+    )
+    bundles = {**release["variants"], **release["ahead_of_time"]}
+    assert {each["golden"] for each in bundles.values()} == {"golden-fp32"}
+    assert {each["reference"] for each in bundles.values()} == {"x:fp32/reference"}

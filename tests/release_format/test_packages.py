@@ -1,5 +1,6 @@
 """Packages of a lock: what a bill of materials lists."""
 
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.step import COMPILER, GPU
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.packages import packages_of
@@ -26,3 +27,22 @@ def test_a_package_that_goes_by_two_names_is_told_once():
 
 def test_a_package_without_a_record_has_no_digest():
     assert packages_of(locked({"own": "own 0.1 none"}))[0].record == ""
+
+
+def test_packages_of_other_environments_are_told_and_their_interpreters_are_not():
+    there = Environment(requirements="openvino.txt")
+    found = packages_of(
+        locked(
+            {
+                "numpy": f"numpy 2.4.6 {'d' * 64}",
+                there.package("numpy"): f"numpy 2.2.6 {'e' * 64}",
+                there.package("onnxruntime-openvino"): f"onnxruntime-openvino 1.24.1 {'f' * 64}",
+                there.package("python"): "cpython-311 3.11.7 (main, May 9) [GCC 12.2.0]",
+            }
+        )
+    )
+    assert [(each.name, each.version) for each in found] == [
+        ("numpy", "2.2.6"),
+        ("numpy", "2.4.6"),
+        ("onnxruntime-openvino", "1.24.1"),
+    ]

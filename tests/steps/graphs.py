@@ -108,6 +108,15 @@ def run_model(folder, feeds):
     return run_session(open_session(folder, optimize=False), feeds)
 
 
+def open_exact(path):
+    """A session whose INT8 products don't saturate, whatever this CPU is (an optimizer's doing)."""
+    from onnxbuild.onnxkit.session_settings import SessionSettings
+    from onnxbuild.onnxkit.sessions import open_session
+
+    config = {"session.x64quantprecision": 1}
+    return open_session(path, settings=SessionSettings(intra_op_threads=1, config=config))
+
+
 def sentences(batch=3, sequence=7):
     """Feeds for the BERT, the last sentence padded."""
     import numpy as np

@@ -10,12 +10,13 @@ from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.balancing import relative_error
 from onnxbuild.onnxkit.gates import quantizable_nodes
 from onnxbuild.onnxkit.outlier_branch import outliers
+from onnxbuild.onnxkit.running import run_session
 from onnxbuild.steps import calibrate, preprocess, quantize_dynamic, quantize_static, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, weight
 from tests.steps import transformers
-from tests.steps.graphs import operators, run_model, save, tiny_bert
+from tests.steps.graphs import open_exact, operators, run_model, save, tiny_bert
 from tests.steps.transformers import OUTLIERS, WIDTH, tokens, transformer
 
 TOKENS = (DummyInput("x", "float32", ("batch", "tokens", WIDTH)),)
@@ -59,7 +60,8 @@ def weights_of(folder):
 def loss(model, exact):
     """Root of the mean squared error over unseen tokens, of what the MLP and the query add."""
     feeds = [tokens(seed) for seed in range(100, 110)]
-    pairs = [(run_model(model, each)["y"], run_model(exact, each)["y"]) for each in feeds]
+    sessions = open_exact(model), open_exact(exact)
+    pairs = [[run_session(session, each)["y"] for session in sessions] for each in feeds]
     return float(np.sqrt(np.mean([((a - b) ** 2).mean() for a, b in pairs])))
 
 

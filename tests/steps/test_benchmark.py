@@ -2,11 +2,17 @@ import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.onnxkit.memory import resident_bytes
+from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.raw_samples import read_groups
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
@@ -22,6 +28,7 @@ QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
     settings = options.pop("settings", {})
+    more_bytes = options.pop("more_bytes", 1 << 40)
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
         inputs=(IMAGE,),
@@ -34,7 +41,8 @@ def in_this_process(folder, models, options, programs):
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
     try:
-        outcome, context = run_step(KIND, params, folder / "step", inputs)
+        limit = resident_bytes() + more_bytes
+        outcome, context = run_step(KIND, params, folder / "step", inputs, limit)
     except StepError as error:
         return error.what, error.where, error.fix
     return outcome, json.loads((context.output("report") / "report.json").read_text())
@@ -182,9 +190,14 @@ def test_programs_beside_onnx_are_measured_beside_it_and_alone(tmp_path, benchma
 
 def test_programs_alone_are_measured_without_a_session(tmp_path, benchmarked):
     programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
-    _, report = benchmarked(tmp_path, {}, programs, clients=(1,), io_binding=True)
+    outcome, report = benchmarked(tmp_path, {}, programs, clients=(1, 2), io_binding=True)
     assert set(report["models"]) == {"pytorch", "torchscript"}
-    assert report["concurrency"]["models"] == report["copies"]["models"] == {}
+    assert report["copies"]["models"] == {}
+    assert "io_binding` is about ONNX Runtime's sessions: torchscript have" in outcome.notes[0]
+    one, two = report["concurrency"]["models"]["torchscript"]
+    assert (one["clients"], two["clients"]) == (1, 2)
+    assert 0 < one["low"] <= one["runs_per_s"] <= one["high"]
+    assert two["p50_ms"] <= two["p99_ms"]
 
 
 def test_a_program_that_does_not_take_a_point_is_an_error_with_its_fix(tmp_path, benchmarked):
@@ -225,3 +238,75 @@ def test_each_variant_runs_as_it_is_delivered_and_at_the_sizes_that_it_takes(
     assert report["models"]["one"]["session"] == (
         "{intra_op_threads: 1, spinning: stop, free_dimensions: {batch: 1}}"
     )
+
+
+def wide(folder, seed, columns=1 << 17):
+    """A model of 32 MiB that takes the digits' images."""
+    weight = np.random.default_rng(seed).standard_normal((64, columns), dtype=np.float32)
+    shape = onnx.numpy_helper.from_array(np.int64([-1, 64]), "shape")
+    graph = helper.make_graph(
+        [
+            helper.make_node("Reshape", ["image", "shape"], ["flat"]),
+            helper.make_node("MatMul", ["flat", "weight"], ["wide"]),
+            helper.make_node("ReduceMax", ["wide", "axes"], ["logits"], keepdims=1),
+        ],
+        "wide",
+        [helper.make_tensor_value_info("image", 1, ["batch", 1, 8, 8])],
+        [helper.make_tensor_value_info("logits", 1, ["batch", 1])],
+        [
+            shape,
+            onnx.numpy_helper.from_array(np.int64([1]), "axes"),
+            onnx.numpy_helper.from_array(weight, "weight"),
+        ],
+    )
+    opset = helper.make_opsetid("", 18)
+    save_model(helper.make_model(graph, opset_imports=[opset], ir_version=9), folder)
+    return folder
+
+
+def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benchmarked):
+    models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcde")}
+    outcome, report = benchmarked(
+        tmp_path, models, more_bytes=200 << 20, threads=1, clients=(2,), sessions="one"
+    )
+    groups = report["groups"]
+    assert len(groups) >= 2
+    assert all(group[0] == "pytorch" for group in groups)
+    assert sorted(name for group in groups for name in group[1:]) == [*"abcde"]
+    results = report["points"][0]["results"]
+    assert set(results) == {"pytorch", *"abcde"}
+    assert results["pytorch"]["speedup"] == 1.0
+    for name in "abcde":
+        assert results[name]["speedup"] > 0
+        assert report["concurrency"]["models"][name][0]["runs_per_s"] > 0
+    assert "groups" in report["method"]
+    assert outcome.notes[0].startswith(
+        f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
+        "pytorch: "
+    )
+    turns = read_groups(tmp_path / "step/out/report", "batch=2", "pytorch")
+    assert len(turns) == len(groups)
+    assert all(turns)
+
+
+def test_without_pytorch_the_smallest_is_in_each_group(tmp_path, benchmarked):
+    models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcd")}
+    models["small"] = digits(tmp_path / "small")
+    _, report = benchmarked(tmp_path, models, more_bytes=110 << 20, threads=1, baseline=False)
+    assert all("small" in group for group in report["groups"])
+    assert set(report["points"][0]["results"]) == {*"abcd", "small"}
+
+
+def test_all_are_one_group_where_they_fit(measured):
+    _, report = measured
+    assert "groups" not in report
+    assert "groups" not in report["method"]
+
+
+def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_path, benchmarked):
+    what, where, fix = benchmarked(
+        tmp_path, {"a": wide(tmp_path / "a", 0)}, more_bytes=40 << 20, threads=1
+    )
+    assert what.startswith("'a' beside 'pytorch' takes 0.")
+    assert where == "test:step"
+    assert "`--memory`" in fix

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.goals import Goal
 from onnxbuild.onnxkit.raw_samples import write_samples
@@ -38,12 +39,16 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         place = folder / "evaluation" / name
         place.mkdir(parents=True)
         scored = {"score": 0.9, "drop": (drops or {}).get(name, 0.0)}
+        if "halves" in more:
+            scored["half_drops"] = more["halves"][name]
         (place / "report.json").write_text(json.dumps(scored))
         inputs[f"evaluation/{name}"] = place
         model = folder / "model" / name
         model.mkdir(parents=True)
         (model / MODEL_FILE).write_bytes(name[0].encode() * size)
         inputs[f"model/{name}"] = model
+    for name in more.get("without", ()):
+        del inputs[name]
     if not choice:
         (folder / "benchmark").mkdir()
         inputs["benchmark"] = folder / "benchmark"
@@ -63,7 +68,7 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
             | {"fp32": [[round(more.get("fp32_ms", 5.0) * f * 1e6)] * 5] * rounds}
             for point, f in points.items()
         }
-        write_samples(folder / "benchmark", turns)
+        write_samples(folder / "benchmark", {point: [each] for point, each in turns.items()})
     trials = tuple(Trial(name, f"{{mode: {name}}}") for name in names)
     params = ChooseParams("v", goal, more.get("margin", 0.0), trials, choice)
     outcome, context = run_step(KIND, params, folder / "step", inputs)
@@ -193,3 +198,50 @@ def test_a_slow_model_in_few_rounds_is_told_without_bounds(tmp_path):
     assert report["trials"][0]["ratio"] == {"value": 1.0, "low": None, "high": None}
     assert report["trials"][1]["speedup"]["high"] is None
     assert "'middle' 0.98 x, 'large'" in outcome.notes[1]
+
+
+def test_one_half_of_the_scored_data_chooses_and_the_other_judges(tmp_path):
+    halves = {name: [0.0, 0.0] for name in TRIALS} | {"small": [0.0, 0.03]}
+    goal = Goal(max_drop=0.02)
+    outcome, report, _ = chosen(tmp_path / "lucky", goal, halves=halves)
+    (finding,) = outcome.findings
+    assert finding.what == (
+        "'small' meets the goal (max_drop 0.02) on the samples that it was chosen by (drop 0), but "
+        "not on the others: drop 0.03"
+    )
+    assert finding.fix == "raise `margin` above 0, or yield more `evaluate` data"
+    assert report["chosen"] is None
+    halves["small"] = [0.019, 0.0]
+    outcome, report, _ = chosen(tmp_path / "near", goal, halves=halves)
+    assert report["chosen"] == "small"
+    assert not any("both chooses and judges" in note for note in outcome.notes)
+    outcome, report, _ = chosen(tmp_path / "margin", goal, halves=halves, margin=0.1)
+    assert report["chosen"] == "near"
+
+
+def test_a_score_that_was_not_halved_is_told(tmp_path):
+    outcome, _, _ = chosen(tmp_path, Goal(max_drop=0.02))
+    assert any("all of the `evaluate` data both chooses and judges" in n for n in outcome.notes)
+
+
+@pytest.mark.parametrize("kind", ["model", "fidelity"])
+def test_a_trial_that_the_model_is_unfit_for_is_left_out_and_told(tmp_path, kind):
+    outcome, report, _ = chosen(
+        tmp_path, Goal(cosine_mean=0.989), without=(f"{kind}/small", "model/silly")
+    )
+    assert report["chosen"] == "near"
+    assert report["unfit"] == ["small", "silly"]
+    assert {row["name"] for row in report["trials"]} == {"middle", "near", "large"}
+    assert outcome.notes[0] == (
+        "variant 'v': trials small, silly are left out: this model is unfit for that"
+    )
+
+
+def test_a_model_that_is_unfit_for_every_trial_is_an_error(tmp_path):
+    with pytest.raises(StepError, match="unfit for every trial: small, large"):
+        chosen(
+            tmp_path,
+            Goal(cosine_mean=0.9),
+            names=("small", "large"),
+            without=("model/small", "model/large"),
+        )

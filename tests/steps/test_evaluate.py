@@ -99,6 +99,24 @@ def test_pytorch_and_the_exported_model_score_the_same_on_the_held_out_digits(tm
     assert outcome.findings == ()
 
 
+def test_even_and_odd_samples_are_scored_apart_too(tmp_path):
+    _, theirs = evaluated(
+        tmp_path / "torch", data="many", metric="share", right=100, model=f"{DIGITS}:load"
+    )
+    assert theirs["halves"] == [1.0, 1.0]
+    assert theirs["half_drops"] is None
+    _, own = evaluated(
+        tmp_path / "a", data="many", metric="share", right=79, batch=7, baseline=theirs
+    )
+    assert own["halves"] == [40 / 50, 39 / 50]
+    assert own["half_drops"] == pytest.approx([10 / 50, 11 / 50])
+    _, few = evaluated(tmp_path / "b", data="many", metric="share", count=19, baseline=theirs)
+    assert few["halves"] is None
+    assert few["half_drops"] is None
+    _, whole = evaluated(tmp_path / "c", data="many", metric="needs_all", baseline=theirs)
+    assert whole["halves"] is None
+
+
 def test_calibration_and_test_images_share_none(tmp_path):
     from tests.steps.graphs import digits_module
 

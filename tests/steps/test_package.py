@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.session_files import write_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
@@ -27,6 +29,9 @@ EVALUATION = {
 }  # fmt: skip
 
 
+WRITTEN = SessionSettings(intra_op_threads=4)
+TUNED = SessionSettings(intra_op_threads=2, cpu_arena=False, spinning="stop")
+
 HEADERS = os.environ.get("ORT_INCLUDE_DIR")
 
 
@@ -42,7 +47,10 @@ def packaged(folder, *, external="auto", evaluated=True, more=None):
         "export-check": report("export-check", {}),
         "validation/cuda": report("validation-cuda", SKIPPED),
         "validation/cpu": report("validation", VALIDATION),
+        "session/cpu": folder / "tuned",
     }
+    inputs["session/cpu"].mkdir(parents=True)
+    write_settings(inputs["session/cpu"], TUNED)
     for name, content in (more or {}).items():
         (inputs["model"] / name).parent.mkdir(parents=True, exist_ok=True)
         (inputs["model"] / name).write_bytes(content)
@@ -56,7 +64,7 @@ def packaged(folder, *, external="auto", evaluated=True, more=None):
         precision="fp32",
         axes=(Axis("batch", 1, 64, 2),),
         targets=(Target("cuda", (Link("cuda", {"device_id": "0"}),)), CPU_TARGET),
-        session=SessionSettings(intra_op_threads=2, cpu_arena=False, spinning="stop"),
+        session=WRITTEN,
     )
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, context.output("bundle")
@@ -98,9 +106,12 @@ def test_the_manifest_tells_what_a_server_must_know(bundle):
     assert manifest["dynamic_axes"] == {"batch": {"min": 1, "max": 64, "example": 2}}
     assert manifest["opsets"] == {"ai.onnx": 18}
     assert manifest["providers"] == [
-        {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}},
-        {"name": "CPUExecutionProvider", "options": {}},
+        {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}, "target": "cuda"},
+        {"name": "CPUExecutionProvider", "options": {}, "target": "cpu"},
     ]
+    sessions = {name: each.pop("session") for name, each in manifest["targets"].items()}
+    assert sessions == {"cuda": to_json(WRITTEN), "cpu": to_json(TUNED)}
+    assert manifest["session"] == sessions["cuda"]  # the first target's
     assert manifest["targets"] == {
         "cuda": {
             "chain": [{"name": "CUDAExecutionProvider", "options": {"device_id": "0"}}],
@@ -170,21 +181,21 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     assert failed.stderr.startswith("nothing.onnx: ")
 
 
-def test_the_loader_makes_the_session_that_the_manifest_names(bundle, tmp_path):
+def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bundle, tmp_path):
     told = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
-        "for session in (load('cpu'), load('cpu', {'intra_op_threads': 1})):\n"
+        "for session in (load(), load('cpu'), load('cpu', {'intra_op_threads': 1})):\n"
         "    found = session.get_session_options()\n"
         "    print(found.intra_op_num_threads, found.enable_cpu_mem_arena,\n"
         "          found.get_session_config_entry('session.force_spinning_stop'))\n"
     )
     manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["session"]["spinning"] == "stop"
+    assert manifest["targets"]["cpu"]["session"]["spinning"] == "stop"
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", told, str(bundle)],
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
-    assert done.stdout.splitlines() == ["2 False 1", "1 False 1"]
+    assert done.stdout.splitlines() == ["2 False 1", "2 False 1", "1 False 1"]
 
 
 def test_external_data_is_part_of_the_bundle(tmp_path):

@@ -10,6 +10,7 @@ from onnxbuild.onnxkit.gates import quantizable_nodes
 from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.steps.sensitivity import KIND, PLOT_FILE, SensitivityParams
 from tests.fakes.step_context import run_step
+from tests.steps.graphs import open_exact
 
 USER = """
 import numpy as np
@@ -101,7 +102,6 @@ def test_equal_inputs_give_equal_bytes(tmp_path):
 
 
 def test_it_tells_what_the_dynamic_quantizer_really_loses(tmp_path):
-    from onnxbuild.onnxkit.sessions import open_session
     from onnxbuild.steps import quantize_dynamic
 
     model = chain(tmp_path / "model")
@@ -113,7 +113,7 @@ def test_it_tells_what_the_dynamic_quantizer_really_loses(tmp_path):
         tmp_path / "q",
         {"model": model},
     )
-    exact, low = (open_session(each) for each in (model, context.output("model")))
+    exact, low = (open_exact(each) for each in (model, context.output("model")))
     generator = np.random.default_rng(1)
     cosines = []
     for _ in range(8):

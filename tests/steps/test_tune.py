@@ -8,7 +8,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.core.target import CPU_TARGET
+from onnxbuild.core.target import CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_options import TuneOptions
 from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings
@@ -106,6 +106,34 @@ def test_a_model_of_one_size_is_measured_there(tmp_path, model):
     assert report["points"] == ["batch=1"]
     with pytest.raises(StepError, match="takes batch=1 alone"):
         tuned(tmp_path / "b", model, one, points=({"batch": 2},), max_time_s=1)
+
+
+def test_on_a_target_that_is_not_there_the_recipes_settings_stay(tmp_path, model):
+    found = tmp_path / "found"
+    found.mkdir()
+    (found / "report.json").write_text(json.dumps({"absent": "it does not load: no driver"}))
+    slow = SessionSettings(intra_op_threads=64)
+    params = tune.TuneParams(
+        variant="fp32",
+        inputs=(IMAGE,),
+        axes=AXES,
+        points=(),
+        target=Target("cuda", (Link("cuda"),)),
+        settings=slow,
+        options=TuneOptions(),
+    )
+    outcome, context = run_step(
+        tune.KIND, params, tmp_path / "tune", {"model": model, "target": found}
+    )
+    assert outcome.metrics["skipped"] == "it does not load: no driver"
+    settled, after = run_step(
+        session.KIND,
+        session.SessionParams(slow, ""),
+        tmp_path / "session",
+        {"tune": context.output("report")},
+    )
+    assert json.loads(settled.metrics["chosen"]) == json.loads(slow.tuned_text())
+    assert read_settings(after.output("settings")) == slow
 
 
 def test_a_profile_tells_which_operators_take_the_time(tmp_path, model):

@@ -86,5 +86,5 @@ def nothing():
 
 def broken():
     feeds = tokens(0)
-    feeds["x"] = feeds["x"] * np.float32(0) + np.float32(np.inf)
+    feeds["x"] = feeds["x"] * np.float32(0) - np.float32(np.inf)
     yield feeds

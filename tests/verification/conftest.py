@@ -37,21 +37,31 @@ def write_keys(folder: Path, name: str, key) -> None:
         (folder / f"{name}.{suffix}").write_bytes(public.public_bytes(encoding, form))
 
 
-@pytest.fixture(scope="session")
-def once_released(tmp_path_factory):
-    project = make_project(tmp_path_factory.mktemp("released") / "project")
+def give_keys(project: Project) -> None:
+    """The team's, another's, and one of another kind."""
     for name, key in (
         ("team", Ed25519PrivateKey.generate()),
         ("other", Ed25519PrivateKey.generate()),
         ("curve", ec.generate_private_key(ec.SECP256R1())),
     ):
         write_keys(project.folder, name, key)
+
+
+@pytest.fixture(scope="session")
+def once_released(tmp_path_factory):
+    project = make_project(tmp_path_factory.mktemp("released") / "project")
+    give_keys(project)
     assert project("lock", "tiny.yaml").code == 0
+    release(project)
+    return project
+
+
+def release(project: Project) -> None:
+    """Sign one of what is locked, of no commit."""
     done = project(
         "release", "tiny.yaml", "--version", "1.0", "--allow-dirty", "--sign", "team.pem"
     )
     assert done.code == 0, done.out + done.err
-    return project
 
 
 @pytest.fixture

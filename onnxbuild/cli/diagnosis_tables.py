@@ -1,0 +1,148 @@
+"""What `onnxbuild diagnose` shows of a diagnosis: gates, steps and nodes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxbuild.cli.table import format_table
+
+if TYPE_CHECKING:
+    from onnxbuild.diagnosis.diagnose import Diagnosis
+    from onnxbuild.onnxkit.tracing import NodeError
+
+_PERCENT = 100
+
+
+def show_stages(found: Diagnosis) -> None:
+    """What fails, each step's part in the error, and the first at fault."""
+    from onnxbuild.diagnosis.written import flow, written_variant
+
+    click.echo("")
+    if found.trial:
+        click.echo(
+            f"'{found.chain.variant}' is looked at as its trial '{found.trial}', written out and "
+            f"judged as {flow(written_variant(found.recipe, found.variant))}"
+        )
+    for gate, what in found.breaches:
+        click.echo(f"{gate} fails: {what}")
+    if not found.breaches:
+        click.echo("every gate passes")
+    if found.goal is not None and found.standing is not None:
+        met = f"is met: {found.standing.reached}, asked was {found.goal.written}"
+        click.echo(
+            f"the goal of the search {f'is missed: {found.standing.why}' if found.misses_goal else met}"
+        )
+    rows = [
+        {
+            "step": stage.step if stage.kind else "all of it",
+            "against": stage.against,
+            "max abs": f"{stage.error.max_abs:.2e}",
+            "cosine": f"{stage.error.cosine_min:.6f}",
+            "SQNR dB": decibels(stage.error.ratio),
+            "share": f"{stage.share:.0%}" if stage.share <= 1 else ">100%",
+        }
+        for stage in found.stages
+    ]
+    click.echo("")
+    for line in format_table(rows):
+        click.echo(line)
+    for stage in found.stages[:-1]:
+        if stage.error.lost:
+            click.echo(f"{stage.step}: {stage.error.lost}")
+    click.echo("")
+    if found.fault is None:
+        click.echo("the outputs have no error to look for")
+    else:
+        stage = found.stages[found.fault]
+        click.echo(f"first step where the error appears: {stage.step} ({stage.kind})")
+
+
+def show_nodes(found: Diagnosis, shown: int, below: float) -> None:
+    """The nodes where most of the error comes in, and the first that is far off.
+
+    Args:
+        found: What was found.
+        shown: How many nodes at most.
+        below: In dB: what counts as far off.
+    """
+    from onnxbuild.diagnosis.remedies import effect_of
+
+    if not found.nodes:
+        return
+    by_effect = any(found.effects.values())
+    worst = heapq.nlargest(
+        shown,
+        found.nodes,
+        key=lambda each: effect_of(each, found.effects) if by_effect else each.added,
+    )
+    rows = [
+        {
+            "node": each.name,
+            "operator": each.op_type,
+            "in dB": decibels(each.before),
+            "out dB": each.lost or decibels(each.after),
+            "cosine": f"{each.cosine:.6f}",
+            "added": _percent(each.added),
+            "alone": _percent(found.effects.get(each.name, 0.0)),
+        }
+        for each in worst
+        if each.added > 0 or each.name in found.effects
+    ]
+    click.echo(
+        f"nodes where most of it comes in, of {len(found.nodes)} compared at "
+        f"{', '.join(found.points) or 'every point'}:"
+    )
+    click.echo("")
+    for line in format_table(rows):
+        click.echo(line)
+    click.echo("")
+    holding = [each for each in found.nodes if each.bodies]
+    if holding:
+        names = ", ".join(f"{each.name} ({each.op_type})" for each in holding)
+        click.echo(
+            f"{sum(each.bodies for each in holding)} nodes are in bodies, whose values can't be "
+            f"compared one by one; what runs them stands for them: {names}"
+        )
+    first = first_below(found, below)
+    if first is None:
+        click.echo(f"no node's output is below {below:g} dB")
+    elif first.lost:
+        click.echo(f"first node with values lost: {first.name} ({first.op_type}): {first.lost}")
+        if not any(stage.error.lost for stage in found.stages):
+            click.echo(
+                f"  ('{found.chain.target.name}' fuses it away and computes it in fp32; where fp16 is "
+                "computed as it is written, the outputs are lost)"
+            )
+    else:
+        click.echo(
+            f"first node below {below:g} dB: {first.name} ({first.op_type}), "
+            f"{decibels(first.before)} -> {decibels(first.after)} dB"
+        )
+        if first.behind:
+            click.echo(
+                f"  (it stands for {', '.join(first.behind)}, too, whose own values the other model "
+                f"has not; that one makes it with {first.now})"
+            )
+
+
+def first_below(found: Diagnosis, below: float) -> NodeError | None:
+    """Lost values come first: what is after them says nothing."""
+    lost = next((each for each in found.nodes if each.lost), None)
+    return lost or next((each for each in found.nodes if each.after_db < below), None)
+
+
+def decibels(ratio: float) -> str:
+    """Noise to signal as `23.4`, in dB; `exact` without noise, `lost` where it is infinite."""
+    if math.isinf(ratio):
+        return "lost"
+    return "exact" if ratio == 0.0 else f"{-10.0 * math.log10(ratio):.1f}"
+
+
+def _percent(ratio: float) -> str:
+    if math.isinf(ratio):
+        return "lost"
+    return f"{ratio * _PERCENT:.3g}%" if ratio > 0 else "-"

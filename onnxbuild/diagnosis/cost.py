@@ -1,0 +1,100 @@
+"""What a remedy costs: the variant before it and after it, and fp32, measured side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.api import Request, build
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.diagnosis.shown import artifact_of, artifacts_shown, size_bytes
+from onnxbuild.onnxkit.measured_trials import MeasuredTrials
+from onnxbuild.onnxkit.ratios import Ratio
+from onnxbuild.wiring import RunOptions
+
+_FP32, _TRIED, _MENDED = "fp32", "tried", "mended"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Sizes in bytes, and speeds as ratios of times: above 1 where the mended one is faster.
+
+    Attributes:
+        fp32_bytes: Of the model that is quantized.
+        tried_bytes: Of the variant as it was.
+        mended_bytes: Of the variant with the remedy.
+        over_fp32: Speed of the mended one beside fp32; None where it was not measured.
+        over_tried: Beside the variant as it was.
+    """
+
+    fp32_bytes: int
+    tried_bytes: int
+    mended_bytes: int
+    over_fp32: Ratio | None
+    over_tried: Ratio | None
+
+
+def measure_cost(
+    request: Request,
+    recipe: Recipe,
+    variants: tuple[str, str],
+    options: RunOptions,
+    events: Sequence[EventSink] = (),
+) -> Cost | None:
+    """Build the recipe's benchmark of three variants alone; what is built already is not built again.
+
+    Args:
+        request: The recipe.
+        recipe: It, parsed.
+        variants: As tried and as mended, each as JSON below `quantization: {NAME: ...}`.
+        options: How to use the machine.
+        events: Told of the build.
+
+    Returns: None where one can't be built.
+    """
+    quantization = {
+        _FP32: "none",
+        _TRIED: json.loads(variants[0]),
+        _MENDED: json.loads(variants[1]),
+    }
+    kept = {
+        key: value
+        for key, value in (request.settings or {}).items()
+        if key.partition(".")[0] != "quantization"
+    }
+    settings = {
+        **kept,
+        "quantization": json.dumps(quantization),
+        "benchmark.baseline": "false",
+    }
+    step = f"{recipe.name}:benchmark"
+    asked = replace(request, settings=settings, only=(step,))
+    result = build(asked, options, events)
+    if step not in result.graph.steps:
+        return None
+    inputs = result.graph.steps[step].inputs
+    sizes = {}
+    for name in (_FP32, _TRIED, _MENDED):
+        made = artifact_of(result, inputs[f"model/{name}"].step)
+        if made is None:
+            return None
+        sizes[name] = size_bytes(made)
+    with artifacts_shown(asked, result, [step]) as folders:
+        ratios = _ratios(folders.get(step))
+    return Cost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
+
+
+def _ratios(folder: Path | None) -> tuple[Ratio | None, Ratio | None]:
+    if folder is None:
+        return None, None
+    report: dict[str, Any] = json.loads((folder / REPORT_FILE).read_text("utf-8"))
+    points = [point["point"] for point in report["points"]]
+    if not points:
+        return None, None
+    measured = MeasuredTrials(folder, points, [_FP32, _TRIED, _MENDED])
+    return measured.ratio(_FP32, _MENDED), measured.ratio(_TRIED, _MENDED)

@@ -1,0 +1,85 @@
+"""Which nodes to leave in fp32 first, by what they cost on the user's own data."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from onnxbuild.api import Request, build, graph_of
+from onnxbuild.core.ports import EventSink
+from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.diagnosis.shown import artifacts_shown
+from onnxbuild.wiring import RunOptions
+
+_TABLE_KINDS = ("quantize-dynamic", "quantize-static")
+
+
+def measured_losses(
+    request: Request, variant: str, kind: str, options: RunOptions, events: Sequence[EventSink]
+) -> Mapping[str, float]:
+    """Node -> what 8 bits in it alone cost, of the variant's sensitivity table.
+
+    The table is a cached step; a variant that keeps its most sensitive nodes has it already.
+
+    Args:
+        request: The variant's recipe.
+        variant: `RECIPE:VARIANT`.
+        kind: Of the step that quantizes.
+        options: How to use the machine.
+        events: Told of the build.
+
+    Returns: Empty where there is no such table: for fp16 and weights alone, and where it can't be
+    made.
+    """
+    if kind not in _TABLE_KINDS:
+        return {}
+    settings = {**(request.settings or {}), "sensitivity.table": "true"}
+    asked = replace(request, settings=settings, only=())
+    views = graph_of(asked).views
+    parts = next(each.parts for each in views if f"{each.recipe}:{each.variant}" == variant)
+    table = next((ref.step for ref, name in parts if name == "sensitivity.json"), "")
+    if not table:
+        return {}
+    result = build(replace(asked, only=(table,)), options, events)
+    with artifacts_shown(asked, result, [table]) as folders:
+        if table not in folders:
+            return {}
+        report = json.loads((folders[table] / REPORT_FILE).read_text("utf-8"))
+    rows = [node for node in report["nodes"] if node["measured"]]
+    return {node["name"]: _loss(node) for node in rows}
+
+
+def by_loss(
+    groups: Sequence[tuple[str, ...]],
+    losses: Mapping[str, float],
+    effects: Mapping[str, float],
+) -> tuple[tuple[str, ...], ...]:
+    """Groups of nodes in the order of what they cost; those without a number come last, as they are.
+
+    The table says nothing of nodes without a product, such as embeddings that are looked up. What
+    such a node does to the outputs of a reference input is taken for its cost, in the table's unit
+    by the median of the nodes that have both.
+
+    Args:
+        groups: Worst first by another measure.
+        losses: Node -> its cost.
+        effects: Node -> what it alone does to the outputs, in any unit.
+    """
+    both = [losses[name] / effects[name] for name in losses if effects.get(name, 0.0) > 0.0]
+    unit = statistics.median(both) if both else 0.0
+    costs = {
+        **({name: unit * each for name, each in effects.items()} if unit > 0 else {}),
+        **losses,
+    }
+
+    def cost(group: tuple[str, ...]) -> float:
+        return max((costs[name] for name in group if name in costs), default=-float("inf"))
+
+    return tuple(sorted(groups, key=cost, reverse=True))
+
+
+def _loss(node: Mapping[str, float]) -> float:
+    drop = node.get("drop")
+    return float(drop) if drop is not None else 1.0 - float(node["cosine_mean"])

@@ -1,0 +1,96 @@
+"""The goal of a search, held against a build of one of its trials as the search itself would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.diagnosis.shown import artifacts_shown
+from onnxbuild.onnxkit.goals import Goal, asked, missed, reached, written
+from onnxbuild.onnxkit.halves import CHOOSING, JUDGING, figures_of
+from onnxbuild.onnxkit.sample_vectors import ERRORS_FILE, read_errors
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a model stands.
+
+    Attributes:
+        reached: What it shows of what is asked, on the half of the data that chooses.
+        why: What it misses, and where; empty where the goal is met.
+    """
+
+    reached: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchGoal:
+    """What a search asks of a variant.
+
+    Attributes:
+        goal: What must hold on either half of the data.
+        margin: Share of what may be lost that must be left over on the half that chooses.
+        variant: `RECIPE:VARIANT`.
+    """
+
+    goal: Goal
+    margin: float
+    variant: str
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps whose reports tell."""
+        kinds = {"evaluate" if name == "max_drop" else "fidelity" for name in asked(self.goal)}
+        return tuple(f"{self.variant}/{kind}" for kind in sorted(kinds))
+
+    @property
+    def written(self) -> str:
+        """It, in words: `cosine_min 0.995 with a margin of 0.1`."""
+        spare = f" with a margin of {self.margin:g}" if self.margin else ""
+        return f"{written(self.goal)}{spare}"
+
+    def standing(self, request: Request, result: BuildResult) -> Standing:
+        """Where a build's model stands; one that has no report misses the goal.
+
+        Args:
+            request: What was built, `steps` included.
+            result: What came of it.
+        """
+        with artifacts_shown(request, result, self.steps) as folders:
+            if len(folders) < len(self.steps):
+                return Standing("nothing", self._unreported(result))
+            shown = [_figures(folders, half) for half in (CHOOSING, JUDGING)]
+        choosing, judging = (
+            (missed(self.goal, figures, margin), reached(self.goal, figures))
+            for figures, margin in zip(shown, (self.margin, 0.0), strict=True)
+        )
+        if choosing[0]:
+            return Standing(choosing[1], f"{choosing[1]}; the goal is {self.written}")
+        if judging[0]:
+            half = "on the half of the data that judges"
+            return Standing(choosing[1], f"{judging[1]} {half}; the goal is {written(self.goal)}")
+        return Standing(choosing[1], "")
+
+    def _unreported(self, result: BuildResult) -> str:
+        for name in self.steps:
+            made = result.report.results.get(result.graph.resolve(name))
+            if made is not None and made.unfit is not None:
+                return made.unfit.what
+        failures = result.report.failures
+        return failures[0].error.what if failures else "it was not judged"
+
+
+def _figures(folders: Mapping[str, Path], half: int) -> dict[str, Any]:
+    errors, scored = None, {}
+    for name, folder in folders.items():
+        if name.endswith("/evaluate"):
+            scored = json.loads((folder / REPORT_FILE).read_text("utf-8"))
+        elif (folder / ERRORS_FILE).exists():
+            errors = read_errors(folder)
+    return figures_of(errors, scored, half)

@@ -1,0 +1,60 @@
+"""Artifacts of a build as folders to read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.wiring import open_workspace
+
+
+@contextmanager
+def artifacts_shown(
+    request: Request, result: BuildResult, steps: Iterable[str]
+) -> Iterator[Mapping[str, Path]]:
+    """Step -> a folder that shows its artifact, to be written into; gone afterwards.
+
+    Of a step with several outputs it is the model; steps without a result are left out.
+
+    Args:
+        request: What was built.
+        result: What came of it.
+        steps: Names, aliases included.
+    """
+    workspace = open_workspace(request.project, result.store, make=False)
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxbuild-diagnose-") as scratch:
+            folders = {}
+            for number, step in enumerate(steps):
+                artifact = artifact_of(result, step)
+                if artifact is None:
+                    continue
+                folders[step] = Path(scratch) / str(number)
+                _show(folders[step], workspace.store.paths(artifact), artifact)
+            yield folders
+    finally:
+        workspace.close()
+
+
+def artifact_of(result: BuildResult, step: str) -> Artifact | None:
+    """What a step made: its model, or its first output; None if it made nothing."""
+    made = result.report.results.get(result.graph.resolve(step))
+    if made is None or not made.outputs:
+        return None
+    return made.outputs.get("model") or next(iter(made.outputs.values()))
+
+
+def size_bytes(artifact: Artifact) -> int:
+    """Of all its files."""
+    return sum(digest.size_bytes for _, digest in artifact.files)
+
+
+def _show(folder: Path, blobs: Mapping[str, Path], artifact: Artifact) -> None:
+    for path, _ in artifact.files:
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(blobs[path].absolute())

@@ -1,0 +1,147 @@
+"""Who takes part in a benchmark: PyTorch, programs beside ONNX, and each variant as it is delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.points import Point
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.benchmark_points import takes
+from onnxbuild.onnxkit.benchmark_report import BASELINE
+from onnxbuild.onnxkit.contenders import Bind, Contender
+from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.program_files import program_bytes
+from onnxbuild.onnxkit.runtimes import onnx_runtime, program, pytorch
+from onnxbuild.onnxkit.session_files import read_settings
+from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.targets import library_of, usable
+
+COMPILED = "pytorch-compile"
+
+MODEL = "model/"
+"""Before a variant's name among the step's inputs."""
+
+_PROGRAM, _SESSION, _BOUND = "program/", "session/", "+io-binding"
+
+
+@dataclass(frozen=True, slots=True)
+class LineUp:
+    """The models among a step's inputs, and how each is run.
+
+    Attributes:
+        context: The step's.
+        target: Where variants run.
+        threads: Of each runtime, where a variant's session sets none.
+        sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
+            others run as ONNX Runtime has it.
+    """
+
+    context: StepContext
+    target: Target
+    threads: int
+    sessions: Mapping[str, SessionSettings]
+
+    @property
+    def variants(self) -> dict[str, Path]:
+        """Variant -> its model's folder."""
+        return inputs_named(self.context, MODEL)
+
+    @property
+    def programs(self) -> dict[str, Path]:
+        """Program beside ONNX -> its folder."""
+        return inputs_named(self.context, _PROGRAM)
+
+    @property
+    def fixed(self) -> dict[str, Mapping[str, int]]:
+        """Program or variant -> the axes whose sizes it fixes."""
+        fixed: dict[str, Mapping[str, int]] = {name: {} for name in self.programs}
+        return fixed | {name: self.settings(name).free_dimensions for name in self.variants}
+
+    @property
+    def spins(self) -> bool:
+        """Whether a session's threads go on spinning after a run."""
+        return any(self.settings(name).spins for name in self.variants)
+
+    def settings(self, variant: str, threads: int | None = None) -> SessionSettings:
+        """How a variant is run: as it is delivered.
+
+        Args:
+            variant: Its name.
+            threads: Where its session leaves that open; None for this line-up's.
+        """
+        threads = self.threads if threads is None else threads
+        if f"{_SESSION}{variant}" in self.context.input_names:
+            told = read_settings(self.context.input(f"{_SESSION}{variant}"))
+            return told.threaded(threads)
+        return self.sessions.get(variant, SessionSettings()).threaded(threads)
+
+    def contenders(
+        self, module: Entrypoint, *, eager: bool, compiled: bool, io_binding: bool
+    ) -> list[Contender]:
+        """All that are measured.
+
+        Args:
+            module: PyTorch's.
+            eager: Whether it takes part as it is.
+            compiled: Whether it does with torch.compile.
+            io_binding: Whether each variant does twice, once with its inputs and outputs bound.
+        """
+        context, threads = self.context, self.threads
+        found = []
+        if eager:
+            found.append(Contender(BASELINE, pytorch(context, module, threads=threads)))
+        if compiled:
+            opener = pytorch(context, module, threads=threads, compiled=True)
+            found.append(Contender(COMPILED, opener))
+        for name, folder in self.programs.items():
+            found.append(Contender(name, self.program_opener(folder), program_bytes(folder)))
+        for name, folder in self.variants.items():
+            size, settings = file_bytes(folder), self.settings(name)
+            found.append(Contender(name, self.opener(folder, settings), size))
+            if io_binding:
+                bound = self.opener(folder, settings, io_binding=True)
+                found.append(Contender(f"{name}{_BOUND}", bound, size))
+        return found
+
+    def opener(
+        self, folder: Path, settings: SessionSettings, *, io_binding: bool = False
+    ) -> Callable[[], Bind]:
+        """What opens a model on the target."""
+        return onnx_runtime(
+            folder,
+            target=usable(self.context, self.target),
+            library=library_of(self.context, self.target),
+            settings=settings,
+            where=self.context.where,
+            io_binding=io_binding,
+        )
+
+    def program_opener(self, folder: Path) -> Callable[[], Bind]:
+        """What opens a program beside ONNX."""
+        return program(folder, threads=self.threads, where=self.context.where)
+
+    def at(self, point: Point) -> dict[str, Path]:
+        """The variants whose sessions take a point's sizes."""
+        return {
+            name: folder
+            for name, folder in self.variants.items()
+            if takes(self.settings(name).free_dimensions, point)
+        }
+
+
+def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:
+    """Name without the prefix -> folder, of the inputs that have it."""
+    return {
+        name.removeprefix(prefix): context.input(name)
+        for name in context.input_names
+        if name.startswith(prefix)
+    }
+
+
+def variant_of(contender: str) -> str:
+    """Whose model it is; its own name for PyTorch and for programs."""
+    return contender.removesuffix(_BOUND)

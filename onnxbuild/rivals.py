@@ -1,0 +1,150 @@
+"""What `bench --against` names: ONNX files, programs of PyTorch, bundles of either, releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.places import place_name
+from onnxbuild.core.recipe import FILE_DATA, Entrypoint
+from onnxbuild.core.rival import Rival
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.program_files import PROGRAM_SUFFIXES, ProgramFormat, program_format
+from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file
+from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
+from onnxbuild.release_format.opened import opened
+
+_FIX = (
+    "name an .onnx file, a program (.pt, .pt2), a folder that holds one of them "
+    "(artifacts/out/RECIPE/VARIANT), or a release (its folder or .tar)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One model.
+
+    Attributes:
+        name: In reports, if nothing else has it.
+        file: Where it lies.
+        format: Of a program beside ONNX; empty for ONNX.
+        described: A manifest that lies beside the file says how it is called.
+    """
+
+    name: str
+    file: Path
+    format: ProgramFormat | None = None
+    described: bool = False
+
+
+@contextmanager
+def opened_rivals(against: Sequence[Path], taken: set[str]) -> Iterator[tuple[Rival, ...]]:
+    """The models that paths name; archives are unpacked for as long as they are looked at.
+
+    Args:
+        against: The paths.
+        taken: Names that no rival may have.
+
+    Raises:
+        UsageError: A path holds nothing of that kind.
+    """
+    names = set(taken)
+    rivals: list[Rival] = []
+    with ExitStack() as stack:
+        for path in against:
+            for found in stack.enter_context(_models(path)):
+                unique = _unique(found.name, names)
+                names.add(unique)
+                rivals.append(_rival(unique, f"{path}", found))
+        yield tuple(rivals)
+
+
+@contextmanager
+def _models(path: Path) -> Iterator[list[_Found]]:
+    bundle = "/".join(path.absolute().parts[-2:])
+    if path.suffix == ".onnx" and path.is_file():
+        yield [_Found(path.stem, path)]
+    elif path.suffix in PROGRAM_SUFFIXES and path.is_file():
+        yield [_Found(path.stem, path, _format_of(path))]
+    elif (path / RELEASE_FILE).is_file() or path.suffix == ".tar":
+        with opened(path) as folder:
+            yield _released(path, folder)
+    elif program := _program_in(path):
+        yield [_Found(bundle, program, _format_of(program), described=True)]
+    elif (path / MODEL_FILE).is_file():
+        yield [_Found(bundle, path / MODEL_FILE)]
+    elif path.suffix == ".ort" or (path / ORT_FILE).is_file():
+        raise UsageError(
+            f"{path} is in ORT format; what is compared are ONNX files and programs of PyTorch",
+            fix="name the model that it was made of; load-times.json beside it compares the two",
+        )
+    else:
+        there = "there is nothing at" if not path.exists() else "there is no model in"
+        raise UsageError(f"{there} {path}", fix=_FIX)
+
+
+def _program_in(bundle: Path) -> Path | None:
+    """The program of a bundle of `formats`; None if it is none."""
+    try:
+        manifest = json.loads((bundle / MANIFEST).read_bytes())
+        return bundle / model_file(manifest) if "by_keyword" in manifest else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _format_of(path: Path) -> ProgramFormat:
+    found = program_format(path)
+    if found is None:
+        raise UsageError(
+            f"{path} holds no program: neither TorchScript's code, nor an exported graph, nor an "
+            "AOTInductor package",
+            fix="save a whole program: torch.jit.save, torch.export.save, or "
+            "torch._inductor.aoti_compile_and_package; weights alone (torch.save) can't be run",
+        )
+    return found
+
+
+def _released(path: Path, folder: Path) -> list[_Found]:
+    """A release's ONNX variants, and its programs."""
+    try:
+        about: dict[str, Any] = json.loads((folder / RELEASE_FILE).read_bytes())
+        version = str(about["version"])
+        found = [
+            _Found(f"{version}/{name}", folder / each["bundle"] / MODEL_FILE)
+            for name, each in about[VARIANTS.key].items()
+        ]
+        for name, each in about.get(FORMATS.key, {}).items():
+            if program := _program_in(folder / each["bundle"]):
+                shown = f"{version}/{name}"
+                found.append(_Found(shown, program, _format_of(program), described=True))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} holds no {RELEASE_FILE} that can be read: {error}",
+            fix=f"onnxbuild verify {path}",
+        ) from error
+    return found
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidates = (name, *(f"{name}-{n}" for n in range(2, len(taken) + 3)))
+    return next(each for each in candidates if each not in taken)
+
+
+def _rival(name: str, shown: str, found: _Found) -> Rival:
+    """Declares the model's own file, and those beside it that belong to it."""
+    from onnxbuild.onnxkit.model_files import external_files
+
+    if found.format is None:
+        beside = external_files(found.file)
+    else:
+        beside = (MANIFEST,) if found.described else ()
+    place = place_name(f"against {name.replace('/', ' ')}")
+    names = tuple(f"{place}/{file}" for file in (found.file.name, *beside))
+    outside = {place: found.file.absolute().parent.as_posix()}
+    files = Entrypoint(FILE_DATA, files=names, outside=outside)
+    return Rival(name, shown, files, found.format or "")

@@ -1,0 +1,124 @@
+"""A program of PyTorch that was made elsewhere, as an artifact: to be measured beside the recipe's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import example_sizes
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.ahead_of_time_files import other_machine
+from onnxbuild.onnxkit.feeds import make_feeds
+from onnxbuild.onnxkit.foreign_programs import check_description, described_as, signature_of
+from onnxbuild.onnxkit.program_files import (
+    ProgramDescription,
+    ProgramFormat,
+    described,
+    write_description,
+)
+from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, open_program
+from onnxbuild.onnxkit.sessions import first_line
+from onnxbuild.onnxkit.torch_module import flatten_outputs
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProgramParams:
+    """All that steers it.
+
+    Attributes:
+        model: Its files: the program, then its bundle's manifest, if it lies in one.
+        name: As the user named it, for messages.
+        format: What it is.
+        inputs: What the recipe declares, and will feed.
+        axes: Their sizes.
+    """
+
+    model: Entrypoint
+    name: str
+    format: str
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the program and program.json; it is run once, on the recipe's example.
+
+    Raises:
+        StepError: PyTorch can't load or run it, it takes other inputs, or is for another machine.
+    """
+    params: ImportProgramParams = context.params
+    program, *manifest = (path for _, path in context.files(params.model))
+    description = _described(params, program, manifest)
+    folder = context.output("program")
+    target = folder / description.file
+    shutil.copyfile(program, target)
+    write_description(folder, description)
+    count = _outputs_of(params, folder)
+    if not description.outputs:
+        names = tuple(f"output_{n}" for n in range(count))
+        write_description(folder, replace(description, outputs=names))
+    return Outcome({"format": params.format, "size_bytes": target.stat().st_size})
+
+
+def _described(
+    params: ImportProgramParams, program: Path, manifest: list[Path]
+) -> ProgramDescription:
+    found = cast("ProgramFormat", params.format)
+    if not manifest:
+        return described_as(
+            signature_of(program, found, params.name), found, params.inputs, params.name
+        )
+    try:
+        description = described(json.loads(manifest[0].read_text(encoding="utf-8")))
+    except (ValueError, LookupError, TypeError) as error:
+        raise StepError(
+            f"the manifest of {params.name} says nothing that can be followed: {error}",
+            where=params.name,
+            fix=f"name the program itself: {program.name} in that folder",
+        ) from error
+    if description.made_for is not None and (reason := other_machine(description.made_for)):
+        raise StepError(
+            f"{params.name} can't run here: {reason}",
+            where=params.name,
+            fix="compare with what was built on this kind of machine",
+        )
+    check_description(description, params.inputs, params.name)
+    return description
+
+
+def _outputs_of(params: ImportProgramParams, folder: Path) -> int:
+    """How many tensors it gives, run once."""
+    opened = open_program(folder, threads=1, where=params.name)
+    sizes = example_sizes(params.axes)
+    try:
+        return len(flatten_outputs(opened.bind(make_feeds(params.inputs, sizes, seed=0))()))
+    except PROGRAM_ERRORS as error:
+        shown = ", ".join(
+            f"{each.name} {each.dtype}{[sizes.get(str(n), n) for n in each.shape]}"
+            for each in params.inputs
+        )
+        raise StepError(
+            f"{params.name} does not take what the recipe feeds, {shown}: {first_line(error)}",
+            where=params.name,
+            fix="compare models of the same inputs, in the same order where they have no names",
+        ) from error
+
+
+KIND = StepKind(
+    name="import-program",
+    version=1,
+    params=ImportProgramParams,
+    inputs=(),
+    outputs={"program": "program"},
+    toolchain=("torch", "numpy"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (params.model,),
+)
+"""User code: what others made runs behind the fence, like a recipe's own."""

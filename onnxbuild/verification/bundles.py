@@ -1,0 +1,159 @@
+"""Each bundle of a release by itself: its manifest, its checksums, the form of the file that is opened."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.onnxkit.bundle_files import SUMS_FILE
+from onnxbuild.onnxkit.ort_bytes import IDENTIFIER
+from onnxbuild.release_format.bundles import (
+    AHEAD_OF_TIME,
+    FORMATS,
+    VARIANTS,
+    Section,
+    model_file,
+    section_bundles,
+)
+from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.forms import following, read_json
+from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.release_format.released import Released
+
+_IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
+
+_CODE = ".so"
+
+_NAMED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    VARIANTS.key: lambda manifest: str(manifest["variant"]) if "targets" in manifest else "",
+    FORMATS.key: lambda manifest: str(manifest["format"]) if "by_keyword" in manifest else "",
+    AHEAD_OF_TIME.key: lambda manifest: f"{manifest['variant']}-{manifest['kind']}",
+}
+"""Section -> what a manifest calls its bundle; empty for a manifest of another kind of bundle."""
+
+
+def check_bundles(release: Released) -> Iterator[Fault]:
+    """Every bundle against its own manifest; programs and `.ort` files against their form.
+
+    The lock's digests cover the same files: what is found here is a lock that was forged, too. Files
+    of ONNX are opened by `--run`.
+    """
+    for section, _, told in section_bundles(release.about):
+        place = f"{told['bundle']}/{MANIFEST}"
+        with following(place):
+            manifest = read_json(release.read(place))
+            yield from _check_name(section, told, manifest, place)
+            yield from _check_files(release, told["bundle"], manifest, place)
+            yield from _check_sums(release, told["bundle"])
+            opened = f"{told['bundle']}/{model_file(manifest)}"
+            if opened not in release.files:
+                yield Fault(place, f"names {model_file(manifest)!r}, which is not there")
+                continue
+            form = _form(section, manifest)
+            fault = _FORMS[form](release.folder / opened) if form in _FORMS else ""
+            if fault:
+                yield Fault(opened, f"is no {form} file: {fault}")
+
+
+def _check_name(
+    section: Section, told: Mapping[str, Any], manifest: Mapping[str, Any], place: str
+) -> Iterator[Fault]:
+    found = _NAMED[section.key](manifest)
+    if manifest["name"] != told["recipe"] or found != told["variant"]:
+        who = f"{told['recipe']}:{told['variant']}"
+        yield Fault(place, f"is of {manifest['name']}:{found}; release.json says {who}")
+
+
+def _check_files(
+    release: Released, bundle: str, manifest: Mapping[str, Any], place: str
+) -> Iterator[Fault]:
+    """The manifest names every file but itself and the checksums, each with its digest."""
+    named = {f"{bundle}/{name}": each for name, each in manifest["files"].items()}
+    own = {place, f"{bundle}/{SUMS_FILE}"}
+    for path, each in named.items():
+        digest = release.files.get(path)
+        if digest is None:
+            yield Fault(path, f"is missing: {place} names it")
+        elif (digest.sha256, digest.size_bytes) != (each["sha256"], each["size_bytes"]):
+            yield Fault(path, f"is not the file that {place} names")
+    for path in release.files:
+        if path.startswith(f"{bundle}/") and path not in named and path not in own:
+            yield Fault(path, f"is more than {place} names")
+
+
+def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
+    place = f"{bundle}/{SUMS_FILE}"
+    inside = f"{bundle}/"
+    lines = (
+        f"{digest.sha256}  {path.removeprefix(inside)}\n"
+        for path, digest in sorted(release.files.items())
+        if path.startswith(inside) and path != place
+    )
+    if release.read(place).decode() != "".join(lines):
+        yield Fault(place, "does not name the files that lie beside it")
+
+
+def _form(section: Section, manifest: Mapping[str, Any]) -> str:
+    """What the file that is opened is said to be."""
+    if section == FORMATS:
+        return str(manifest["format"])
+    return str(manifest["kind"]) if section == AHEAD_OF_TIME else "onnx"
+
+
+def _ort_fault(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_IDENTIFIER_AT + len(IDENTIFIER))
+    return (
+        "" if head[_IDENTIFIER_AT:] == IDENTIFIER else "it lacks the mark of ONNX Runtime's format"
+    )
+
+
+def _torchscript_fault(path: Path) -> str:
+    return _archive_fault(path, lambda name: "/code/" in name, "code of TorchScript")
+
+
+def _exported_fault(path: Path) -> str:
+    return _archive_fault(path, lambda name: name.endswith("models/model.json"), "exported graph")
+
+
+def _package_fault(path: Path) -> str:
+    return _archive_fault(path, lambda name: name.endswith(_CODE), "machine code", native=True)
+
+
+def _archive_fault(
+    path: Path, wanted: Callable[[str], bool], what: str, *, native: bool = False
+) -> str:
+    """What is wrong with one of PyTorch's archives; empty if nothing is.
+
+    Args:
+        path: The file.
+        wanted: Whether a record is what makes it of its form.
+        what: What that record is.
+        native: Whether machine code may be in it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            records = archive.infolist()
+            names = Counter(record.filename for record in records)
+            if twice := [name for name, count in names.items() if count > 1]:
+                return f"it holds {twice[0]} twice"
+            if packed := [r.filename for r in records if r.compress_type != zipfile.ZIP_STORED]:
+                return f"{packed[0]} in it is compressed, as PyTorch writes nothing"
+            if damaged := archive.testzip():
+                return f"{damaged} in it is damaged"
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        return f"it is no archive of PyTorch: {error}"
+    if not native and (code := [name for name in names if name.endswith(_CODE)]):
+        return f"it holds machine code, {code[0]}"
+    return "" if any(map(wanted, names)) else f"it holds no {what}"
+
+
+_FORMS: Mapping[str, Callable[[Path], str]] = {
+    "torchscript": _torchscript_fault,
+    "torch-export": _exported_fault,
+    "aotinductor": _package_fault,
+    "ort": _ort_fault,
+}

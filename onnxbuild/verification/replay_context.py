@@ -1,0 +1,76 @@
+"""What a replay of golden inputs gives, and what the step that judges it may touch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One bundle on one provider.
+
+    Attributes:
+        metrics: Of the validate step: the worst of each measure over all golden points.
+        findings: Breaches of the tolerances that the release records.
+        skipped: Why it was not run; empty if it was.
+    """
+
+    variant: str
+    provider: str
+    metrics: dict[str, Any]
+    findings: tuple[Finding, ...] = ()
+    skipped: str = ""
+
+
+class ReplayContext:
+    """What a validate step may touch here: two folders to read, one to write.
+
+    Args:
+        params: The step's.
+        where: For messages.
+        scratch: For reports that nobody reads.
+        inputs: Name -> folder.
+    """
+
+    def __init__(self, params: Any, where: str, scratch: Path, inputs: dict[str, Path]) -> None:
+        self.params = params
+        self.where = where
+        self.memory_bytes = sys.maxsize  # nobody watches it here
+        self._scratch = scratch
+        self._inputs = inputs
+
+    @property
+    def scratch(self) -> Path:
+        """As StepContext."""
+        return self._scratch
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """As StepContext."""
+        return tuple(self._inputs)
+
+    def input(self, name: str) -> Path:
+        """As StepContext."""
+        return self._inputs[name]
+
+    def output(self, name: str) -> Path:
+        """As StepContext."""
+        folder = self._scratch / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
+        """No code of the user's is in a release."""
+        raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
+
+    def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
+        """Nor are files."""
+        raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)

@@ -1,0 +1,45 @@
+"""A variant is looked at where it ran."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.action import ActionResult, Observed
+from onnxbuild.core.host import HostFacts
+from onnxbuild.diagnosis.chain import chain_of, judged_on
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.resolver import resolve
+
+RECIPE = """\
+version: 1
+name: x
+model: model.py:load
+dummy_inputs: {x: {dtype: float32, shape: [batch, 4]}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+providers: [cuda, cpu]
+"""
+SKIPPED = ActionResult("k", Observed(), {}, {"skipped": "it does not load"})
+RAN = ActionResult("k", Observed(), {}, {"cosine_min": 1.0})
+
+
+@pytest.fixture
+def chain(tmp_path):
+    (tmp_path / "model.py").write_text("def load(): ...\n")
+    (tmp_path / "file.yaml").write_text(RECIPE)
+    recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
+    return chain_of(resolve(recipes, HostFacts("x86_64", frozenset())), "x", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("results", "judge", "target"),
+    [
+        ({}, "x:fp32/validate", "cuda"),
+        ({"x:fp32/validate": RAN}, "x:fp32/validate", "cuda"),
+        ({"x:fp32/validate": SKIPPED, "x:fp32/validate-cpu": RAN}, "x:fp32/validate-cpu", "cpu"),
+        ({"x:fp32/validate": SKIPPED}, "x:fp32/validate", "cuda"),
+    ],
+)
+def test_a_target_that_was_skipped_says_nothing(chain, results, judge, target):
+    found = judged_on(chain, results)
+    assert (found.judge, found.target.name) == (judge, target)
+    assert found.models == chain.models

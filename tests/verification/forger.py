@@ -1,0 +1,86 @@
+"""Somebody who knows how releases are made, and has no key: all but the signature is forged to fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest
+from onnxbuild.release_format.bom import bill_of_materials
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.forms import json_bytes
+from onnxbuild.release_format.provenance import provenance
+from onnxbuild.release_format.readme import readme
+from onnxbuild.release_format.released import read_release
+from onnxbuild.release_format.tree import all_figures
+from onnxbuild.verification.contents import artifact_below
+from tests.verification.conftest import edit_json, sum_again
+
+
+class Forged:
+    """A release in the hands of somebody who can derive all of it again but the signature."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("SHA256SUMS.sig", "provenance.dsse.json"):
+            (folder / name).unlink()
+
+    def again(self, *bundles: str, honest: bool = True) -> None:
+        """Sums, lock, README, bill and provenance that fit the files.
+
+        Args:
+            bundles: Those that were changed: their sums and manifests, too, if `honest`.
+            honest: Whether each bundle's own manifest names what lies in it.
+        """
+        about = json.loads((self.folder / "release.json").read_text())
+        lock_file = self.folder / about["lock"]
+        lock = yaml.safe_load(lock_file.read_text())
+        records = {
+            each["bundle"]: each
+            for key in ("variants", "formats", "ahead_of_time")
+            for each in about[key].values()
+        }
+        for bundle in bundles:
+            if honest:
+                self._describe(self.folder / bundle)
+            sum_again(self.folder)
+            artifact: Artifact = artifact_below(
+                "bundle", bundle, dict(check_sums(self.folder).digests)
+            )
+            outputs = lock["steps"][records[bundle]["step"]]["outputs"]
+            outputs["bundle"] = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
+        lock_file.write_text(yaml.safe_dump(lock))
+        sum_again(self.folder)
+        self._derive()
+
+    def _describe(self, bundle: Path) -> None:
+        names = [
+            path.relative_to(bundle).as_posix()
+            for path in sorted(bundle.rglob("*"))
+            if path.is_file() and path.name not in ("manifest.json", "SHA256SUMS")
+        ]
+        found = {n: Digest.of((bundle / n).read_bytes()) for n in names}
+        files = {n: {"sha256": d.sha256, "size_bytes": d.size_bytes} for n, d in found.items()}
+        edit_json(bundle / "manifest.json", lambda m: m.update(files=files))
+        sum_again(bundle)
+
+    def _derive(self) -> None:
+        release = read_release(check_sums(self.folder))
+        about, lock = release.about, release.lock
+        manifests = {
+            name: json.loads((self.folder / each["bundle"] / "manifest.json").read_text())
+            for key in ("variants", "formats", "ahead_of_time")
+            for name, each in about[key].items()
+        }
+        figures = all_figures(about, lock, manifests)
+        (self.folder / "README.md").write_text(readme(about, lock, manifests, figures))
+        files = check_sums(self.folder).digests
+        (self.folder / "bom.cdx.json").write_text(bill_of_materials(about, lock, files, manifests))
+        files = check_sums(self.folder).digests
+        (self.folder / "provenance.intoto.json").write_bytes(
+            json_bytes(provenance(about, lock, files))
+        )
+        sum_again(self.folder)
