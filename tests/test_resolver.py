@@ -188,14 +188,14 @@ def test_a_wrong_scale_is_caught_unless_a_worse_cosine_is_allowed(load):
 
 @pytest.mark.parametrize(
     ("host", "reduced", "type_of_activations"),
-    [(VNNI, False, "uint8"), (OLD, True, "uint8"), (ARM, False, "int8")],
+    [(VNNI, False, "uint8"), (OLD, "pairs", "uint8"), (ARM, False, "int8")],
     ids=["VNNI", "no VNNI", "ARM"],
 )
 def test_what_is_left_at_auto_is_what_the_cpu_needs(load, host, reduced, type_of_activations):
     options = resolve(load(RECIPE + VARIANTS), host).steps["demo:int8/quantize"].params.options
-    assert options.reduce_range is reduced
+    assert options.reduce_range == reduced
     static = resolve(load(RECIPE + STATIC), host).steps["demo:int8/quantize"].params.options
-    assert static.reduce_range is reduced
+    assert static.reduce_range == reduced
     assert static.activation_type == type_of_activations
 
 
@@ -285,8 +285,8 @@ def test_weights_in_few_bits_are_judged_by_their_bits(load):
 @pytest.mark.parametrize(
     ("cpu", "reduced", "activations"),
     [
-        ("avx2", True, "uint8"),
-        ("avx512", True, "uint8"),
+        ("avx2", "pairs", "uint8"),
+        ("avx512", "pairs", "uint8"),
         ("avx_vnni", False, "uint8"),
         ("avx512_vnni", False, "uint8"),
         ("amx", False, "uint8"),
@@ -299,9 +299,9 @@ def test_the_target_decides_auto_options_and_not_this_machine(
 ):
     text = RECIPE + STATIC + f"target: {{cpu: {cpu}}}\n"
     params = resolve(load(text), here).steps["demo:int8/quantize"].params
-    assert params.options.reduce_range is reduced
+    assert params.options.reduce_range == reduced
     assert params.options.activation_type == activations
-    assert params.sums_saturate is reduced
+    assert params.sums_saturate is (reduced == "pairs")
 
 
 def test_weights_whose_sums_cannot_saturate_keep_all_their_bits(load):
@@ -347,14 +347,6 @@ def test_variants_share_a_balanced_model_its_sensitivity_and_its_rounding(load):
         "sensitivity": "demo:balance/sensitivity",
         "rounded": "demo:kept/round",
     }  # fmt: skip
-
-
-def test_weights_are_rounded_to_the_integers_that_the_cpu_takes(load):
-    text = RECIPE + REAL + "quantization: {int8: {mode: dynamic, rounding: gptq}}\n"
-    levels = [
-        resolve(load(text), host).steps["demo:int8/round"].params.levels for host in (VNNI, OLD)
-    ]
-    assert levels == [127, 64]
 
 
 def test_variants_with_fused_models_of_their_own_are_balanced_apart(load):
@@ -406,30 +398,34 @@ def test_auto_tries_balanced_models_where_there_is_data_to_balance_by(load, data
 
 
 @pytest.mark.parametrize(
-    ("host", "more", "expected"),
+    ("cpu", "asked", "expected"),
     [
-        (VNNI, "", ("int8", False)),
-        (ARM, "", ("int8", False)),
-        (OLD, "", ("uint8", False)),
-        (OLD, ", rounding: gptq", ("int8", True)),
-        (OLD, ", reduce_range: false", ("uint8", False)),
+        ("avx2", "", ("pairs", 127, True)),
+        ("avx2", ", reduce_range: true", (True, 64, False)),
+        ("avx512_vnni", "", (False, 127, False)),
+        ("avx512_vnni", ", reduce_range: pairs", ("pairs", 127, True)),
     ],
 )
-def test_weights_are_unsigned_where_signed_ones_would_get_7_bits(load, host, more, expected):
-    text = f"quantization: {{a: {{mode: dynamic, weight_type: auto{more}}}}}\n"
-    options = resolve(load(RECIPE + REAL + text), host).steps["demo:a/quantize"].params.options
-    assert (options.weight_type, options.reduce_range) == expected
+def test_weights_are_rounded_for_the_scales_that_the_quantizer_will_take(
+    load, cpu, asked, expected
+):
+    text = (
+        f"quantization: {{a: {{mode: dynamic, rounding: gptq{asked}}}}}\ntarget: {{cpu: {cpu}}}\n"
+    )
+    steps = resolve(load(RECIPE + REAL + text), VNNI).steps
+    rounded = steps["demo:a/round"].params
+    asked_of = steps["demo:a/quantize"].params.options.reduce_range
+    assert (asked_of, rounded.levels, rounded.pairs) == expected
 
 
-def test_auto_tries_unsigned_weights_where_signed_ones_get_7_bits(load):
+def test_a_search_tries_the_same_on_every_cpu(load):
     goal = "{mode: auto, include: [dynamic], trials: 4, goal: {cosine_min: 0.99}}"
     recipe = load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n")
-    graph = resolve(recipe, OLD)
-    trials = {each.name: each.written for each in graph.steps["demo:small/choose"].params.trials}
-    assert list(trials) == ["int8-dynamic", "int8-balanced", "uint8-dynamic", "uint8-balanced"]
-    assert trials["uint8-balanced"] == "{mode: dynamic, weight_type: uint8, balance: true}"
-    named = load(f"{RECIPE}{REAL}target: {{cpu: avx2}}\nquantization: {{small: {goal}}}\n")
-    assert len(resolve(named, VNNI).steps) == len(graph.steps)
+    told = [
+        [each.written for each in resolve(recipe, host).steps["demo:small/choose"].params.trials]
+        for host in (VNNI, OLD, ARM)
+    ]
+    assert told[0] == told[1] == told[2]
 
 
 # --- session --------------------------------------------------------------------------------------

@@ -108,7 +108,9 @@ def _machine() -> list[str]:
     )
     click.echo(f"             {cores} cores, {memory:.1f} GiB")
     if facts.sums_saturate:
-        click.echo("             no VNNI or AMX: int8 weights get 7 bits (reduce_range: auto)")
+        click.echo(
+            "             no VNNI or AMX: int8 weights get scales at which no sums saturate (reduce_range: pairs)"
+        )
     abi = landlock.abi()
     click.echo(
         f"sandbox      {machine.kernel()}: "

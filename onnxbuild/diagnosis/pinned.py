@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.adapters.machine import host_facts
 from onnxbuild.api import Request, build, choices_of, graph_of, load
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
-from onnxbuild.resolver.sections import target_of
 from onnxbuild.resolver.trials import trials_of
 from onnxbuild.wiring import RunOptions
 
@@ -64,7 +62,7 @@ def pin_trial(
             )
         return Pinned(request)
     auto: Any = variant.options
-    trials = trials_of(recipe, variant, auto, target_of(recipe, host_facts()))
+    trials = trials_of(recipe, variant, auto)
     wanted = f"{recipe_name}:{variant_name}"
     if not trial:
         result = build(dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.pair_overrides import pair_overrides
 from onnxbuild.onnxkit.quantization import quant_type
 from onnxbuild.onnxkit.weights import map_weights, outside_tensors, weights_in_reach
 
@@ -22,6 +23,7 @@ def quantize_weights_alone(
     op_types: Sequence[str],
     per_channel: bool,
     reduce_range: bool,
+    pairs: bool,
     weight_type: str,
     included: Sequence[str],
     excluded: Sequence[str],
@@ -34,6 +36,7 @@ def quantize_weights_alone(
         op_types: Operator types; empty for all.
         per_channel: One scale a channel.
         reduce_range: 7 bits.
+        pairs: But for matrices: they keep 8, at scales that bound neighbours together.
         weight_type: int8 or uint8.
         included: The only nodes, by name; empty for all.
         excluded: Nodes that stay.
@@ -43,7 +46,15 @@ def quantize_weights_alone(
     """
     import onnx
     from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.quantization.onnx_model import ONNXModel
 
+    overrides: dict[str, Any] = {}
+    if pairs:
+        with weights_in_reach(model):
+            ONNXModel(
+                model
+            ).replace_gemm_with_matmul()  # as both ways below do, transposing weights
+        overrides = pair_overrides(model, per_channel=per_channel)
     told: dict[str, Any] = {
         "op_types_to_quantize": list(op_types),
         "nodes_to_quantize": list(included),
@@ -51,6 +62,7 @@ def quantize_weights_alone(
         "extra_options": {
             "DefaultTensorType": onnx.TensorProto.FLOAT,
             "MatMulConstBOnly": True,
+            "TensorQuantOverrides": overrides,
         },
         "per_channel": per_channel,
         "reduce_range": reduce_range,

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.hessians import feedback_factor
+from onnxbuild.onnxkit.pair_range import (
+    LEVELS,
+    allowed_codes,
+    bounding_scales,
+    deciding_codes,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,10 +47,11 @@ def round_compensated(
     *,
     levels: int = 127,
     per_channel: bool = True,
+    pairs: bool = False,
 ) -> np.ndarray:
     """A matrix whose entries are whole multiples of its scale: rounding it anew changes nothing.
 
-    The greatest magnitude of each scale stays where it is, so that a quantizer finds that scale.
+    What decides a scale stays where it is, so that a quantizer finds that scale.
 
     Args:
         weight: (inputs, outputs), float32.
@@ -51,46 +59,94 @@ def round_compensated(
         factor: From `compensating_factor`.
         levels: The greatest integer, -levels being the least.
         per_channel: A scale an output, or one in all.
+        pairs: Neighbours stay within what 16 bits hold (`pair_range`), at its scales.
 
     Returns: float32, of the same shape.
     """
     import numpy as np
 
+    grid = (
+        _bounded(weight, order, per_channel=per_channel)
+        if pairs
+        else _widest(weight, order, levels, per_channel=per_channel)
+    )
+    integers: np.ndarray = np.empty(weight.shape, np.float64)
+    integers[order] = _integers(weight[order].astype(np.float64), grid, factor)
+    multiples: np.ndarray = (integers * grid.scale).astype(np.float32)
+    if not pairs:
+        given = np.empty(weight.shape, np.bool_)
+        given[order] = grid.given != 0
+        multiples[given] = weight[given]
+    return multiples
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """What a matrix is rounded to, its rows in the order in which they are.
+
+    Attributes:
+        scale: Float64, (outputs,).
+        given: Codes that decide a scale and stay, 0 for all others: of the matrix's shape.
+        levels: The greatest code.
+        neighbours: Of each row the one whose products are added to its own in 16 bits, -1 for none;
+            None where that does not matter.
+    """
+
+    scale: np.ndarray
+    given: np.ndarray
+    levels: int
+    neighbours: np.ndarray | None = None
+
+    def allowed(self, row: int, codes: np.ndarray) -> tuple[np.ndarray | int, np.ndarray | int]:
+        """The least and the greatest codes of a row, beside those that are there."""
+        if self.neighbours is None or self.neighbours[row] < 0:
+            return -self.levels, self.levels
+        return allowed_codes(codes[self.neighbours[row]])
+
+
+def _widest(weight: np.ndarray, order: np.ndarray, levels: int, *, per_channel: bool) -> _Grid:
+    """The greatest weight is `levels`."""
+    import numpy as np
+
     greatest = np.abs(weight).max(axis=0 if per_channel else None, keepdims=True)
     scale = (2.0 * greatest.astype(np.float64) / (2 * levels)).astype(np.float32)
     scale = np.where(scale < np.finfo(np.float32).tiny, np.float32(1), scale).astype(np.float64)
-    pinned = np.abs(weight) == greatest
-    integers = np.empty(weight.shape, np.float64)
-    integers[order] = _integers(
-        weight[order].astype(np.float64),
-        np.broadcast_to(scale, (1, weight.shape[1]))[0],
-        np.where(pinned, np.sign(weight) * levels, 0)[order],
-        factor,
-        levels,
+    given = np.where(np.abs(weight) == greatest, np.sign(weight) * levels, 0)
+    return _Grid(np.broadcast_to(scale[0], weight.shape[1:]), given[order], levels)
+
+
+def _bounded(weight: np.ndarray, order: np.ndarray, *, per_channel: bool) -> _Grid:
+    """See `pair_range`."""
+    import numpy as np
+
+    scale = bounding_scales(weight, per_channel=per_channel)
+    rows: np.ndarray = np.full(len(order) + 1, -1)
+    rows[order] = np.arange(len(order))
+    return _Grid(
+        np.broadcast_to(scale.astype(np.float64), weight.shape[1:]),
+        deciding_codes(weight, scale)[order],
+        LEVELS,
+        rows[order ^ 1],
     )
-    result: np.ndarray = np.where(pinned, weight, (integers * scale).astype(np.float32))
-    return result
 
 
-def _integers(
-    weight: np.ndarray, scale: np.ndarray, pinned: np.ndarray, factor: np.ndarray, levels: int
-) -> np.ndarray:
-    """The multiples of `scale`; those in `pinned` that are not 0 are given."""
+def _integers(weight: np.ndarray, grid: _Grid, factor: np.ndarray) -> np.ndarray:
+    """The multiples of the scales."""
     import numpy as np
     import torch
 
     left = torch.from_numpy(weight.copy())
-    found: np.ndarray = np.empty(weight.shape, np.float64)
+    found: np.ndarray = grid.given.astype(np.float64)
     spread = torch.from_numpy(factor)
     with _one_thread():
         for start in range(0, len(left), _BLOCK):
             end = min(start + _BLOCK, len(left))
             losses = torch.empty((end - start, left.shape[1]), dtype=torch.float64)
             for row in range(start, end):
-                current = left[row].numpy()
-                number = np.clip(np.rint(current / scale), -levels, levels)
-                number = found[row] = np.where(pinned[row], pinned[row], number)
-                loss = torch.from_numpy(weight[row] - number * scale)
+                wanted = np.rint(left[row].numpy() / grid.scale)
+                number = np.clip(wanted, *grid.allowed(row, found))
+                number = found[row] = np.where(grid.given[row], grid.given[row], number)
+                loss = torch.from_numpy(weight[row] - number * grid.scale)
                 left[row + 1 : end] += spread[row, row + 1 : end, None] * loss
                 losses[row - start] = loss
             left[end:] += spread[start:end, end:].T @ losses

@@ -92,6 +92,6 @@ def saturation_note(names: Sequence[str]) -> str:
     """What a user should know of them."""
     return (
         f"the sums of {len(names)} nodes can exceed 16 bits on the target, whose CPU has no VNNI "
-        f"or AMX ({names[0]}{', ...' if names[1:] else ''}): write `reduce_range: true` or "
+        f"or AMX ({names[0]}{', ...' if names[1:] else ''}): write `reduce_range: auto` or "
         "`weight_type: uint8`, or run it with the session option `session.x64quantprecision` 1"
     )

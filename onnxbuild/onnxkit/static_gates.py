@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.pair_range import LEVELS, pair_scales
 from onnxbuild.onnxkit.quantization import quant_type
 from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 Range = tuple[float, float]
 
-_WITH_WEIGHTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+_MATRICES = ("Gemm", "MatMul")
+_WITH_WEIGHTS = ("Conv", "ConvTranspose", *_MATRICES)
 _NORMALIZING = ("InstanceNormalization", "LayerNormalization", "BatchNormalization")
 COMPUTING = frozenset(
     {
@@ -42,6 +44,7 @@ class StaticScheme:
 
     Attributes:
         op_types: Those that are quantized; empty for all.
+        pairs: Matrices are rounded at scales that bound neighbours together.
     """
 
     weight_type: str
@@ -50,6 +53,7 @@ class StaticScheme:
     per_channel: bool
     reduce_range: bool
     op_types: tuple[str, ...] = ()
+    pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,8 @@ class StaticRounding:
     def _constant_step(self, node: onnx.NodeProto, place: int, value: np.ndarray) -> Step:
         scheme = self._scheme
         axis = None
+        if scheme.pairs and place == 1 and value.ndim == 2 and node.op_type in _MATRICES:  # noqa: PLR2004
+            return _pair_step(node, value, per_channel=scheme.per_channel)
         if node.op_type in _WITH_WEIGHTS:
             axis = _channel_axis(node, value.ndim) if scheme.per_channel else None
         elif not (node.op_type in _NORMALIZING and place == 1):
@@ -206,6 +212,16 @@ def grid_step(
     zero = np.rint((least + most) / 2) if symmetric else np.rint(least - low / scale)
     zero = np.where(nothing, 0.0, zero)
     return Step(*(np.asarray(each, np.float32) for each in (scale, least - zero, most - zero)))
+
+
+def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> Step:
+    """Of a matrix whose neighbours are bounded together."""
+    import numpy as np
+
+    transposed = _channel_axis(node, value.ndim) == 0
+    scales = pair_scales(value.T if transposed else value, per_channel=per_channel)
+    least, greatest = np.float32(-LEVELS), np.float32(LEVELS)
+    return Step(scales[:, None] if transposed else scales, np.asarray(least), np.asarray(greatest))
 
 
 def _channel_axis(node: onnx.NodeProto, rank: int) -> int | None:

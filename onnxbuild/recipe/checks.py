@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from onnxbuild.core.recipe import Axis, Location
 from onnxbuild.recipe.ahead_of_time_checks import check_ahead_of_time
-from onnxbuild.recipe.dynamic_checks import check_dynamic
+from onnxbuild.recipe.eight_bit_checks import check_eight_bits
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.format_checks import check_formats
 from onnxbuild.recipe.keys import CALLABLES
@@ -44,7 +44,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
     yield from check_ahead_of_time(parts)
     yield from _calibration(parts)
     yield from check_weights(parts)
-    yield from check_dynamic(parts)
+    yield from check_eight_bits(parts)
     yield from _evaluation(parts)
     yield from _fidelity(parts)
     yield from check_sensitivity(parts)

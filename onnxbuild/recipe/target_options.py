@@ -15,5 +15,5 @@ class TargetOptions:
     cpu: TargetCpu = option(
         "this",
         help="the CPU's instructions for 8-bit sums; `this` machine's, or the weakest to serve: "
-        "avx2 and avx512 saturate, so weights get 7 bits; the others don't",
+        "avx2 and avx512 saturate unless weights keep to it (`reduce_range`); the others don't",
     )

@@ -61,7 +61,7 @@ class AutoModels:
         options: choose.AutoOptions = typed(variant.options)
         name = f"{recipe.name}:{variant.name}"
         choice = self._choices.get(name, "")
-        trials = trials_of(recipe, variant, options, self._models.target(recipe))
+        trials = trials_of(recipe, variant, options)
         if choice:
             trials = {trial: each for trial, each in trials.items() if trial == choice}
         fp32 = self._models.optimized(recipe, variant, exported)

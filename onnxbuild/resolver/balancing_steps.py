@@ -47,8 +47,9 @@ class BalancingSteps:
             round_weights.KIND.name,
             round_weights.RoundParams(
                 **self._data(recipe),
-                levels=_REDUCED_LEVELS if options.reduce_range else _LEVELS,
+                levels=_REDUCED_LEVELS if options.reduce_range is True else _LEVELS,
                 per_channel=options.per_channel,
+                pairs=options.reduce_range == "pairs",
             ),
             recipe.lines.get("calibration", variant.location),
             {"model": model},

@@ -25,7 +25,7 @@ def add_saturation(
 ) -> None:
     """Add `saturation` to a dynamic or static variant whose sums can exceed 16 bits on its target.
 
-    Unsigned weights, weights of 7 bits and activations of 16 bits never do.
+    Unsigned weights, those of a reduced range and activations of 16 bits never do.
 
     Args:
         assembly: Where the step goes.

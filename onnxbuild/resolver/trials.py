@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
-from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import DUMMY_DATA, Mode, Recipe, Variant
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps.choose import AutoOptions
@@ -27,16 +26,13 @@ _BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
 """On MiniLM as fast as plain 8 bits within 3 %, with a seventh of the error."""
 
 
-def trials_of(
-    recipe: Recipe, variant: Variant, options: AutoOptions, target: HostFacts
-) -> dict[str, Variant]:
+def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[str, Variant]:
     """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
 
     Args:
         recipe: The variant's.
         variant: One with mode auto.
         options: Its options.
-        target: What the models will run on.
     """
     include = options.include or (
         ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
@@ -46,7 +42,6 @@ def trials_of(
     ladder = _ladder(
         keeps="fidelity" in recipe.entrypoints,
         balances=calibration is not None and calibration.target != DUMMY_DATA,
-        saturates=target.sums_saturate,
     )
     method = typed(recipe.sections["calibration"]).method
     for name, mode, changes in ladder:
@@ -59,17 +54,11 @@ def trials_of(
     return found
 
 
-def _ladder(
-    *, keeps: bool, balances: bool, saturates: bool
-) -> Iterator[tuple[str, Mode, dict[str, Any]]]:
+def _ladder(*, keeps: bool, balances: bool) -> Iterator[tuple[str, Mode, dict[str, Any]]]:
     """(name, mode, options that are not the default)."""
     yield "int8-dynamic", "dynamic", {}
     if balances:
         yield "int8-balanced", "dynamic", _BALANCED
-    if saturates:  # int8 weights have 7 bits there; unsigned ones keep 8, and are slower
-        yield "uint8-dynamic", "dynamic", {"weight_type": "uint8"}
-        if balances:
-            yield "uint8-balanced", "dynamic", {"weight_type": "uint8", "balance": True}
     yield "int8-static", "static", {}
     yield "weights-8", "weight_only", {"bits": 8}
     if balances:

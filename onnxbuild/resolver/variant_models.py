@@ -8,14 +8,14 @@ from typing import Any
 
 from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import HostFacts
+from onnxbuild.core.host import TARGETS, HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.balancing_steps import BalancingSteps, own_name
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.saturation_step import add_saturation
-from onnxbuild.resolver.sections import target_of, typed
+from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import (
     calibrate,
     convert_fp16,
@@ -255,18 +255,14 @@ class VariantModels:
         if activations == "auto":
             activations = "int8" if target.is_arm else "uint8"
             changes["activation_type"] = activations
-        weights = getattr(options, "weight_type", "")
-        if weights == "auto":
-            weights = "uint8" if target.sums_saturate and options.rounding != "gptq" else "int8"
-            changes["weight_type"] = weights
         if getattr(options, "reduce_range", None) == "auto":
-            products = weights == "int8" and activations in {"uint8", "int8"}
-            changes["reduce_range"] = products and target.sums_saturate
+            products = options.weight_type == "int8" and activations in {"uint8", "int8"}
+            changes["reduce_range"] = "pairs" if products and target.sums_saturate else False
         return dataclasses.replace(options, **changes) if changes else options
 
     def target(self, recipe: Recipe) -> HostFacts:
         """What the recipe's models will run on."""
-        return target_of(recipe, self._host)
+        return TARGETS.get(typed(recipe.sections["target"]).cpu, self._host)
 
 
 def _name(recipe: Recipe, variant: Variant, step: str) -> str:

@@ -20,6 +20,7 @@ from onnxbuild.onnxkit.model_files import (
     save_model,
 )
 from onnxbuild.onnxkit.quantization import (
+    REDUCE_RANGE_HELP,
     quantized_metrics,
     quantized_nodes,
     refuse_auto,
@@ -38,16 +39,9 @@ if TYPE_CHECKING:
 class DynamicOptions:
     """What is quantized, and how."""
 
-    weight_type: Literal["int8", "uint8", "auto"] = option(
-        "int8",
-        help="type of the quantized weights; auto: uint8 where int8 would get 7 bits "
-        "(`reduce_range`), a third less error and some 15 % slower there",
-    )
+    weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
-    reduce_range: bool | Literal["auto"] = option(
-        "auto",
-        help="7-bit weights; auto: only where the CPU has no VNNI or AMX, whose sums saturate",
-    )
+    reduce_range: bool | Literal["pairs", "auto"] = option("auto", help=REDUCE_RANGE_HELP)
     op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
@@ -94,7 +88,6 @@ def run(context: StepContext) -> Outcome:
     where = context.where
     source, target = context.input("model"), context.output("model")
     refuse_auto("reduce_range", options.reduce_range, where)
-    refuse_auto("weight_type", options.weight_type, where)
     model = load_typed(source, weights="mapped")
     check_supported(options.op_types, IntegerOpsRegistry, option="op_types", where=where)
     gemms = [node.name for node in model.graph.node if node.op_type == "Gemm"]
@@ -117,7 +110,8 @@ def run(context: StepContext) -> Outcome:
                 context.scratch,
                 op_types=options.op_types,
                 per_channel=options.per_channel,
-                reduce_range=bool(options.reduce_range),
+                reduce_range=options.reduce_range is not False,
+                pairs=options.reduce_range == "pairs",
                 weight_type=options.weight_type,
                 included=included,
                 excluded=excluded,
@@ -172,7 +166,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=2,
+    version=3,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

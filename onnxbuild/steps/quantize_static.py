@@ -16,7 +16,9 @@ from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.gemm_beta import fold_beta
 from onnxbuild.onnxkit.linear_nodes import is_branch
 from onnxbuild.onnxkit.model_files import placement, save_model
+from onnxbuild.onnxkit.pair_overrides import pair_overrides
 from onnxbuild.onnxkit.quantization import (
+    REDUCE_RANGE_HELP,
     quant_type,
     quantized_metrics,
     quantized_nodes,
@@ -54,10 +56,7 @@ class StaticOptions:
         "auto", help="activations with zero in the middle of their grid; auto: for signed types"
     )
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
-    reduce_range: bool | Literal["auto"] = option(
-        "auto",
-        help="7-bit weights; auto: only where the CPU has no VNNI or AMX, whose sums saturate",
-    )
+    reduce_range: bool | Literal["pairs", "auto"] = option("auto", help=REDUCE_RANGE_HELP)
     bias_correction: bool = option(
         False,
         help="take back what rounded weights add to a node's mean output over the calibration "
@@ -99,7 +98,8 @@ def scheme_of(options: StaticOptions) -> StaticScheme:
         activation_type=options.activation_type,
         symmetric=_is_symmetric(options),
         per_channel=options.per_channel,
-        reduce_range=bool(options.reduce_range),
+        reduce_range=options.reduce_range is not False,
+        pairs=options.reduce_range == "pairs",
         op_types=options.op_types,
     )
 
@@ -226,20 +226,25 @@ def _quantize(
     from onnxruntime.quantization.quantize import update_opset_version
 
     weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
+    overrides = (
+        pair_overrides(model, per_channel=options.per_channel)
+        if options.reduce_range == "pairs"
+        else {}
+    )
     with weights_in_reach(model) as folder:
         if folder is not None:  # else all weights are copied, written and read, only for shapes
             add_infer_metadata(model)
         quantizer: Any = QDQQuantizer(
             update_opset_version(model, weights),
             options.per_channel,
-            options.reduce_range,
+            options.reduce_range is not False,
             weights,
             activations,
             tensors_data(ranges),
             list(included),
             list(excluded),
             list(options.op_types) or _supported(),
-            {"ActivationSymmetric": _is_symmetric(options)},
+            {"ActivationSymmetric": _is_symmetric(options), "TensorQuantOverrides": overrides},
         )
         quantizer.quantize_model()
         quantized: onnx.ModelProto = quantizer.model.model
@@ -250,7 +255,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=5,
+    version=6,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

@@ -29,6 +29,7 @@ class RoundParams:
         seed: Of the random inputs of `data: dummy`.
         levels: The greatest integer that the quantizer will use: 127, or 64 with a reduced range.
         per_channel: Whether it will use a scale an output.
+        pairs: Whether it bounds neighbours together; `levels` is 127 then.
     """
 
     data: Entrypoint
@@ -38,6 +39,7 @@ class RoundParams:
     seed: int = 0
     levels: int = 127
     per_channel: bool = True
+    pairs: bool = False
 
 
 def run(context: StepContext) -> Outcome:
@@ -79,6 +81,7 @@ def run(context: StepContext) -> Outcome:
                     factor,
                     levels=params.levels,
                     per_channel=params.per_channel,
+                    pairs=params.pairs,
                 )
                 constants.replace_matrix(linear, matrix)
                 rounded += 1
@@ -89,7 +92,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="round-weights",
-    version=2,
+    version=3,
     params=RoundParams,
     inputs=("model",),
     outputs={"model": "onnx-model"},

@@ -4,6 +4,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.saturation import may_saturate
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
@@ -65,6 +66,43 @@ def test_the_weights_type_and_range_are_the_ones_asked_for(tmp_path):
     found = onnx.numpy_helper.to_array(weights_of(target)["w_quantized"])
     assert found.dtype == np.int8
     assert 32 < np.abs(found.astype(int)).max() <= 64  # 7 bits
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize("source", [tiny_bert, digits])
+def test_pairs_lose_less_than_7_bits_and_no_sum_can_saturate(tmp_path, source, per_channel):
+    source = source(tmp_path / "source")
+    if source_has(source, "LayerNormalization"):
+        _, source = optimized(source, tmp_path / "optimize", BERT)  # its Attention is one node
+    losses = {}
+    for reduced in (True, "pairs", False):
+        _, target = quantized(
+            source, tmp_path / f"{reduced}", reduce_range=reduced, per_channel=per_channel
+        )
+        losses[reduced], could = 0.0, []
+        floats = weights_of(source)
+        for name, codes in weights_of(target).items():
+            matrix = floats.get(name.removesuffix("_quantized"))
+            if not name.endswith("_quantized") or matrix is None or len(matrix.dims) != 2:
+                continue
+            held, array = onnx.numpy_helper.to_array(codes), onnx.numpy_helper.to_array(matrix)
+            array = array if held.shape == array.shape else array.T
+            scale = onnx.numpy_helper.to_array(weights_of(target)[f"{name[:-10]}_scale"])
+            if multiplied(target, name):
+                could.append(may_saturate(held))
+                losses[reduced] += float(((held * scale - array) ** 2).sum() / (array**2).sum())
+        assert could
+        assert any(could) is (reduced is False)
+    assert losses[False] < losses["pairs"] < 0.7 * losses[True]
+
+
+def source_has(folder, operator):
+    return operator in operators(folder)
+
+
+def multiplied(folder, name):
+    nodes = onnx.load(folder / "model.onnx").graph.node
+    return any(n.op_type in {"MatMulInteger", "QAttention"} and name in n.input for n in nodes)
 
 
 def test_nodes_named_stay_in_fp32(tmp_path):

@@ -8,6 +8,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.saturation import saturating_nodes
 from onnxbuild.steps import calibrate, preprocess
 from onnxbuild.steps.quantize_static import KIND, StaticOptions, StaticParams
 from tests.fakes.step_context import run_step
@@ -233,6 +235,29 @@ def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bit
     assert notes[True] == ()
     (note,) = notes[False]
     assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")
+
+
+def test_pairs_are_for_matrices_and_convolutions_get_7_bits(calibrated_once, tmp_path):
+    source, calibration = calibrated_once
+    found = {}
+    for reduced in (True, "pairs"):
+        options = StaticOptions(activation_type="uint8", reduce_range=reduced)
+        params = StaticParams(options, sums_saturate=True)
+        inputs = {"model": source, "calibration": calibration}
+        outcome, context = run_step(KIND, params, tmp_path / str(reduced), inputs)
+        assert outcome.notes == ()
+        made = load_model(context.output("model"))
+        assert saturating_nodes(made) == ()
+        codes = [
+            onnx.numpy_helper.to_array(each)
+            for each in made.graph.initializer
+            if each.data_type == onnx.TensorProto.INT8 and len(each.dims) > 1
+        ]
+        found[reduced] = {each.ndim: int(np.abs(each.astype(int)).max()) for each in codes}
+        assert accuracy(context.output("model")) > 0.98
+    assert found[True] == {2: 64, 4: 64}
+    assert found["pairs"][4] == 64
+    assert 64 < found["pairs"][2] <= 127
 
 
 @pytest.mark.parametrize("constant", [True, False])

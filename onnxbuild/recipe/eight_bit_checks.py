@@ -1,4 +1,4 @@
-"""Options of dynamically quantized variants that lack something, told before anything runs."""
+"""Options of 8-bit variants that lack something or contradict each other, told before anything runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from onnxbuild.recipe.faults import Fault
 from onnxbuild.recipe.node import locate
 from onnxbuild.recipe.parts import Parts
 from onnxbuild.steps.quantize_dynamic import DynamicOptions
+from onnxbuild.steps.quantize_static import StaticOptions
 
 
-def check_dynamic(parts: Parts) -> Iterator[Fault]:
-    """Every breach among variants of mode `dynamic`."""
+def check_eight_bits(parts: Parts) -> Iterator[Fault]:
+    """Every breach among variants of the modes `dynamic` and `static`."""
     for variant in parts.variants.values():
         options = variant.options
+        if isinstance(options, DynamicOptions | StaticOptions) and (
+            (options.reduce_range, options.weight_type) == ("pairs", "uint8")
+        ):
+            what = (
+                f"variant '{variant.name}' has `reduce_range: pairs`, which is for signed weights, "
+                f"and weight_type '{options.weight_type}', whose sums never saturate"
+            )
+            at = locate(parts.root, ("quantization", variant.name, "reduce_range"))
+            yield Fault(what, at, "write `weight_type: int8`, or remove `reduce_range`")
         if not isinstance(options, DynamicOptions):
             continue
         asked = {"balance: true": options.balance, "rounding: gptq": options.rounding == "gptq"}

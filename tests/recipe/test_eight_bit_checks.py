@@ -22,6 +22,18 @@ def test_gptq_rounds_to_int8_alone(project, base):
         project.recipe(text + "calibration: {data: models/model.py:samples}\n")
 
 
+@pytest.mark.parametrize("mode", ["dynamic", "static"])
+def test_pairs_are_for_signed_weights(project, base, mode):
+    data = "calibration: {data: models/model.py:samples}\n"
+    text = variant(base, "reduce_range: pairs, weight_type: uint8").replace(
+        "mode: dynamic", f"mode: {mode}"
+    )
+    with pytest.raises(RecipeErrors, match="which is for signed weights, and weight_type 'uint8'"):
+        project.recipe(text + data)
+    (found,) = project.recipe(text.replace("uint8", "int8") + data).variants
+    assert found.options.reduce_range == "pairs"
+
+
 def test_the_defaults_ask_for_nothing(project, base):
     (found,) = project.recipe(variant(base, "balance: false, rounding: nearest")).variants
     assert found.options.balance is False
