@@ -9,6 +9,7 @@ speed, and the model computes the same on every CPU.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 LEVELS = 127
 GREATEST_PAIR = 128
 """What two neighbours of one sign may add up to: 255 x 128 is 32640, and 16 bits hold 32767."""
+
+_CHUNK = 1 << 22
+"""Weights that are looked at at once, in float64: a vocabulary's matrix has hundreds of millions."""
 
 
 def pair_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
@@ -31,9 +35,9 @@ def pair_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
     import numpy as np
 
     scales = bounding_scales(weight, per_channel=per_channel)
-    beyond = (_sums(np.rint(_pairs(weight) / scales)) > GREATEST_PAIR).any(axis=0)
+    beyond = _by_outputs(weight, scales, _goes_beyond)
     if not per_channel:
-        beyond = beyond.any(keepdims=True)
+        beyond = np.asarray(beyond.any(keepdims=True))
     # Two that were both rounded up, to 129: here they are 127 at most before, and 128 after.
     coarser = scales * np.float32(GREATEST_PAIR / (GREATEST_PAIR - 1))
     found: np.ndarray = np.where(beyond, coarser, scales)
@@ -44,7 +48,7 @@ def bounding_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
     """The same before rounding: the greatest weight is 127 steps, or the greatest pair 128."""
     import numpy as np
 
-    needed = _needed(_pairs(weight)).max(axis=0, initial=0)
+    needed = _by_outputs(weight, np.ones(1), lambda pairs: _needed(pairs).max(axis=0, initial=0))
     if not per_channel:
         needed = needed.max(keepdims=True)
     scales: np.ndarray = needed.astype(np.float32)
@@ -92,6 +96,30 @@ def allowed_codes(neighbour: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     least = np.maximum(-LEVELS, -GREATEST_PAIR - np.minimum(neighbour, 0))
     greatest = np.minimum(LEVELS, GREATEST_PAIR - np.maximum(neighbour, 0))
     return least, greatest
+
+
+def _by_outputs(
+    weight: np.ndarray, scales: np.ndarray, look: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """What is found of the pairs in units of the scales, some outputs at a time: (outputs,)."""
+    import numpy as np
+
+    width = max(1, _CHUNK // max(len(weight), 1))
+    each = np.broadcast_to(scales, weight.shape[1:])
+    parts = [
+        look(_pairs(weight[:, n : n + width]) / each[n : n + width])
+        for n in range(0, max(weight.shape[1], 1), width)
+    ]
+    found: np.ndarray = np.concatenate(parts)
+    return found
+
+
+def _goes_beyond(pairs: np.ndarray) -> np.ndarray:
+    """Whether a pair of an output does, rounded to the nearest."""
+    import numpy as np
+
+    found: np.ndarray = (_sums(np.rint(pairs)) > GREATEST_PAIR).any(axis=0)
+    return found
 
 
 def _pairs(weight: np.ndarray) -> np.ndarray:
