@@ -30,6 +30,7 @@ from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import check_loads
+from onnxbuild.onnxkit.shared_tables import part_tables
 from onnxbuild.onnxkit.static_gates import StaticScheme
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
@@ -150,7 +151,7 @@ def run(context: StepContext) -> Outcome:
     refuse_auto("reduce_range", options.reduce_range, where)
     refuse_auto("activation_type", options.activation_type, where)
     model = load_typed(source, weights="mapped")
-    misread = fold_beta(model)
+    misread = _ready(model, options)
     check_supported(options.op_types, _supported(), option="op_types", where=where)
     check_op_types(options.op_types, model, option="op_types", where=where)
     included, left_out = (
@@ -170,7 +171,7 @@ def run(context: StepContext) -> Outcome:
         )
         if options.bias_correction:
             again = load_typed(source, weights="mapped")
-            fold_beta(again)
+            _ready(again, options)
             corrected = correct_biases(again, model, _means(context))
             notes.append(f"the biases of {len(corrected)} nodes are corrected")
             model = call_tool(
@@ -196,6 +197,13 @@ def run(context: StepContext) -> Outcome:
         notes.append(saturation_note(saturating))
     metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
     return Outcome(metrics, notes=tuple(notes))
+
+
+def _ready(model: onnx.ModelProto, options: StaticOptions) -> tuple[str, ...]:
+    """Mend what ONNX Runtime's quantizer would get wrong; returns the nodes where that can't be done."""
+    if options.per_channel:
+        part_tables(model)
+    return fold_beta(model)
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
@@ -255,7 +263,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=6,
+    version=7,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

@@ -260,6 +260,28 @@ def test_pairs_are_for_matrices_and_convolutions_get_7_bits(calibrated_once, tmp
     assert 64 < found["pairs"][2] <= 127
 
 
+def test_a_tied_embedding_is_looked_up_and_multiplied_with(tmp_path):
+    """ONNX Runtime's quantizer gives the Gather's output a scale for each of the product's channels."""
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "at"], ["x"], name="look up"),
+        onnx.helper.make_node("MatMul", ["x", "square"], ["h"], name="inner"),
+        onnx.helper.make_node("MatMul", ["h", "table"], ["y"], name="outer"),
+    ]
+    draw = np.random.default_rng(0).standard_normal
+    tensors = [
+        weight("table", draw((6, 4)).astype(np.float32)),
+        weight("square", draw((4, 6)).astype(np.float32)),
+    ]
+    at = value("at", ["batch", 3], onnx.TensorProto.INT64)
+    made = model(nodes, [at], [value("y", ["batch", 3, 4])], tensors)
+    source = save(made, tmp_path / "source")
+    bounds = {"x": [-3, 3], "h": [-8, 8], "y": [-20, 20]}
+    _, target = quantized(source, ranges(tmp_path / "ranges", bounds), tmp_path / "step")
+    feeds = {"at": np.array([[0, 5, 2], [1, 3, 4]])}
+    found, expected = (run_model(folder, feeds)["y"] for folder in (target, source))
+    assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("constant", [True, False])
 def test_a_gemms_factor_of_its_bias_is_kept(tmp_path, constant):
     """ONNX Runtime's quantizer sets beta to 1 and keeps the bias as it was."""
