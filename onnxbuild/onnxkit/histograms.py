@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.model_files import save_graph
-from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.running import run_sample
+from onnxbuild.onnxkit.sessions import open_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,14 +102,7 @@ def measure_histograms(
     fed = {each.name for each in session.get_inputs()}
     wanted = [name for name in names if name not in fed]
     for number, sample in enumerate(feeds):
-        try:
-            values = session.run(wanted, sample) if wanted else []
-        except session_errors() as error:
-            raise StepError(
-                f"ONNX Runtime fails on calibration sample {number}: {first_line(error)}",
-                where=where,
-                fix="see that the sample's sizes are ones the model takes",
-            ) from error
+        values = run_sample(session, sample, number, wanted, where)
         given = [(name, sample[name]) for name in names if name in fed]
         for name, value in (*given, *zip(wanted, values, strict=True)):
             found[name] = found[name].add(value)

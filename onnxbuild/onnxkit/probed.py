@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.model_files import save_graph
-from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.running import run_sample
+from onnxbuild.onnxkit.sessions import open_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,12 +83,5 @@ def probed(
     session = open_session(scratch, optimize=False, lean=True, where=where)
     names = [each for probe in probes.values() for each in probe.outputs]
     for number, sample in enumerate(feeds):
-        try:
-            arrays = iter(session.run(names, sample) if names else [])
-        except session_errors() as error:
-            raise StepError(
-                f"ONNX Runtime fails on calibration sample {number}: {first_line(error)}",
-                where=where,
-                fix="see that the sample's sizes are ones the model takes",
-            ) from error
+        arrays = iter(run_sample(session, sample, number, names, where))
         yield {name: tuple(next(arrays) for _ in probe.outputs) for name, probe in probes.items()}

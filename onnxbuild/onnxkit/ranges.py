@@ -12,7 +12,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.model_files import save_graph
 from onnxbuild.onnxkit.odd_values import LEAST_INSTEAD, odd_feeds
-from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
+from onnxbuild.onnxkit.running import run_sample
+from onnxbuild.onnxkit.sessions import open_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,14 +77,7 @@ def measure_ranges(
     outputs = [_probe_name(kind, n) for n in range(len(names)) for kind in _PROBES]
     ranges = Ranges()
     for sample in feeds:
-        try:
-            found = session.run(outputs, sample)
-        except session_errors() as error:
-            raise StepError(
-                f"ONNX Runtime fails on calibration sample {ranges.samples}: {first_line(error)}",
-                where=where,
-                fix="see that the sample's sizes are ones the model takes",
-            ) from error
+        found = run_sample(session, sample, ranges.samples, outputs, where)
         _merge(ranges, names, found, averaging, where=where, sample=sample)
         ranges.samples += 1
     for name in ranges.unbounded:

@@ -25,6 +25,35 @@ def fit_feeds(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
     }
 
 
+def run_sample(
+    session: onnxruntime.InferenceSession,
+    sample: Feeds,
+    number: int,
+    outputs: Sequence[str],
+    where: str,
+) -> list[np.ndarray]:
+    """The outputs asked for, of a sample of the calibration data; none for none.
+
+    Args:
+        session: A model whose inputs the sample fits.
+        sample: Its feeds.
+        number: Which it is, for messages.
+        outputs: Those to fetch.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: ONNX Runtime fails.
+    """
+    try:
+        return session.run(outputs, sample) if outputs else []
+    except session_errors() as error:
+        raise StepError(
+            f"ONNX Runtime fails on calibration sample {number}: {first_line(error)}",
+            where=where,
+            fix="see that the sample's sizes are ones the model takes",
+        ) from error
+
+
 def run_session(
     session: onnxruntime.InferenceSession,
     feeds: Feeds,

@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.runtimes import onnx_runtime
 from onnxbuild.onnxkit.session_host import SessionHost, host_of, runtime_facts
 from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions import asked_for, open_here, open_session
 from tests.environments import INSTALLED, make_venv
 from tests.onnxkit.models import linear, model, value
 
@@ -118,21 +118,37 @@ def test_a_provider_that_is_not_in_that_package_is_told(tmp_path, elsewhere, int
     assert facts["package"].endswith(facts["onnxruntime"])
 
 
-def test_times_are_taken_there(tmp_path, hosted, elsewhere, monkeypatch):
-    asked: list[object] = []
-    call = SessionHost.call
-    monkeypatch.setattr(
-        SessionHost, "call", lambda host, f, *rest: (asked.append(f), call(host, f, *rest))[1]
-    )
+class CountingHost(SessionHost):
+    """Counts how often something goes there and back."""
+
+    asked = 0
+
+    def call(self, function, *arguments):
+        self.asked += 1
+        return super().call(function, *arguments)
+
+
+def test_a_burst_goes_there_and_back_once_however_many_runs_it_is(
+    tmp_path, interpreter, elsewhere
+):
+    save_model(linear(), tmp_path)
+    asked = asked_for(tmp_path, target=elsewhere, library=None, settings=SessionSettings())
+    host = CountingHost(interpreter, "")
+    session = HostedSession(host.keep(open_here, asked))
+    run_once = session.bound(bind_io, FEEDS, 0)
+    host.asked = 0
+    taken = burst(run_once, discard=True)
+    assert len(taken) == 20
+    assert all(each > 0 for each in taken)
+    assert host.asked == 1
+    host.end()
+
+
+def test_times_are_taken_there(tmp_path, hosted, elsewhere):
     bind = onnx_runtime(
         tmp_path / "model", target=elsewhere, library=None, settings=SessionSettings(), where=""
     )()
     run_once = bind(FEEDS)
-    asked.clear()
-    taken = burst(run_once, discard=True)
-    assert len(taken) == 20
-    assert all(each > 0 for each in taken)
-    assert len(asked) == 1  # there and back once, however many runs
     assert runs_in(run_once, 0.01) > 1
     turns = measure_turns(
         {"there": run_once, "here": lambda: None}, warmup=1, min_samples=3, max_time_s=0.01
