@@ -132,6 +132,8 @@ def _as_json(found: Diagnosis, below: float) -> dict[str, object]:
     return {
         "variant": f"{found.chain.recipe}:{found.chain.variant}",
         "trial": found.trial or None,
+        "target": found.chain.target.name,
+        "runtime": found.runtime or None,
         "failing": [{"gate": gate, "what": what} for gate, what in found.breaches],
         "stages": [
             {

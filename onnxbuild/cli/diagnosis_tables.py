@@ -36,6 +36,8 @@ def show_stages(found: Diagnosis) -> None:
         click.echo(
             f"the goal of the search {f'is missed: {found.standing.why}' if found.misses_goal else met}"
         )
+    if found.runtime:
+        click.echo(f"looked at on {found.runtime}")
     rows = [
         {
             "step": stage.step if stage.kind else "all of it",

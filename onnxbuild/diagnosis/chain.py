@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from onnxbuild.catalog import KIND_OF_FORMAT
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.core.target import Target
 
 _GATES = ("validate", "evaluate")
 """Kinds of steps that fail a variant for its outputs."""
@@ -27,8 +27,8 @@ class Chain:
         gates: Steps that judge it.
         reference: The step whose points it is compared on.
         judge: The step that compares it with PyTorch: on the first target, or, once something was
-            built, on the first that was not skipped.
-        target: Where that step runs it; the CPU here where that is in another environment.
+            built, on the first whose gate fails, else on the first that was not skipped.
+        target: Where that step runs it.
     """
 
     recipe: str
@@ -104,16 +104,32 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
     )
 
 
-def judged_on(chain: Chain, results: Mapping[str, ActionResult]) -> Chain:
-    """The chain, looked at on the first target that its variant was run on; as it was, if on none."""
-    for step in chain.gates:
-        made = results.get(step.name)
-        if step.kind == "validate" and made is not None and "skipped" not in made.metrics:
-            return replace(chain, judge=step.name, target=_target_of(step))
-    return chain
+def judged_on(
+    chain: Chain, results: Mapping[str, ActionResult], failing: Collection[str] = ()
+) -> Chain:
+    """The chain, looked at where its variant was run.
+
+    That is the first target of which a gate fails, or the first that was not skipped; as it was, if
+    the variant was run on none.
+
+    Args:
+        chain: As `chain_of` gives it.
+        results: Step -> what came of it.
+        failing: Names of the gates that fail.
+    """
+    bad = [_target_of(step) for step in chain.gates if step.name in failing]
+    ran = [
+        step
+        for step in chain.gates
+        if step.kind == "validate"
+        and (made := results.get(step.name)) is not None
+        and "skipped" not in made.metrics
+    ]
+    ran.sort(key=lambda step: _target_of(step) not in bad)
+    return replace(chain, judge=ran[0].name, target=_target_of(ran[0])) if ran else chain
 
 
-def _target_of(validate: Step) -> Target:
-    params: Any = validate.params
+def _target_of(gate: Step) -> Target:
+    params: Any = gate.params
     target: Target = params.target
-    return target if target.environment is None else CPU_TARGET
+    return target

@@ -6,11 +6,12 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from onnxbuild.api import Request, build, choices_of, graph_of, load
+from onnxbuild.api import BuildResult, Request, build, choices_of, graph_of, load
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
 from onnxbuild.diagnosis.cost import Cost, measure_cost
+from onnxbuild.diagnosis.looked_with import nodes_on, openable, told
 from onnxbuild.diagnosis.pinned import pin_trial
 from onnxbuild.diagnosis.ranking import by_loss, measured_losses
 from onnxbuild.diagnosis.remedies import (
@@ -43,6 +44,8 @@ class Diagnosis:
         breaches: (gate, what it found) of each gate that fails.
         stages: Each step's part in the error; the last is the whole way.
         fault: Number of the first step that brings a real part of it in; None without error.
+        runtime: On which target and with which ONNX Runtime it was looked at; empty where the recipe
+            knows one alone.
         goal: What the search asks of the trial; None where nothing was searched.
         standing: Where the trial stands to it.
         looked: Number of the step whose nodes are looked at: the one at fault, or, where the goal is
@@ -64,6 +67,7 @@ class Diagnosis:
     breaches: tuple[tuple[str, str], ...]
     stages: tuple[Stage, ...]
     fault: int | None
+    runtime: str = ""
     goal: SearchGoal | None = None
     standing: Standing | None = None
     looked: int | None = None
@@ -118,7 +122,7 @@ def diagnose(
     wanted = [step.name for step in (*chain.models, *chain.gates)]
     wanted += [] if goal is None else goal.steps
     result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events)
-    chain = judged_on(chain, result.report.results)
+    chain = _where_it_ran(chain, request, result)
     sessions = {n: choice for n, choice in choices_of(result).items() if "/session" in n}
     if sessions:  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **sessions})
@@ -132,7 +136,17 @@ def diagnose(
         stages = stages_of(chain, folders, reference)
         fault = first_at_fault(stages)
         found = Diagnosis(
-            recipe, variant, pinned.trial, chain, breaches, stages, fault, goal, standing, fault
+            recipe,
+            variant,
+            pinned.trial,
+            chain,
+            breaches,
+            stages,
+            fault,
+            told(recipe, chain.target),
+            goal,
+            standing,
+            looked=fault,
         )
         if found.misses_goal:
             found = replace(found, looked=_quantizing(chain))
@@ -148,12 +162,15 @@ def diagnose(
                 if not worst or point.name in worst:
                     yield point.feeds
 
-        nodes = trace(before, after, feeds)
+        target = nodes_on(chain.target)
+        nodes = trace(before, after, feeds, target=target)
         kind = chain.models[looked].kind
         effects: Mapping[str, float] = {}
         if keeps_nodes(kind) and kind != "convert-fp16":
             changed = {each.name for each in nodes if each.changed}
-            effects = output_effects(before, after, changed, min(feeds(), key=_elements))
+            effects = output_effects(
+                before, after, changed, min(feeds(), key=_elements), target=target
+            )
     groups = suspects(kind, nodes, effects)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not (breaches or found.misses_goal):
@@ -165,6 +182,12 @@ def diagnose(
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
     return found
+
+
+def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:
+    failing = [each.step for each in result.report.failures]
+    chain = judged_on(chain, result.report.results, failing)
+    return replace(chain, target=openable(request, result, chain.target))
 
 
 def _quantizing(chain: Chain) -> int | None:

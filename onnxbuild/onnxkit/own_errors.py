@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.graphs import names_read
 from onnxbuild.onnxkit.model_files import load_model, model_path
@@ -46,7 +47,12 @@ class _Cut:
 
 
 def output_effects(
-    expected: Path, actual: Path, nodes: Collection[str], feeds: Feeds
+    expected: Path,
+    actual: Path,
+    nodes: Collection[str],
+    feeds: Feeds,
+    *,
+    target: Target = CPU_TARGET,
 ) -> dict[str, float]:
     """Node -> noise to signal at the worst output when that node alone is as in `actual`.
 
@@ -59,6 +65,7 @@ def output_effects(
         actual: Folder of the other, likewise.
         nodes: Names of nodes of `expected`.
         feeds: The inputs, one item.
+        target: Where all of it runs.
 
     Raises:
         StepError: A model can't be opened, or the exact one does not run.
@@ -77,14 +84,14 @@ def output_effects(
     _expose(exact, wanted, [cut.output for cut in cuts])
     path = model_path(expected).with_name("injected.onnx")
     path.write_bytes(exact.SerializeToString())
-    session = open_session(path, threads=0)
+    session = open_session(path, target=target, threads=0)
     off: Feeds = {_error_of(cut.output): np.zeros(1, np.float32) for cut in cuts}
     right = run_session(session, {**feeds, **off}, outputs=outputs)
     found = {}
     for cut in cuts:
         held = run_session(session, {**feeds, **off}, outputs=_held(cut))
         taken = {name: held[value] for name, value in cut.inputs.items()}
-        made = _run_alone(cut, {**feeds, **taken}, actual)
+        made = _run_alone(cut, {**feeds, **taken}, actual, target)
         if made is None or made.shape != held[cut.output].shape:
             continue
         error = {_error_of(cut.output): made.astype(np.float32) - held[cut.output]}
@@ -155,11 +162,13 @@ def _expose(model: onnx.ModelProto, wanted: list[str], errors: list[str]) -> Non
     model.graph.CopyFrom(graph)
 
 
-def _run_alone(cut: _Cut, values: Feeds, folder: Path) -> np.ndarray | None:
+def _run_alone(cut: _Cut, values: Feeds, folder: Path, target: Target) -> np.ndarray | None:
     path = model_path(folder).with_name("cut.onnx")
     path.write_bytes(cut.model.SerializeToString())
     try:
-        return run_session(open_session(path), values)[cut.model.graph.output[0].name]
+        return run_session(open_session(path, target=target), values)[
+            cut.model.graph.output[0].name
+        ]
     except StepError:
         return None
 

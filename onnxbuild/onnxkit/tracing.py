@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.graphs import all_graphs, graphs_below, initializers, subgraphs
 from onnxbuild.onnxkit.model_files import load_model, model_path
@@ -82,6 +83,7 @@ def trace(
     actual: Path,
     feeds: Callable[[], Iterable[Feeds]],
     *,
+    target: Target = CPU_TARGET,
     most_bytes: int = _MOST_BYTES,
 ) -> tuple[NodeError, ...]:
     """Run both models on the same inputs and compare each float tensor that both have by name.
@@ -93,6 +95,7 @@ def trace(
         expected: Folder of the model that is right; a traced copy is written into it.
         actual: Folder of the other, likewise.
         feeds: Gives the inputs, anew each time it is called.
+        target: Where both run.
         most_bytes: Of one model's tensors that are held at a time, one at least.
 
     Returns:
@@ -107,7 +110,7 @@ def trace(
     shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}
     changed, inside = _changed(*models)
     sessions = [
-        _open_traced(model, folder, wanted)
+        _open_traced(model, folder, wanted, target)
         for model, folder, wanted in zip(
             models, (expected, actual), (list(shared), list(shared.values())), strict=True
         )
@@ -187,7 +190,7 @@ def _changed(
 
 
 def _open_traced(
-    model: onnx.ModelProto, folder: Path, names: Sequence[str]
+    model: onnx.ModelProto, folder: Path, names: Sequence[str], target: Target
 ) -> onnxruntime.InferenceSession:
     """A session that also has `names` as outputs; weights stay in the files they are in."""
     import onnx
@@ -198,7 +201,7 @@ def _open_traced(
     traced.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in have)
     path = model_path(folder).with_name("traced.onnx")
     path.write_bytes(traced.SerializeToString())
-    return open_session(path, optimize=False)
+    return open_session(path, target=target, optimize=False)
 
 
 def _compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.core.providers import PROVIDERS, is_full_name
+from onnxbuild.core.providers import PROVIDERS, full_name, is_full_name, short_name
 from onnxbuild.onnxkit.ahead_of_time import KINDS, WITHOUT_COMPILER, AheadOfTimeOptions
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest
 from onnxbuild.recipe.node import locate, locate_key
@@ -30,6 +30,9 @@ def check_ahead_of_time(parts: Parts) -> Iterator[Fault]:
         yield from _variants(parts, options)
     if options.compiled is not None:
         yield from _provider(parts, options.compiled.provider)
+        yield from _elsewhere(parts, "compiled", short_name(options.compiled.provider))
+    if options.tensorrt is not None:
+        yield from _elsewhere(parts, "tensorrt", "tensorrt")
 
 
 def _variants(parts: Parts, options: AheadOfTimeOptions) -> Iterator[Fault]:
@@ -44,6 +47,26 @@ def _variants(parts: Parts, options: AheadOfTimeOptions) -> Iterator[Fault]:
             what = f"variant '{folder}' has the name of a folder that {SECTION} makes"
             at = locate_key(parts.root, ("quantization", folder))
             yield Fault(what, at, "rename the variant")
+
+
+def _elsewhere(parts: Parts, kind: str, provider: str) -> Iterator[Fault]:
+    """A provider that the recipe knows in environments alone: what compiles is in none."""
+    targets = [
+        target
+        for target in parts.targets.values()
+        if any(link.provider == provider for link in target.chain)
+    ]
+    if targets and all(target.environment for target in targets):
+        what = (
+            f"{SECTION}.{kind} compiles with the ONNX Runtime beside onnxbuild; target "
+            f"'{targets[0].name}' has '{provider}' in an environment of its own "
+            f"({targets[0].environment})"
+        )
+        fix = (
+            f"install an ONNX Runtime with {full_name(provider)} beside onnxbuild and take "
+            f"`environment` out of that target, or remove `{kind}`"
+        )
+        yield Fault(what, locate_key(parts.root, (SECTION, kind)), fix)
 
 
 def _provider(parts: Parts, provider: str) -> Iterator[Fault]:

@@ -12,11 +12,17 @@ _NVIDIA = frozenset({"cuda", "tensorrt", "nv_tensorrt_rtx"})
 
 
 def doubts_of(recipe: Recipe) -> Iterator[str]:
-    """A sentence for each variant that a target's kernels make no use of.
+    """A sentence for each variant that a target's kernels make no use of, and for what is made apart.
 
     Sources: ONNX Runtime's page on quantization (which formats run on which hardware), and its
     operator tables: MatMulInteger, DynamicQuantizeLinear and MatMulNBits by provider.
     """
+    ahead: Any = recipe.sections.get("ahead_of_time")
+    if ahead is not None and ahead.asked and all(each.environment for each in recipe.targets):
+        yield (
+            f"{recipe.name}: {', '.join(ahead.asked)} of ahead_of_time: made, validated and measured "
+            "with the ONNX Runtime beside onnxbuild; every target has another"
+        )
     for target in recipe.targets:
         for variant in recipe.variants:
             why = _why(variant, target)

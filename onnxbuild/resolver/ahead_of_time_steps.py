@@ -212,7 +212,7 @@ class AheadOfTimeSteps:
 
 
 def _target(recipe: Recipe, provider: str) -> Target:
-    """The provider alone, with the options that the first of the recipe's targets gives it."""
-    links = (link for target in recipe.targets for link in target.chain)
+    """The provider alone, with the options that the first target at home gives it."""
+    links = (link for each in recipe.targets if not each.environment for link in each.chain)
     found = next((link for link in links if link.provider == provider), Link(provider))
     return Target(provider, (found,))

@@ -68,6 +68,14 @@ def test_it_is_validated_and_measured_there(built):
     assert "QNNExecutionProvider is not in the installed" in manifest["targets"]["npu"]["skipped"]
 
 
+def test_a_diagnosis_looks_at_what_ran_there_and_says_so(built):
+    other = "providers={other: {provider: cpu, environment: {python: venv/bin/python}}}"
+    told = built("diagnose", "tiny.yaml:fp32", "--no-bisect", "--set", other)
+    assert told.code == 0, told.out + told.err
+    assert "looked at on target 'other', with onnxruntime" in told.out
+    assert " of interpreter venv/bin/python\n" in told.out
+
+
 def test_the_next_run_does_nothing_and_a_moved_project_neither(built, project):
     again = built.run()
     assert (again.code, again.ran) == (0, [])

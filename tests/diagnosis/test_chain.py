@@ -43,3 +43,32 @@ def test_a_target_that_was_skipped_says_nothing(chain, results, judge, target):
     found = judged_on(chain, results)
     assert (found.judge, found.target.name) == (judge, target)
     assert found.models == chain.models
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Of a recipe with a second target in an environment of its own, scored there too."""
+    (tmp_path / "model.py").write_text("def load(): ...\ndef data(): ...\ndef score(): ...\n")
+    (tmp_path / "file.yaml").write_text(
+        RECIPE.replace("[cuda, cpu]", "{cpu: {}, b: {provider: cpu, environment: {python: p}}}")
+        + "evaluate: {data: model.py:data, metric: model.py:score}\n"
+    )
+    recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
+    return chain_of(resolve(recipes, HostFacts("x86_64", frozenset())), "x", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("failing", "target"),
+    [
+        ([], "cpu"),
+        (["x:fp32/validate-b"], "b"),
+        (["x:fp32/evaluate-b"], "b"),
+        (["x:fp32/validate-b", "x:fp32/validate"], "cpu"),
+    ],
+)
+def test_the_target_whose_gate_fails_is_looked_at_in_its_environment(elsewhere, failing, target):
+    ran = {"x:fp32/validate": RAN, "x:fp32/validate-b": RAN}
+    found = judged_on(elsewhere, ran, failing)
+    assert found.target.name == target
+    assert found.judge == ("x:fp32/validate-b" if target == "b" else "x:fp32/validate")
+    assert (found.target.environment is not None) == (target == "b")

@@ -86,3 +86,17 @@ def test_folders_are_those_of_the_variants_that_are_named():
     )
     assert options.folders(["fp32", "int8"]) == ("int8-ort", "int8-optimized")
     assert AheadOfTimeOptions().folders(["fp32"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "provider", "asked"),
+    [("compiled", "openvino", "{provider: openvino}"), ("tensorrt", "tensorrt", "{}")],
+)
+def test_what_is_in_an_environment_alone_compiles_nothing_here(load, kind, provider, asked):
+    text = f"{VARIANTS}ahead_of_time: {{{kind}: {asked}}}\n"
+    elsewhere = f"providers: {{npu: {{provider: {provider}, environment: {{python: p}}}}, MORE}}\n"
+    ((found, _, mended),) = faults(load, text + elsewhere.replace("MORE", "cpu: {}"))
+    assert f"ahead_of_time.{kind} compiles with the ONNX Runtime beside onnxbuild" in found
+    assert "target 'npu'" in found
+    assert f"remove `{kind}`" in mended
+    assert load(text + elsewhere.replace("MORE", f"{provider}: {{}}")).recipes

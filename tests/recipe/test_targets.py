@@ -129,3 +129,17 @@ def test_tensorrt_wants_signed_symmetric_int8(project, base, options, told):
         "calibration: {data: dummy}\n"
     )
     assert bool(list(doubts_of(recipe))) is told
+
+
+@pytest.mark.parametrize(
+    ("providers", "told"),
+    [
+        ("{other: {provider: cpu, environment: {python: p}}}", True),
+        ("{cpu: {}, other: {provider: cpu, environment: {python: p}}}", False),
+    ],
+)
+def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, told):
+    recipe = project.recipe(f"{base}ahead_of_time: {{ort: {{}}}}\nproviders: {providers}\n")
+    found = list(doubts_of(recipe))
+    assert len(found) == told
+    assert all("ort of ahead_of_time: made, validated" in each for each in found)

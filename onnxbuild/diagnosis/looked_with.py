@@ -1,0 +1,56 @@
+"""The ONNX Runtime that a variant is looked at with: the one that its gates ran on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.onnxkit.session_host import host_of, runtime_facts
+from onnxbuild.wiring import open_workspace
+
+
+def openable(request: Request, result: BuildResult, target: Target) -> Target:
+    """The target, with the interpreter of its environment on this machine.
+
+    Args:
+        request: What was built.
+        result: What came of it.
+        target: As the recipe has it.
+    """
+    if target.environment is None:
+        return target
+    workspace = open_workspace(request.project, result.store, make=False)
+    try:
+        path = workspace.fingerprints.environments.interpreter(target.environment)
+    finally:
+        workspace.close()
+    return replace(target, environment=replace(target.environment, interpreter=path))
+
+
+def nodes_on(target: Target) -> Target:
+    """Where nodes are compared one by one: on the CPU, or in the target's own environment.
+
+    Args:
+        target: As `openable` gives it.
+    """
+    return CPU_TARGET if target.environment is None else target
+
+
+def told(recipe: Recipe, target: Target) -> str:
+    """Target and ONNX Runtime in words; empty where the recipe knows one ONNX Runtime alone.
+
+    Args:
+        recipe: The variant's.
+        target: As `openable` gives it.
+
+    Raises:
+        StepError: The environment's interpreter can't be started.
+    """
+    if not any(each.environment for each in recipe.targets):
+        return ""
+    if target.environment is None:
+        return f"target '{target.name}', with {runtime_facts()['package']} beside onnxbuild"
+    facts = host_of(target.environment.interpreter, "").call(runtime_facts)
+    return f"target '{target.name}', with {facts['package']} of {target.environment}"
