@@ -19,7 +19,7 @@ from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
 from onnxbuild.adapters.job_results import failed, read_result, tail, too_much_memory
-from onnxbuild.adapters.process_group import kill_group, resident_bytes
+from onnxbuild.adapters.process_group import held_bytes, kill_group
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -58,7 +58,7 @@ class ProcessExecutor:
         fingerprints: Gives the digests of what a child says that it used.
         places: Gives the folders of this machine that records may name; asked when a job starts.
         timeout_s: Wall time that a step may take.
-        memory_bytes: Resident memory that a step may take.
+        memory_bytes: Memory that a step may take, with all that it starts.
         landlock_abi: The kernel's; 0 fences steps in by what Python sees alone.
         surroundings: Those of the steps.
     """
@@ -235,6 +235,7 @@ class ProcessExecutor:
                 running.started_s = time.monotonic()
             else:
                 del self._running[message["id"]]
+                message["peak_bytes"] = max(message["peak_bytes"], running.peak_bytes)
                 done = read_result(
                     running.job,
                     running.folder,
@@ -268,7 +269,7 @@ class ProcessExecutor:
         for running in self._running.values():
             if not running.pid or running.killed_for:
                 continue
-            running.peak_bytes = max(running.peak_bytes, resident_bytes(running.pid))
+            running.peak_bytes = max(running.peak_bytes, held_bytes(running.pid))
             if now_s - running.started_s > self._timeout_s:
                 running.killed_for = StepError(
                     f"stopped: it ran longer than {self._timeout_s:g} s (--timeout)",

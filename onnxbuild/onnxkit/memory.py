@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from onnxbuild.onnxkit.session_host import hosted_bytes
+
 T = TypeVar("T")
 
 _PERIOD_S = 0.001
@@ -61,16 +63,17 @@ def _resident() -> int:
 
 
 def room_bytes(limit_bytes: int) -> int:
-    """Resident memory that this process may still take.
+    """Resident memory that this process and those of its hosts may still take.
 
     Args:
-        limit_bytes: What it may take in all.
+        limit_bytes: What they may take in all.
 
     Returns: What is left of that, or of the machine's memory if that is less.
     """
     import psutil
 
-    return min(limit_bytes - resident_bytes(), int(psutil.virtual_memory().available))
+    taken = resident_bytes() + hosted_bytes(resident_bytes)
+    return min(limit_bytes - taken, int(psutil.virtual_memory().available))
 
 
 def _trim() -> None:

@@ -42,6 +42,7 @@ from onnxbuild.onnxkit.line_up import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.ratios import is_ranked
 from onnxbuild.onnxkit.raw_samples import write_samples
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.session_host import host_of
 from onnxbuild.onnxkit.session_settings import SessionSettings, shown
 from onnxbuild.onnxkit.targets import Without, absence, environment_told, left_out, skipped
 
@@ -210,6 +211,8 @@ def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, 
     """Who is measured with whom."""
     params: BenchmarkParams = context.params
     compared_with = [each for each in (BASELINE, *params.rivals) if each in costs]
+    if params.target.environment is not None:
+        host_of(params.target.environment.interpreter, context.where)  # it takes room, too
     return group_contenders(costs, compared_with, context.memory_bytes, context.where)
 
 

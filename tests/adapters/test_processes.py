@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.job_results import too_much_memory
 from onnxbuild.adapters.machine import memory_bytes
+from onnxbuild.adapters.process_group import held_bytes
 from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.catalog import CATALOG
@@ -174,6 +177,41 @@ def test_a_step_that_takes_too_much_memory_is_stopped_and_says_so(world):
     assert error.where == f"r:s{world.count}"
     assert error.fix.startswith("the machine has ")
     assert error.fix.endswith(" GiB: allow more with `--memory`")
+
+
+def test_memory_of_what_a_step_starts_counts_and_what_a_fork_shares_counts_once():
+    held = bytearray(os.urandom(1 << 20)) * 200
+    beside = "import time; x = bytearray(b'x') * (200 << 20); print(flush=True); time.sleep(60)"
+    alone = held_bytes(os.getpid())
+    assert alone > len(held)
+    started = subprocess.Popen([sys.executable, "-c", beside], stdout=subprocess.PIPE)
+    forked = os.fork()
+    if not forked:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        assert started.stdout is not None
+        started.stdout.readline()
+        grown = held_bytes(os.getpid()) - alone
+        assert 200 << 20 < grown < 300 << 20
+    finally:
+        started.kill()
+        started.communicate()
+        os.kill(forked, signal.SIGKILL)
+        os.waitpid(forked, 0)
+
+
+@pytest.mark.slow
+def test_a_step_is_stopped_for_what_it_started_and_its_line_tells_all_of_it(world):
+    world.executor._memory_bytes = 900 << 20
+    error = world.run(
+        "import subprocess, sys\n"
+        "takes = \"import time; x = bytearray(b'x') * (800 << 20); time.sleep(60)\"\n"
+        "subprocess.run([sys.executable, '-c', takes])"
+    )
+    assert error.error is not None
+    assert error.error.what.endswith(" GiB of memory; 0.9 GiB allowed (--memory)")
+    assert error.expense.peak_bytes > 900 << 20
 
 
 def test_a_step_that_takes_all_the_machine_has_is_told_so():

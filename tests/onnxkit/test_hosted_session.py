@@ -19,16 +19,20 @@ from onnxbuild.onnxkit.contenders import Contender, cost_alone
 from onnxbuild.onnxkit.hosted_session import HostedSession
 from onnxbuild.onnxkit.io_bound import bind_io, copy_times_ms
 from onnxbuild.onnxkit.latency import burst, measure_turns, runs_in
+from onnxbuild.onnxkit.memory import resident_bytes, room_bytes
 from onnxbuild.onnxkit.model_files import save_model
 from onnxbuild.onnxkit.placement import placement_of
 from onnxbuild.onnxkit.provider_probe import probe_target
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.runtimes import onnx_runtime
-from onnxbuild.onnxkit.session_host import SessionHost, host_of, runtime_facts
+from onnxbuild.onnxkit.session_host import SessionHost, host_of, hosted_bytes, runtime_facts
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import asked_for, open_here, open_session
 from tests.environments import INSTALLED, make_venv
 from tests.onnxkit.models import linear, model, value
+
+LITTLE = 1 << 20
+"""Less than is free on any machine: what is left of it is below 0."""
 
 FEEDS = {"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)}
 
@@ -227,3 +231,13 @@ def test_nothing_but_this_program_is_taken_from_where_it_lies(tmp_path):
         check=False,
     )
     assert "No module named 'click'" in done.stderr
+
+
+def test_what_a_host_takes_is_no_room_any_more(interpreter):
+    host = host_of(interpreter, "")
+    before = room_bytes(LITTLE)
+    taken = hosted_bytes(resident_bytes)
+    held = host.keep(np.ones, 16 << 20)
+    assert hosted_bytes(resident_bytes) - taken > 100 << 20
+    assert room_bytes(LITTLE) < before - (100 << 20)
+    del held
