@@ -13,9 +13,14 @@ them.
 from __future__ import annotations
 
 import json
+import platform
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
+
+_UNSIGNED = "session.x64quantprecision"
+"""Whether signed weights become unsigned ones as the model is opened, whose sums never saturate."""
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,8 +56,10 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
     left = [(each["name"], each["options"]) for each in chain if each["name"] in there]
     reasons = [f"{each['name']} is not in it" for each in chain if each["name"] not in there]
     while left:
-        told = targets[own[left[0][0]]]["session"]
-        options = session_options({**told, **(session or {})})
+        told = {**targets[own[left[0][0]]]["session"], **(session or {})}
+        if manifest["sums_may_saturate"] and _UNSIGNED not in told["config"] and adds_in_16_bits():
+            told["config"] = {**told["config"], **_without_saturation()}
+        options = session_options(told)
         try:
             opened = onnxruntime.InferenceSession(
                 str(HERE / "model.onnx"), options, providers=left
@@ -66,6 +73,28 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
         reasons.append(f"{left[0][0]} does not load")
         left = left[1:]
     raise SystemExit(f"onnxruntime {onnxruntime.__version__}: {', '.join(reasons)}")
+
+
+def adds_in_16_bits(facts: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether this is an x86 CPU without VNNI or AMX, whose sums of 8-bit products saturate.
+
+    Args:
+        facts: As Linux tells them; elsewhere nothing is known, and False is the answer.
+    """
+    if platform.machine() not in {"x86_64", "AMD64"} or not facts.exists():
+        return False
+    flags = set(facts.read_text(encoding="utf-8").split())
+    return not flags & {"avx512_vnni", "avx_vnni", "amx_int8"}
+
+
+def _without_saturation() -> dict[str, str]:
+    warnings.warn(
+        "this CPU has neither VNNI nor AMX: signed weights are taken as unsigned ones, so that no "
+        "sum saturates, and the model runs slower than it need; a recipe with "
+        "`target: {cpu: avx2}` makes one for this CPU",
+        stacklevel=3,
+    )
+    return {_UNSIGNED: "1"}
 
 
 def session_options(told: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.saturation import summed_columns
+from onnxbuild.onnxkit.saturation import may_saturate, summed_columns
 from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
@@ -45,6 +45,17 @@ class Window:
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
+
+
+def sums_may_saturate(model: onnx.ModelProto) -> bool:
+    """Whether some activations would make two products of a node add up to more than 16 bits hold.
+
+    Args:
+        model: Its weights inside or mapped.
+    """
+    if all(each.data_type != _INT8 for each in model.graph.initializer):
+        return False
+    return any(may_saturate(part) for each in products(model) for part in each.columns)
 
 
 def products(model: onnx.ModelProto) -> Iterator[Product]:

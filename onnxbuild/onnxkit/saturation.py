@@ -65,7 +65,7 @@ def may_saturate(columns: np.ndarray) -> bool:
     """Whether two neighbours along the first axis could add up beyond 16 bits."""
     import numpy as np
 
-    wide: np.ndarray = columns.astype(np.int64)
+    wide: np.ndarray = columns.astype(np.int16)
     if len(wide) % 2:
         wide = np.concatenate([wide, np.zeros_like(wide[:1])])
     return bool(may_saturate_at(wide[0::2], wide[1::2]).any())
@@ -75,15 +75,15 @@ def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Where two weights could do so with the greatest activation; all of one shape.
 
     Args:
-        first: Weights, in a type that holds 255 times their sum.
+        first: Weights, whole numbers in a type that holds their sum.
         second: What each is added up with.
     """
     import numpy as np
 
     highest = np.maximum(first, 0) + np.maximum(second, 0)
     lowest = np.minimum(first, 0) + np.minimum(second, 0)
-    found: np.ndarray = (highest * _GREATEST_ACTIVATION > _GREATEST_SUM) | (
-        lowest * _GREATEST_ACTIVATION < _LEAST_SUM
+    found: np.ndarray = (highest > _GREATEST_SUM // _GREATEST_ACTIVATION) | (
+        lowest < -(-_LEAST_SUM // _GREATEST_ACTIVATION)
     )
     return found
 

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit import bundle_loader
 from onnxbuild.onnxkit.cpp_examples import write_onnx_example
 from onnxbuild.onnxkit.model_files import hand_on, load_model
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.saturating_products import sums_may_saturate
 from onnxbuild.onnxkit.session_files import read_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.summary import summarize
@@ -109,7 +110,8 @@ def _manifest(
     fidelities: dict[str, Any],
     sessions: dict[str, SessionSettings],
 ) -> dict[str, Any]:
-    summary = summarize(load_model(bundle, weights="left"))
+    model = load_model(bundle, weights="mapped")
+    summary = summarize(model)
     return {
         "format": FORMAT,
         "name": params.recipe,
@@ -130,6 +132,7 @@ def _manifest(
         "ir_version": summary["ir_version"],
         "nodes": summary["nodes"],
         "parameters": summary["parameters"],
+        "sums_may_saturate": sums_may_saturate(model),
         "providers": _chain(params.targets),
         "targets": {
             target.name: _target(target, validations[target.name], sessions[target.name])
@@ -255,7 +258,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=7,
+    version=8,
     params=PackageParams,
     inputs=(
         "model",

@@ -1,22 +1,27 @@
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit import bundle_loader
 from onnxbuild.onnxkit.session_files import write_settings
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.steps import quantize_dynamic
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
-from tests.steps.graphs import digits
+from tests.onnxkit.models import model, value, weight
+from tests.steps.graphs import digits, save
 
 VALIDATION = {
     "placement": {"nodes": {"CPUExecutionProvider": 9}, "coverage": 1.0},
@@ -35,14 +40,14 @@ TUNED = SessionSettings(intra_op_threads=2, cpu_arena=False, spinning="stop")
 HEADERS = os.environ.get("ORT_INCLUDE_DIR")
 
 
-def packaged(folder, *, external="auto", evaluated=True, more=None):
+def packaged(folder, *, external="auto", evaluated=True, more=None, model=None):
     def report(name, value):
         (folder / name).mkdir(parents=True)
         (folder / name / "report.json").write_text(json.dumps(value))
         return folder / name
 
     inputs = {
-        "model": digits(folder / "model", external=external),
+        "model": model or digits(folder / "model", external=external),
         "check": report("check", {}),
         "export-check": report("export-check", {}),
         "validation/cuda": report("validation-cuda", SKIPPED),
@@ -196,6 +201,53 @@ def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bun
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["2 False 1", "2 False 1", "1 False 1"]
+
+
+@pytest.mark.parametrize("reduced", [False, "pairs"])
+def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
+    """Ones times ones: 255 x 127 twice, again and again. Only a CPU without VNNI can fail it."""
+    made = model(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="multiply")],
+        [value("x", ["batch", 64])],
+        [value("y", ["batch", 16])],
+        [weight("w", np.ones((64, 16), np.float32))],
+    )
+    options = quantize_dynamic.DynamicOptions(reduce_range=reduced)
+    _, context = run_step(
+        quantize_dynamic.KIND,
+        quantize_dynamic.DynamicParams(options),
+        tmp_path / "quantize",
+        {"model": save(made, tmp_path / "source")},
+    )
+    _, bundle = packaged(tmp_path / "package", model=context.output("model"))
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["sums_may_saturate"] is (reduced is False)
+    told = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from load import adds_in_16_bits, load\n"
+        "import numpy as np\n"
+        "print(load('cpu').run(None, {'x': np.ones((5, 64), np.float32)})[0].tolist())\n"
+        "print(adds_in_16_bits())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    found, saturates = done.stdout.splitlines()
+    np.testing.assert_allclose(json.loads(found), np.full((5, 16), 64), rtol=0.005)
+    warned = "neither VNNI nor AMX" in done.stderr
+    assert warned is (saturates == "True" and reduced is False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [("fpu avx2 sse4_2", True), ("avx2 avx512_vnni", False), ("avx2 avx_vnni", False)],
+)
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no such sums")
+def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path, flags, expected):
+    facts = tmp_path / "cpuinfo"
+    facts.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    assert bundle_loader.adds_in_16_bits(facts) is expected
+    assert bundle_loader.adds_in_16_bits(tmp_path / "nothing") is False
 
 
 def test_external_data_is_part_of_the_bundle(tmp_path):
