@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import compileall
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The program's bytecode, once for all commands.
+
+    Each is a process of its own, and compiles the sources anew, for half a second, where
+    PYTHONDONTWRITEBYTECODE is set.
+    """
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(HERE.parent / "onnxbuild", quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

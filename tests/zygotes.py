@@ -96,12 +96,9 @@ def _launcher() -> str:
 
 def serve(address: str) -> None:
     """Load the frameworks; fork a zygote for each launcher, until standard input ends."""
-    import importlib
+    from onnxbuild.adapters.zygote import preload
 
-    from onnxbuild.adapters.zygote import PRELOADED
-
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)

@@ -32,12 +32,14 @@ def call_forked(call: Callable[[], T], what: str, where: str) -> T:
     sys.stdout.flush()
     sys.stderr.flush()
     reads, writes = os.pipe()
+    frozen_before = gc.get_freeze_count() > 0
     gc.freeze()  # else each collection in the child looks at, and so copies, all that was there
     child = os.fork()
     if child == 0:
         os.close(reads)
         _run_and_exit(call, writes)
-    gc.unfreeze()
+    if not frozen_before:  # a step's process was forked itself: what it was given stays
+        gc.unfreeze()
     os.close(writes)
     try:
         with os.fdopen(reads, "rb") as pipe:
