@@ -7,6 +7,7 @@ makes raises `version`. A test compares this file with the code, so that nobody 
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import json
@@ -31,14 +32,17 @@ def code_sha256(text: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
-def _imported(text: str) -> set[str]:
+@functools.cache
+def _imported(module: str) -> frozenset[str]:
     """The modules that compute and that a module imports, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(_path(module).read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.startswith(COMPUTING) and _path(name).is_file()}
+    return frozenset(
+        name for name in found if name.startswith(COMPUTING) and _path(name).is_file()
+    )
 
 
 def _path(module: str) -> Path:
@@ -53,7 +57,7 @@ def modules_of(kind: str) -> list[str]:
         module = stack.pop()
         if module not in seen:
             seen.add(module)
-            stack += _imported(_path(module).read_text())
+            stack += _imported(module)
     return sorted(seen)
 
 

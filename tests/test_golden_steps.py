@@ -12,9 +12,14 @@ from tests.golden_steps import GOLDEN, code_sha256, found
 REWRITE = "then rewrite tests/golden/steps.json: python -m tests.golden_steps"
 
 
+@pytest.fixture(scope="module")
+def now():
+    return found()
+
+
 @pytest.mark.parametrize("kind", CATALOG)
-def test_code_that_changes_what_a_step_makes_raises_its_version(kind):
-    golden, now = json.loads(GOLDEN.read_text()), found()
+def test_code_that_changes_what_a_step_makes_raises_its_version(kind, now):
+    golden = json.loads(GOLDEN.read_text())
     if golden["python"] != now["python"]:
         pytest.skip(f"the digests are those of {golden['python']}")
     assert kind in golden["kinds"], f"'{kind}' is new: {REWRITE}"
@@ -36,8 +41,8 @@ def test_comments_and_doc_strings_do_not_count_and_code_does():
     assert code_sha256(text) != code_sha256(text.replace("1", "2"))
 
 
-def test_what_the_kit_uses_in_turn_counts_too():
-    modules = found()["kinds"]["export"]["modules"]
+def test_what_the_kit_uses_in_turn_counts_too(now):
+    modules = now["kinds"]["export"]["modules"]
     assert "onnxbuild.steps.export" in modules
     assert "onnxbuild.onnxkit.canonical" in modules
-    assert "onnxbuild.onnxkit.foreign" in found()["kinds"]["optimize"]["modules"]
+    assert "onnxbuild.onnxkit.foreign" in now["kinds"]["optimize"]["modules"]
