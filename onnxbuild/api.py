@@ -30,8 +30,9 @@ from onnxbuild.summary import skipped_targets, summarize
 from onnxbuild.wiring import (
     RunOptions,
     Workspace,
+    environments_made,
+    environments_of,
     log_name,
-    make_environments,
     open_workspace,
     start_run,
 )
@@ -142,7 +143,7 @@ def build(
         graph = graph_of(request, loaded)
         for path in loaded.paths:
             workspace.stats.look(str(path))
-        make_environments(workspace, graph, Several([*events]))
+        cleanup.enter_context(environments_made(workspace, graph, Several([*events])))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
@@ -234,6 +235,7 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
 def _remember(
     request: Request, loaded: Loaded, workspace: Workspace, result: BuildResult, started_ns: int
 ) -> None:
+    known = workspace.fingerprints.environments
     for path in memo.program_files():
         workspace.stats.look(path)
     memo.remember(
@@ -241,6 +243,7 @@ def _remember(
         request_of(request),
         {
             "environment": {name: locate.environment().get(name) for name in loaded.variables},
+            "environments": [known.folder(each) for each in environments_of(result.graph)],
             "steps": len(result.graph.steps),
             "store": str(result.store),
             "summary": summarize(result.graph, result.report),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,13 @@ from onnxbuild.adapters.disk_views import DiskViews
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.kept_environments import hold
 from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
@@ -130,8 +133,9 @@ class Run:
         self.store_lock.release()
 
 
-def make_environments(workspace: Workspace, graph: Graph, events: EventSink) -> None:
-    """Make the virtual environments that a graph's targets need and that are not there yet.
+@contextmanager
+def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> Iterator[None]:
+    """Make the virtual environments that a graph's targets need, and keep them from being removed.
 
     Args:
         workspace: Project and store.
@@ -142,15 +146,27 @@ def make_environments(workspace: Workspace, graph: Graph, events: EventSink) -> 
         StepError: One can't be made.
     """
     known = workspace.fingerprints.environments
-    for step in graph.steps.values():
-        environment = environment_of(step.params)
-        if environment is not None and known.is_missing(environment):
-            make_environment(
-                known.requirements(environment),
-                known.interpreter(environment),
-                lambda text: events.emit(Notice(text)),
-            )
-            known.forget()
+    with ExitStack() as held:
+        for environment in environments_of(graph):
+            folder = known.folder(environment)
+            lock = hold(folder)
+            while known.is_missing(environment):
+                lock.release()
+                make_environment(
+                    known.requirements(environment),
+                    known.interpreter(environment),
+                    lambda text: events.emit(Notice(text)),
+                )
+                known.forget()
+                lock = hold(folder)
+            held.callback(lock.release)
+        yield
+
+
+def environments_of(graph: Graph) -> tuple[Environment, ...]:
+    """Those that are made from lists for a graph's targets."""
+    found = (environment_of(step.params) for step in graph.steps.values())
+    return tuple(dict.fromkeys(each for each in found if each is not None and not each.python))
 
 
 def start_run(

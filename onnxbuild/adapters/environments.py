@@ -48,9 +48,13 @@ class Environments:
         """The absolute path of its interpreter, whether it is there or not."""
         if environment.python:
             return self._absolute(environment.python)
+        return os.path.join(self.folder(environment), "bin", "python")
+
+    def folder(self, environment: Environment) -> str:
+        """Where that of a list lies, whether it is there or not."""
         digest = self._stats.digest(self.requirements(environment)) or ""
         name = hashlib.sha256(f"{digest} {machine.python_build()}".encode()).hexdigest()
-        return os.path.join(cache_root(), MADE, name, "bin", "python")
+        return os.path.join(cache_root(), MADE, name)
 
     def is_missing(self, environment: Environment) -> bool:
         """Whether it has to be made first."""

@@ -13,11 +13,11 @@ class FileLock:
     """A lock held on an open file.
 
     Args:
-        descriptor: An open file descriptor that holds the lock.
+        descriptor: An open file descriptor that holds the lock; None for a lock on nothing.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
 
     def release(self) -> None:
         """Give the lock up; a second call does nothing."""

@@ -7,6 +7,7 @@ that is decided here, before anything else is loaded. Whatever differs, the full
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -81,6 +82,9 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
     now_s = time.time()
     if now_s - index.memo_used_s(request) > _TOUCH_S:
         index.touch_memo(request, now_s)
+        for folder in summary.get("environments", ()):
+            with contextlib.suppress(OSError):
+                os.utime(f"{folder}.lock")  # see virtual_environments.lock_path
     return summary
 
 
@@ -99,7 +103,8 @@ def remember(
     Args:
         index: The store's index.
         request: From `request_key`.
-        summary: JSON, with the variables that recipes pass on under `environment`.
+        summary: JSON, with the variables that recipes pass on under `environment`, and the folders of
+            targets' environments, whose last use is noted, under `environments`.
         seen: Absolute path -> identity when it was last looked at.
         restless: Those of `seen` that had another identity earlier in the run.
         store: What changes below it is this program's own doing.

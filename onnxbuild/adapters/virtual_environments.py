@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -51,7 +52,7 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
     """
     final = os.path.dirname(os.path.dirname(interpreter))
     make_folder(Path(os.path.dirname(final)))
-    lock = locks.wait_lock(Path(f"{final}.lock"))
+    lock = locks.wait_lock(Path(lock_path(final)))
     try:
         if not os.path.exists(interpreter):
             began_s = time.monotonic()
@@ -59,6 +60,20 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
             say(f"made the environment of {requirements} in {time.monotonic() - began_s:.0f} s")
     finally:
         lock.release()
+
+
+def lock_path(folder: str) -> str:
+    """What is locked while an environment is made, used or removed; its date is the last use."""
+    return f"{folder}.lock"
+
+
+def used_s(folder: str) -> float:
+    """When an environment was last used, or made; seconds since the epoch, 0 if it is gone."""
+    found = 0.0
+    for path in (folder, lock_path(folder)):
+        with contextlib.suppress(OSError):
+            found = max(found, os.stat(path).st_mtime)
+    return found
 
 
 def _make(requirements: str, final: str, say: Callable[[str], None]) -> None:
@@ -186,12 +201,14 @@ class MadeEnvironment:
         requirements: The list that it was made from, as it was called then.
         runtime: ONNX Runtime's distribution and version.
         size_bytes: Of its files.
+        idle_s: Since it was last used, or made.
     """
 
     folder: str
     requirements: str
     runtime: str
     size_bytes: int
+    idle_s: float
 
 
 def made_environments() -> Iterator[MadeEnvironment]:
@@ -206,4 +223,6 @@ def made_environments() -> Iterator[MadeEnvironment]:
         installed = _installed(folder)
         runtimes = [f"{n} {installed.version(n)}" for n in installed.stands_for("onnxruntime")]
         size = sum(p.lstat().st_size for p in about.parent.rglob("*") if not p.is_dir())
-        yield MadeEnvironment(folder, requirements, ", ".join(runtimes), size)
+        yield MadeEnvironment(
+            folder, requirements, ", ".join(runtimes), size, time.time() - used_s(folder)
+        )

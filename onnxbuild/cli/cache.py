@@ -14,6 +14,7 @@ from onnxbuild.core.errors import EXIT_STEP, UsageError
 if TYPE_CHECKING:
     from onnxbuild.wiring import Workspace
 
+_DAY_S = 24 * 3600.0
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -60,6 +61,7 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
 def stats(*, store: str | None, runs: int) -> None:
     """Say what the store holds, what takes the space, and how often results were reused."""
     from onnxbuild.adapters.usage import collect_stats, hit_rates
+    from onnxbuild.adapters.virtual_environments import made_environments
 
     workspace = _open(store)
     try:
@@ -77,6 +79,10 @@ def stats(*, store: str | None, runs: int) -> None:
     for name, size in found.pinned_bytes.items():
         click.echo(f"pinned       {name}, {_size(size)}")
     click.echo(f"views        {_size(found.views_bytes)} (out/)")
+    environments = list(made_environments())
+    if environments:
+        size = sum(each.size_bytes for each in environments)
+        click.echo(f"environments {len(environments)}, {_size(size)} (of all projects)")
     click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
     click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
     if rates.rate is not None:
@@ -174,9 +180,11 @@ def gc(
 ) -> None:
     """Remove what no recent run used; refuses while a build is running.
 
-    What is pinned (see `cache pins`) stays, and so does what is younger than the grace.
+    What is pinned (see `cache pins`) stays, and so does what is younger than the grace. Environments
+    of targets, which all projects share, go by the last run of any of them.
     """
     from onnxbuild.adapters.garbage import collect_garbage
+    from onnxbuild.adapters.kept_environments import collect_environments
 
     workspace = _open(store)
     try:
@@ -193,6 +201,12 @@ def gc(
         f"removed {removed.records} results, {removed.blobs} blobs and {removed.runs} runs: "
         f"{_size(removed.bytes)}"
     )
+    gone = collect_environments(keep_s=keep_days * _DAY_S, grace_s=grace_hours * 3600.0)
+    for each in gone:
+        click.echo(
+            f"removed the environment of {each.requirements} ({each.runtime or 'no ONNX Runtime'}): "
+            f"{_size(each.size_bytes)}"
+        )
     if max_size is not None and removed.left_bytes > max_size:
         click.echo(
             f"{_size(removed.left_bytes)} are left, over the {_size(max_size)} asked for: "

@@ -14,6 +14,7 @@ from onnxbuild.core.errors import EXIT_STEP
 _PACKAGES = ("torch", "onnx", "onnxruntime", "onnxscript", "numpy", "transformers")
 _NEEDED = _PACKAGES[:-1]
 _MIB, _GIB = 1 << 20, 1 << 30
+_DAY_S = 24 * 3600.0
 _SCARCE_BYTES = 2 * _GIB
 
 
@@ -75,12 +76,15 @@ def _providers() -> list[str]:
 
 
 def _environments() -> list[str]:
-    """Those made for targets; each can be removed: it is made again when it is needed."""
+    """Those made for targets; each can be removed, as `cache gc` does: it is made again when needed."""
     from onnxbuild.adapters.virtual_environments import made_environments
 
     for made in made_environments():
         click.echo(f"environment  {made.folder}: {made.runtime or 'no ONNX Runtime'}")
-        click.echo(f"             of {made.requirements}, {made.size_bytes / _MIB:.0f} MiB")
+        click.echo(
+            f"             of {made.requirements}, {made.size_bytes / _MIB:.0f} MiB, last used "
+            f"{made.idle_s / _DAY_S:.0f} days ago"
+        )
     return []
 
 

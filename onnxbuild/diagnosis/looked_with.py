@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from onnxbuild.adapters.kept_environments import hold
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, Target
@@ -14,6 +15,8 @@ from onnxbuild.wiring import open_workspace
 def openable(request: Request, result: BuildResult, target: Target) -> Target:
     """The target, with the interpreter of its environment on this machine.
 
+    An environment of a list is kept from being removed until this process ends.
+
     Args:
         request: What was built.
         result: What came of it.
@@ -22,8 +25,11 @@ def openable(request: Request, result: BuildResult, target: Target) -> Target:
     if target.environment is None:
         return target
     workspace = open_workspace(request.project, result.store, make=False)
+    known = workspace.fingerprints.environments
     try:
-        path = workspace.fingerprints.environments.interpreter(target.environment)
+        path = known.interpreter(target.environment)
+        if not target.environment.python:
+            hold(known.folder(target.environment))
     finally:
         workspace.close()
     return replace(target, environment=replace(target.environment, interpreter=path))

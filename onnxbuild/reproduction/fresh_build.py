@@ -16,7 +16,7 @@ from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
 from onnxbuild.reproduction.fresh_copy import FreshCopy
 from onnxbuild.reproduction.recorded_inputs import Recorded, unlike_record
-from onnxbuild.wiring import RunOptions, make_environments, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, environments_made, open_workspace, start_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def build_fresh(
     with ExitStack() as cleanup:
         workspace = open_workspace(copy.project, copy.store)
         cleanup.callback(workspace.close)
-        make_environments(workspace, graph, events)
+        cleanup.enter_context(environments_made(workspace, graph, events))
         started = start_run(workspace, run, replace(options, keep_going=True), events)
         cleanup.callback(started.close)
         report = started.builder.build(graph, run)

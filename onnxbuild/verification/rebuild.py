@@ -27,7 +27,7 @@ from onnxbuild.reproduction.parting import comparable
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.verification.verify import Checked
-from onnxbuild.wiring import RunOptions, make_environments, open_workspace, start_run
+from onnxbuild.wiring import RunOptions, environments_made, open_workspace, start_run
 
 _SHOWN = 3
 
@@ -63,7 +63,7 @@ def verify_rebuild(
             workspace = open_workspace(request.project, request.store_root)
             cleanup.callback(workspace.close)
             sink = Several(list(events))
-            make_environments(workspace, graph, sink)
+            cleanup.enter_context(environments_made(workspace, graph, sink))
             yield _inputs(release.lock, recipes, workspace.fingerprints)
             is_other = dict(workspace.fingerprints.host()) != dict(release.lock.host)
             run = start_run(workspace, run_id(), options or RunOptions(), sink)

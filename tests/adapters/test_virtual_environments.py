@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.adapters.kept_environments import collect_environments, hold, note_use
 from onnxbuild.adapters.virtual_environments import made_environments, make_environment
 from onnxbuild.core.errors import StepError
 from tests.environments import INSTALLED, write_wheel
 
 pytestmark = pytest.mark.slow
 
+DAY_S = 24 * 3600.0
 LIST = "--no-index\n--find-links wheels\nshared==1.0\n"
 
 
@@ -53,6 +55,34 @@ def test_it_is_made_once_told_and_listed(tmp_path, listed):
     assert made.requirements == str(listed)
     assert made.size_bytes > 1 << 20
     assert left(tmp_path) == ["any"]
+
+
+def test_one_that_nothing_used_for_long_goes_and_one_in_use_stays(tmp_path, listed):
+    make_environment(str(listed), interpreter(tmp_path), lambda _: None)
+    folder = tmp_path / "cache" / "environments" / "any"
+
+    def collect(keep_days=30):
+        return collect_environments(keep_s=keep_days * DAY_S, grace_s=DAY_S)
+
+    def age(days):
+        then_s = time.time() - days * DAY_S
+        for path in (folder, f"{folder}.lock"):
+            os.utime(path, (then_s, then_s))
+
+    assert collect(keep_days=0) == []
+    age(31)
+    lock = hold(str(folder))
+    age(31)
+    assert collect() == []
+    lock.release()
+    note_use([str(folder)])
+    assert collect() == []
+    age(29)
+    assert collect() == []
+    age(31)
+    (gone,) = collect()
+    assert (gone.folder, gone.requirements) == (str(folder), str(listed))
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_a_list_that_leaves_something_open_is_refused_with_the_lines_to_add(tmp_path, listed):

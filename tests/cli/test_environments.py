@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,14 @@ def test_a_list_becomes_an_environment_and_a_lost_one_is_made_again(project, tmp
         assert again.ran == []
         listed = project("doctor").out
         assert f"environment  {cache}" in listed
+        assert "environments 1, " in project("cache", "stats").out
+        assert "removed the environment" not in project("cache", "gc").out
+        then_s = time.time() - 31 * 86400
+        for path in (cache / "environments").iterdir():
+            os.utime(path, (then_s, then_s))
+        collected = project("cache", "gc").out
+        assert f"removed the environment of {project.folder}/list.txt (" in collected
+        assert list((cache / "environments").iterdir()) == []
     finally:
         for name, value in told.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
