@@ -36,7 +36,8 @@ def quantize_weights_alone(
         op_types: Operator types; empty for all.
         per_channel: One scale a channel.
         reduce_range: 7 bits.
-        pairs: But for matrices: they keep 8, at scales that bound neighbours together.
+        pairs: But for matrices, which keep 8, at scales that bound neighbours together, and
+            convolutions, which keep 8 as nothing of theirs saturates.
         weight_type: int8 or uint8.
         included: The only nodes, by name; empty for all.
         excluded: Nodes that stay.
@@ -54,7 +55,7 @@ def quantize_weights_alone(
             ONNXModel(
                 model
             ).replace_gemm_with_matmul()  # as both ways below do, transposing weights
-        overrides = pair_overrides(model, per_channel=per_channel)
+        overrides = pair_overrides(model, per_channel=per_channel, dynamic=True)
     told: dict[str, Any] = {
         "op_types_to_quantize": list(op_types),
         "nodes_to_quantize": list(included),

@@ -49,11 +49,15 @@ def bounding_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
     import numpy as np
 
     needed = _by_outputs(weight, np.ones(1), lambda pairs: _needed(pairs).max(axis=0, initial=0))
-    if not per_channel:
-        needed = needed.max(keepdims=True)
-    scales: np.ndarray = needed.astype(np.float32)
-    scales[scales < np.finfo(np.float32).tiny] = 1
-    return scales
+    return _usable(needed if per_channel else needed.max(keepdims=True))
+
+
+def single_scales(weight: np.ndarray, *, per_channel: bool) -> np.ndarray:
+    """Scales at which each weight stays within 127, where kernels add up nothing in 16 bits."""
+    import numpy as np
+
+    found = np.maximum(weight.max(axis=0, initial=0), -weight.min(axis=0, initial=0)) / LEVELS
+    return _usable(found if per_channel else found.max(keepdims=True))
 
 
 def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -120,6 +124,15 @@ def _goes_beyond(pairs: np.ndarray) -> np.ndarray:
 
     found: np.ndarray = (_sums(np.rint(pairs)) > GREATEST_PAIR).any(axis=0)
     return found
+
+
+def _usable(needed: np.ndarray) -> np.ndarray:
+    """In float32; 1 for nothing."""
+    import numpy as np
+
+    scales: np.ndarray = needed.astype(np.float32)
+    scales[scales < np.finfo(np.float32).tiny] = 1
+    return scales
 
 
 def _pairs(weight: np.ndarray) -> np.ndarray:

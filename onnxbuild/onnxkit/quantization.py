@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import onnx
 
 REDUCE_RANGE_HELP = (
-    "for CPUs without VNNI or AMX, whose sums saturate; true: 7-bit weights; pairs: matrices keep 8 "
-    "bits, at scales where no two neighbours saturate, and all else gets 7; auto: pairs for such a CPU, "
-    "else false"
+    "for CPUs without VNNI or AMX, whose sums saturate; true: 7-bit weights; pairs: matrices and "
+    "convolutions keep 8 bits, at scales where no two neighbours saturate, and all else gets 7; auto: "
+    "pairs for such a CPU, else false"
 )
 """Of an option that both quantizers have."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.saturation import may_saturate, summed_columns
+from onnxbuild.onnxkit.saturation import is_depthwise, may_saturate, summed_columns
 from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def sums_may_saturate(model: onnx.ModelProto) -> bool:
 def products(model: onnx.ModelProto) -> Iterator[Product]:
     """The nodes of the main graph whose kernels add up pairs of unsigned times signed products.
 
-    Convolutions with one channel a group are left out: their kernels widen first. So is ConvInteger,
-    which has its weights as the left factor, where signed ones are moved up to unsigned.
+    Depthwise convolutions are left out: their kernels widen first. So is ConvInteger, which has its
+    weights as the left factor, where signed ones are moved up to unsigned.
     """
     import onnx
 
@@ -117,7 +117,7 @@ def _product(
     axes = array.ndim - 2
     groups = int(flags["group"].i) if "group" in flags else 1
     padding = flags["auto_pad"].s.decode() if "auto_pad" in flags else "NOTSET"
-    if array.shape[1] == 1 or padding != "NOTSET":
+    if is_depthwise(node, array.shape) or padding != "NOTSET":
         return
 
     def listed(name: str, count: int, otherwise: int) -> tuple[int, ...]:

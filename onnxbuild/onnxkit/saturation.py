@@ -40,6 +40,8 @@ def saturating_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
         if node.op_type not in {"Conv", "Gemm", "MatMul"} or node.input[1] not in behind:
             continue
         array = onnx.numpy_helper.to_array(weights[behind[node.input[1]]])
+        if is_depthwise(node, array.shape):
+            continue
         transposed = any(a.name == "transB" and a.i for a in node.attribute)
         if may_saturate(summed_columns(array, node.op_type, transposed=transposed)):
             found.append(node.name)
@@ -59,6 +61,17 @@ def summed_columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.nd
         stack = weights.reshape(-1, *weights.shape[-2:])
         found = stack.swapaxes(0, 1).reshape(weights.shape[-2], -1)
     return found
+
+
+def is_depthwise(node: onnx.NodeProto, shape: Sequence[int]) -> bool:
+    """Whether a convolution has one channel in and one out a group: its kernels widen first.
+
+    Args:
+        node: Of any type.
+        shape: Of its weight.
+    """
+    groups = next((each.i for each in node.attribute if each.name == "group"), 1)
+    return node.op_type == "Conv" and shape[1] == 1 and shape[0] == groups
 
 
 def may_saturate(columns: np.ndarray) -> bool:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.pair_range import LEVELS, pair_scales
+from onnxbuild.onnxkit.pair_overrides import bounded_scales, output_axis
+from onnxbuild.onnxkit.pair_range import LEVELS
 from onnxbuild.onnxkit.quantization import quant_type
 from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
@@ -44,7 +45,7 @@ class StaticScheme:
 
     Attributes:
         op_types: Those that are quantized; empty for all.
-        pairs: Matrices are rounded at scales that bound neighbours together.
+        pairs: Matrices and convolutions are rounded at scales that bound neighbours together.
     """
 
     weight_type: str
@@ -165,7 +166,8 @@ class StaticRounding:
     def _constant_step(self, node: onnx.NodeProto, place: int, value: np.ndarray) -> Step:
         scheme = self._scheme
         axis = None
-        if scheme.pairs and place == 1 and value.ndim == 2 and node.op_type in _MATRICES:  # noqa: PLR2004
+        paired = node.op_type == "Conv" or (node.op_type in _MATRICES and value.ndim == 2)  # noqa: PLR2004
+        if scheme.pairs and place == 1 and paired:
             return _pair_step(node, value, per_channel=scheme.per_channel)
         if node.op_type in _WITH_WEIGHTS:
             axis = _channel_axis(node, value.ndim) if scheme.per_channel else None
@@ -215,13 +217,14 @@ def grid_step(
 
 
 def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> Step:
-    """Of a matrix whose neighbours are bounded together."""
+    """Of a weight whose neighbours are bounded together."""
     import numpy as np
 
-    transposed = _channel_axis(node, value.ndim) == 0
-    scales = pair_scales(value.T if transposed else value, per_channel=per_channel)
+    scales = bounded_scales(node, value, per_channel=per_channel)
+    shape = [1] * value.ndim
+    shape[output_axis(node)] = len(scales)
     least, greatest = np.float32(-LEVELS), np.float32(LEVELS)
-    return Step(scales[:, None] if transposed else scales, np.asarray(least), np.asarray(greatest))
+    return Step(scales.reshape(shape), np.asarray(least), np.asarray(greatest))
 
 
 def _channel_axis(node: onnx.NodeProto, rank: int) -> int | None:

@@ -258,7 +258,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=8,
+    version=9,
     params=PackageParams,
     inputs=(
         "model",

@@ -235,7 +235,7 @@ def _quantize(
 
     weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
     overrides = (
-        pair_overrides(model, per_channel=options.per_channel)
+        pair_overrides(model, per_channel=options.per_channel, dynamic=False)
         if options.reduce_range == "pairs"
         else {}
     )
@@ -263,7 +263,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=7,
+    version=8,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

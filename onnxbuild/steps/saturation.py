@@ -114,7 +114,7 @@ def _notes(
 
 KIND = StepKind(
     name="saturation",
-    version=1,
+    version=2,
     params=SaturationParams,
     inputs=("model",),
     outputs={"report": "report"},

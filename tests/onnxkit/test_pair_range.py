@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from onnxbuild.onnxkit.pair_overrides import pair_overrides
 from onnxbuild.onnxkit.pair_range import bounding_scales, deciding_codes, pair_scales
 from onnxbuild.onnxkit.rounding import compensating_factor, round_compensated
-from onnxbuild.onnxkit.saturation import may_saturate
+from onnxbuild.onnxkit.saturation import may_saturate, saturating_nodes
+from onnxbuild.onnxkit.sessions import open_session
 from tests.onnxkit.models import model, value, weight
 from tests.steps.graphs import run_model, save
 
@@ -118,10 +119,124 @@ def test_a_matrix_that_something_else_reads_gets_what_all_else_gets():
         [value("y", ["batch", 6])],
         [weight("table", table), weight("inner", table[:4])],
     )
-    (told,) = pair_overrides(made, per_channel=True).items()
+    (told,) = pair_overrides(made, per_channel=True, dynamic=False).items()
     assert told[0] == "inner"
     assert [each["axis"] for each in told[1]] == [1] * 4
     made.graph.node[2].input[1] = "own"
     made.graph.initializer.append(weight("own", table))
-    told = pair_overrides(made, per_channel=True)["own"]
+    told = pair_overrides(made, per_channel=True, dynamic=False)["own"]
     assert [each["axis"] for each in told] == [0] * 6
+
+
+def convolution(codes, image, *, groups, signed, per_channel, steps):
+    """x -> QuantizeLinear -> Conv with these weights -> QuantizeLinear, all of scale 1 but the last."""
+    node = onnx.helper.make_node
+    kept = np.int8 if signed else np.uint8
+    outputs, low = len(codes), kept(np.iinfo(kept).min)
+    each = np.ones(outputs, np.float32) if per_channel else np.float32(1)
+    nodes = [
+        node("QuantizeLinear", ["x", "one", "low"], ["q"]),
+        node("DequantizeLinear", ["q", "one", "low"], ["d"]),
+        node("DequantizeLinear", ["w", "scales"], ["k"], axis=0),
+        node("Conv", ["d", "k"], ["c"], group=groups),
+        node("QuantizeLinear", ["c", "steps", "low"], ["r"]),
+        node("DequantizeLinear", ["r", "steps", "low"], ["y"]),
+    ]
+    constants = {"one": np.float32(1), "low": low, "w": codes, "scales": each, "steps": steps}
+    held = [weight(name, np.asarray(array)) for name, array in constants.items()]
+    return model(nodes, [value("x", list(image))], [value("y", None)], held)
+
+
+CONVOLUTIONS = [
+    # groups, channels and outputs a group, kernel: by im2col, or by places where 4 divides channels
+    *[(1, channels, 16, (3, 3)) for channels in (1, 3, 4, 6, 8, 32)],
+    *[(1, channels, 24, (1, 1)) for channels in (3, 4, 64)],
+    (1, 4, 5, (3, 3)),
+    (1, 1030, 16, (1, 1)),
+    (2, 3, 4, (3, 3)),
+    (4, 8, 16, (1, 1)),
+    (1, 6, 16, (3,)),
+    (2, 1, 4, (2, 2, 2)),
+    (1, 1, 1, (3, 3)),  # each output its own channel: nothing is added up in 16 bits
+    (3, 1, 1, (3, 3)),
+    (32, 1, 1, (3, 3)),
+]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("shape", CONVOLUTIONS, ids=str)
+def test_this_cpu_adds_up_convolutions_exactly(tmp_path, shape, signed):
+    """Their neighbours are the innermost channels: only a CPU without VNNI can fail it."""
+    groups, channels, outputs, kernel = shape
+    random = np.random.default_rng(channels)
+    summed = channels * int(np.prod(kernel))
+    first = random.integers(1, 128, (groups * outputs, (summed + 1) // 2))
+    columns = np.stack([first, 128 - first], axis=-1).reshape(len(first), -1)[:, :summed]
+    if (channels, outputs) == (1, 1):
+        columns = np.full_like(columns, 127)
+    columns = columns.astype(np.int8)
+    codes = np.moveaxis(columns.reshape(-1, *kernel, channels), -1, 1)
+    image = (1, groups * channels, *[5] * len(kernel))
+    exact = 255.0 * columns.sum(axis=1, dtype=int)
+    for per_channel in (True, False):
+        steps = np.float32(exact.max() / 255)
+        made = convolution(
+            codes, image, groups=groups, signed=signed, per_channel=per_channel, steps=steps
+        )
+        session = open_session(save(made, tmp_path / str(per_channel)))
+        found = session.run(None, {"x": np.full(image, 255, np.float32)})[0]
+        lost = np.abs(found.reshape(len(exact), -1) - exact[:, None]).max()
+        assert lost <= 0.51 * steps
+    assert saturating_nodes(made) == ()
+
+
+def test_a_convolutions_scales_bound_its_innermost_channels():
+    random = np.random.default_rng(0)
+    kernel = (random.standard_normal((6, 5, 3, 3)) ** 3).astype(np.float32)
+    alone = (random.standard_normal((5, 1, 3, 3)) ** 3).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "alone"], ["h"], name="alone", group=5),
+        onnx.helper.make_node("Conv", ["h", "kernel"], ["y"], name="all"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["batch", 5, 9, 9])],
+        [value("y", ["batch", 6, 5, 5])],
+        [weight("alone", alone), weight("kernel", kernel)],
+    )
+    for per_channel in (True, False):
+        told = pair_overrides(made, per_channel=per_channel, dynamic=False)
+        scales = {
+            name: np.array([each["scale"] for each in found]) for name, found in told.items()
+        }
+        codes = {
+            name: np.rint(array / scales[name].reshape(-1, 1, 1, 1))
+            for name, array in (("alone", alone), ("kernel", kernel))
+        }
+        flat = np.moveaxis(codes["kernel"], 1, -1).reshape(6, -1).T
+        assert greatest_sums(flat) <= 128
+        assert np.abs(codes["kernel"]).max() > 64
+        assert np.abs(codes["alone"]).max() == 127  # nothing adds those up
+        assert {each.get("axis") for each in told["kernel"]} == {0 if per_channel else None}
+    told = pair_overrides(made, per_channel=True, dynamic=True)
+    whole = np.abs(kernel).max() / 127
+    assert [each["scale"] for each in told["kernel"]] == pytest.approx([whole])
+    assert "axis" not in told["kernel"][0]
+
+
+def test_convolutions_that_read_one_weight_in_two_ways_get_what_all_else_gets():
+    kernel = np.random.default_rng(0).standard_normal((4, 1, 3, 3)).astype(np.float32)
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "kernel"], ["h"], name="alone", group=4),
+        onnx.helper.make_node("ReduceMean", ["h", "axis"], ["m"], name="mean"),
+        onnx.helper.make_node("Conv", ["m", "kernel"], ["y"], name="all"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["batch", 4, 9, 9])],
+        [value("y", ["batch", 4, 5, 5])],
+        [weight("kernel", kernel), weight("axis", np.int64([1]))],
+    )
+    assert pair_overrides(made, per_channel=True, dynamic=False) == {}
+    del made.graph.node[1:]
+    assert set(pair_overrides(made, per_channel=True, dynamic=False)) == {"kernel"}

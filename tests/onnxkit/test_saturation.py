@@ -55,6 +55,12 @@ def test_a_convolution_is_summed_channels_last():
     assert saturating_nodes(quantized("Conv", kernel)) == ()
 
 
+def test_a_convolution_of_one_channel_each_is_widened_before_it_adds():
+    kernel = np.full((2, 1, 2, 2), 127, np.int8)
+    assert saturating_nodes(quantized("Conv", kernel, group=2)) == ()
+    assert saturating_nodes(quantized("Conv", kernel)) == ("node",)  # two outputs of one channel
+
+
 def test_a_stack_of_matrices_is_looked_at_one_by_one():
     stack = np.zeros((3, 4, 2), np.int8)
     assert saturating_nodes(quantized("MatMul", stack)) == ()

@@ -139,6 +139,16 @@ def test_a_convolution_is_replayed_patch_by_patch(tmp_path, attributes):
     assert count > 0
 
 
+def test_one_channel_with_several_outputs_is_replayed_and_depthwise_is_not(tmp_path):
+    weights = np.full((2, 1, 1, 2), 127, np.int8)
+    x = np.full((1, 1, 1, 2), 255, np.float32)
+    (found,) = replayed(qdq("Conv", weights, ["n", 1, 1, 2]), tmp_path / "two", x)
+    assert (found.sums, found.saturated) == (2, 2)
+    pair = np.concatenate([x, x], axis=1)
+    depthwise = qdq("Conv", weights, ["n", 2, 1, 2], group=2)
+    assert replayed(depthwise, tmp_path / "depthwise", pair) == ()
+
+
 def test_integer_operators_of_dynamic_quantization_are_replayed(tmp_path):
     weights = np.array([[127, 1], [127, 1]], np.int8)
     nodes = [

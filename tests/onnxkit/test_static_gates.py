@@ -130,6 +130,7 @@ def test_the_conv_whose_input_is_rounded_off_comes_first(place, tmp_path):
         {"activation_type": "int8", "reduce_range": True},
         {"weight_type": "uint8"},
         {"activation_type": "uint16"},
+        {"reduce_range": "pairs"},
     ],
     ids=str,
 )

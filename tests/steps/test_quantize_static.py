@@ -237,7 +237,7 @@ def test_a_target_whose_sums_saturate_is_warned_of_unless_weights_have_seven_bit
     assert note.startswith("the sums of 5 nodes can exceed 16 bits on the target")
 
 
-def test_pairs_are_for_matrices_and_convolutions_get_7_bits(calibrated_once, tmp_path):
+def test_pairs_are_for_matrices_and_convolutions(calibrated_once, tmp_path):
     source, calibration = calibrated_once
     found = {}
     for reduced in (True, "pairs"):
@@ -256,7 +256,7 @@ def test_pairs_are_for_matrices_and_convolutions_get_7_bits(calibrated_once, tmp
         found[reduced] = {each.ndim: int(np.abs(each.astype(int)).max()) for each in codes}
         assert accuracy(context.output("model")) > 0.98
     assert found[True] == {2: 64, 4: 64}
-    assert found["pairs"][4] == 64
+    assert 64 < found["pairs"][4] <= 127
     assert 64 < found["pairs"][2] <= 127
 
 
