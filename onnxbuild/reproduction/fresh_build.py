@@ -12,6 +12,7 @@ from onnxbuild.api import BuildResult, Request, graph_of
 from onnxbuild.core.errors import NotReproducibleError, RecipeErrors, StepError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Job
+from onnxbuild.core.target import environment_of
 from onnxbuild.engine.report import Report
 from onnxbuild.recipe.extend import absolute
 from onnxbuild.reproduction.fresh_copy import FreshCopy
@@ -51,6 +52,10 @@ def copy_project(
         StepError: Something is not as it was recorded.
     """
     copy = FreshCopy(project, folder)
+    for step in original.graph.steps.values():
+        environment = environment_of(step.params)
+        if environment is not None and environment.python and environment.python[0] != "<":
+            copy.link_environment(project / environment.python)
     copy.fill(recorded)
     workspace = open_workspace(copy.project, copy.store)
     try:

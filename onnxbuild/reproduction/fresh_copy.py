@@ -65,6 +65,20 @@ class FreshCopy:
                 fix="run again when the files are saved",
             ) from error
 
+    def link_environment(self, interpreter: Path) -> None:
+        """Have an interpreter of the project, which is software like any other, at its place.
+
+        Args:
+            interpreter: Absolute; nothing is done for one that lies elsewhere.
+        """
+        if not interpreter.is_relative_to(self._original):
+            return
+        folder = interpreter.parent.parent
+        path = folder if (folder / "pyvenv.cfg").exists() else interpreter
+        new = self._new(path)
+        if new is not None:
+            new.symlink_to(path)
+
     def _mark(self) -> None:
         """Make sure that the project's root is found."""
         for name in _MARKERS:

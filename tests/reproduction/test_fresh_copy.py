@@ -93,3 +93,20 @@ def test_relative_paths_out_of_the_project_work_in_the_copy(project, tmp_path):
 def test_a_file_that_is_gone_is_told(project, tmp_path):
     with pytest.raises(StepError, match=r"models/c\.py was there a moment ago"):
         copied(project, tmp_path, files=["models/c.py"])
+
+
+def test_an_environment_in_the_project_is_at_its_place_and_stays_as_it_is(project, tmp_path):
+    (project / "venv/bin").mkdir(parents=True)
+    (project / "venv/pyvenv.cfg").touch()
+    for name in ("venv/bin/python", "tools/bin/python"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    copy = FreshCopy(project, tmp_path / "fresh")
+    for interpreter in ("venv/bin/python", "tools/bin/python", "../python"):
+        copy.link_environment(Path(os.path.normpath(project / interpreter)))
+    before = below(project)
+    copy.fill(Recorded({project / "models/a.py"}, {project / "venv/bin"}))
+    assert (copy.project / "venv").readlink() == project / "venv"
+    assert (copy.project / "tools/bin/python").readlink() == project / "tools/bin/python"
+    assert not (copy.project.parent / "python").is_symlink()
+    assert below(project) == before
