@@ -53,6 +53,15 @@ def check_budgets(
             f"latency is not compared with {previous.title}: it was locked on another kind of "
             "machine"
         )
+    unmeasured = [
+        variant
+        for variant, now in figures.items()
+        if budgets[variant].latency_ratio_increase is not None and not now.latencies
+    ]
+    if here and unmeasured:
+        notices.append(
+            f"latency of {', '.join(unmeasured)} is not compared: no benchmark measures it"
+        )
     for variant, now in figures.items():
         before = previous.figures.get(variant)
         if before is None:

@@ -97,6 +97,9 @@ def test_what_has_no_counterpart_is_not_judged():
     no_pytorch = replace(OLD, latencies=(replace(OLD.latencies[0], ratio=None),))
     assert check(no_pytorch) == check(OLD, old=no_pytorch) == ()
     assert check(replace(OLD, scores={}, errors={"cuda": 9.0})) == ()
+    (notice,) = check(replace(OLD, latencies=()))
+    assert notice == "latency of int8 is not compared: no benchmark measures it"
+    assert check(replace(OLD, latencies=()), Budgets(size_increase=0.0)) == ()
 
 
 def test_new_and_lost_variants_are_told():

@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from onnxbuild.core.errors import BudgetError
+from onnxbuild.recipe.release_options import Budgets
+from onnxbuild.release.budgets import check_budgets
+from onnxbuild.release.previous import read_previous
 from onnxbuild.release_format.forms import json_bytes
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.verification.conftest import (
@@ -53,6 +57,29 @@ def once(tmp_path_factory):
 @pytest.fixture
 def others(once, tmp_path):
     return Project(shutil.copytree(once.folder, tmp_path / "project"))
+
+
+def test_budgets_hold_programs_and_what_is_made_ahead_of_time(once):
+    previous = read_previous(release_of(once), "tiny")
+    budgets = dict.fromkeys(
+        previous.figures, Budgets(size_increase=0.05, latency_ratio_increase=0.5)
+    )
+    (unmeasured,) = check_budgets(budgets, previous.figures, previous, previous.host)
+    assert unmeasured.startswith("latency of fp32-optimized, fp32-ort is not compared")
+    worse = {
+        name: replace(
+            each,
+            model_bytes=2 * each.model_bytes,
+            latencies=tuple(replace(one, ratio=9 * one.ratio) for one in each.latencies),
+        )
+        for name, each in previous.figures.items()
+    }
+    with pytest.raises(BudgetError) as caught:
+        check_budgets(budgets, worse, previous, previous.host)
+    told = str(caught.value)
+    bundles = ("fp32", "torchscript", "torch-export", "fp32-ort", "fp32-optimized")
+    assert all(f"variant '{name}': size" in told for name in bundles)
+    assert all(f"variant '{name}': latency on cpu" in told for name in bundles[:3])
 
 
 def test_a_release_holds_all_that_a_recipe_delivers_and_says_so(others):
