@@ -111,7 +111,9 @@ def _show(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
         for line in format_table([{key: row.get(key, "") for key in headings} for row in rows]):
             click.echo(line)
     click.echo("\neach alone:")
-    for line in format_table([_cost(name, each) for name, each in report["models"].items()]):
+    costs = [_cost(name, each) for name, each in report["models"].items()]
+    headings = dict.fromkeys(key for row in costs for key in row)
+    for line in format_table([{key: row.get(key, "") for key in headings} for row in costs]):
         click.echo(line)
     _show_clients(report.get("concurrency"))
     for why in host["noisy"]:
@@ -155,6 +157,8 @@ def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
     }
     if "joules_per_run" in each:
         row["energy"] = f"{each['joules_per_run']:.3g} J/run"
+    if "same_as" in each:
+        row["same as"] = each["same_as"]
     return row
 
 

@@ -47,12 +47,15 @@ def concurrency(
         StepError: A variant's sessions don't fit in memory.
     """
     most = max(clients) if sessions == "each" else 1
+    equals = line_up.equals
+    asked = (*line_up.programs, *line_up.at(point))
     needs = {
         name: Need(
             costs[name].peak_rss_growth_bytes + (most - 1) * costs[name].steady_rss_growth_bytes,
             most * costs[name].steady_rss_growth_bytes,
         )
-        for name in (*line_up.programs, *line_up.at(point))
+        for name in asked
+        if name not in equals
     }
     measured: dict[str, list[Throughput]] = {}
     room = room_bytes(limit_bytes)
@@ -64,7 +67,9 @@ def concurrency(
     return {
         "point": point.name,
         "sessions": sessions,
-        "models": {name: [asdict(row) for row in measured[name]] for name in needs},
+        "models": {
+            name: [asdict(row) for row in measured[equals.get(name, name)]] for name in asked
+        },
     }
 
 
@@ -85,8 +90,12 @@ def _calls(
 
 def copies(line_up: LineUp, point: Point, feeds: Feeds) -> dict[str, object]:
     """The report's part on copies to and from a device, at a point, of one variant after the other."""
-    found = {}
+    found: dict[str, dict[str, float]] = {}
+    equals = line_up.equals
     for name, folder in line_up.at(point).items():
+        if name in equals:
+            found[name] = found[equals[name]]
+            continue
         session = open_session(
             folder,
             target=usable(line_up.context, line_up.target),
@@ -98,3 +107,13 @@ def copies(line_up: LineUp, point: Point, feeds: Feeds) -> dict[str, object]:
         found[name] = {"to_device_ms": round(inward, 5), "to_host_ms": round(outward, 5)}
         del session
     return {"point": point.name, "models": found}
+
+
+def unbound(line_up: LineUp) -> tuple[str, ...]:
+    """What `io_binding` means nothing to: programs."""
+    if not line_up.programs:
+        return ()
+    names = ", ".join(line_up.programs)
+    return (
+        f"`benchmark.io_binding` is about ONNX Runtime's sessions: {names} have nothing to bind",
+    )

@@ -25,11 +25,13 @@ class Contender:
         name: In reports.
         load: Loads it.
         size_bytes: Of its files; None for what has none.
+        same_as: Another contender that is the same in all but its name, and is measured for both.
     """
 
     name: str
     load: Callable[[], Bind]
     size_bytes: int | None = None
+    same_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)

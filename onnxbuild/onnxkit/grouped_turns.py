@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnxbuild.onnxkit.conditions import Conditions, Times, conditions, read_times
 from onnxbuild.onnxkit.contenders import Contender, Cost
@@ -32,6 +32,22 @@ class Measurement:
     rounds: Mapping[str, list[Mapping[str, Turns]]]
     joules: Mapping[str, float]
     conditions: Conditions
+
+    def shared(self, equals: Mapping[str, str]) -> Measurement:
+        """With the turns of some for others, too.
+
+        Args:
+            equals: Contender that was not measured -> the one whose turns are its own.
+        """
+        rounds: dict[str, list[Mapping[str, Turns]]] = {
+            point: [
+                {**group, **{name: group[of] for name, of in equals.items() if of in group}}
+                for group in groups
+            ]
+            for point, groups in self.rounds.items()
+        }
+        joules = {name: self.joules[of] for name, of in equals.items() if of in self.joules}
+        return replace(self, rounds=rounds, joules={**self.joules, **joules})
 
 
 def group_contenders(

@@ -13,6 +13,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark_points import takes
 from onnxbuild.onnxkit.benchmark_report import BASELINE
 from onnxbuild.onnxkit.contenders import Bind, Contender
+from onnxbuild.onnxkit.equal_models import first_equals
 from onnxbuild.onnxkit.model_files import file_bytes
 from onnxbuild.onnxkit.program_files import program_bytes
 from onnxbuild.onnxkit.runtimes import onnx_runtime, program, pytorch
@@ -62,6 +63,11 @@ class LineUp:
         return fixed | {name: self.settings(name).free_dimensions for name in self.variants}
 
     @property
+    def equals(self) -> dict[str, str]:
+        """Variant -> the one before it that is the same model, run in the same way."""
+        return first_equals(self.variants, {name: self.settings(name) for name in self.variants})
+
+    @property
     def spins(self) -> bool:
         """Whether a session's threads go on spinning after a run."""
         return any(self.settings(name).spins for name in self.variants)
@@ -90,7 +96,7 @@ class LineUp:
             compiled: Whether it does with torch.compile.
             io_binding: Whether each variant does twice, once with its inputs and outputs bound.
         """
-        context, threads = self.context, self.threads
+        context, threads, equals = self.context, self.threads, self.equals
         found = []
         if eager:
             found.append(Contender(BASELINE, pytorch(context, module, threads=threads)))
@@ -100,11 +106,12 @@ class LineUp:
         for name, folder in self.programs.items():
             found.append(Contender(name, self.program_opener(folder), program_bytes(folder)))
         for name, folder in self.variants.items():
-            size, settings = file_bytes(folder), self.settings(name)
-            found.append(Contender(name, self.opener(folder, settings), size))
+            size, settings, same_as = file_bytes(folder), self.settings(name), equals.get(name, "")
+            found.append(Contender(name, self.opener(folder, settings), size, same_as))
             if io_binding:
                 bound = self.opener(folder, settings, io_binding=True)
-                found.append(Contender(f"{name}{_BOUND}", bound, size))
+                same_as = f"{same_as}{_BOUND}" if same_as else ""
+                found.append(Contender(f"{name}{_BOUND}", bound, size, same_as))
         return found
 
     def opener(

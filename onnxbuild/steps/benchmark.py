@@ -12,7 +12,7 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark_extras import concurrency, copies
+from onnxbuild.onnxkit.benchmark_extras import concurrency, copies, unbound
 from onnxbuild.onnxkit.benchmark_points import measured_points, takes
 from onnxbuild.onnxkit.benchmark_report import (
     BASELINE,
@@ -147,23 +147,26 @@ def run(context: StepContext) -> Outcome:
         compiled=options.compile,
         io_binding=options.io_binding,
     )
+    equals = {each.name: each.same_as for each in contenders if each.same_as}
+    alone = [each for each in contenders if not each.same_as]
     taken = {
         each.name: [
             p.name for p in points if takes(line_up.fixed.get(variant_of(each.name), {}), p)
         ]
-        for each in contenders
+        for each in alone
     }
     # Before anything else is loaded: a process forked off later would hold that, too.
     costs = {
         each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
-        for each in contenders
+        for each in alone
     }
-    groups = _groups(context, costs)
+    groups = _groups(context, costs, equals)
     import torch
 
     torch.set_num_threads(threads)
     measure = _measuring(options, ranking=params.ranking, spins=line_up.spins)
-    measurement = measure_groups(contenders, groups, feeds, taken, measure)
+    measurement = measure_groups(alone, groups, feeds, taken, measure).shared(equals)
+    costs |= {name: costs[first] for name, first in equals.items()}
     found = measurement.conditions
     measured = {name: Measured.of(each) for name, each in measurement.rounds.items()}
     report = {
@@ -191,26 +194,23 @@ def run(context: StepContext) -> Outcome:
     return Outcome(
         metrics=table_metrics(points[0], measured[points[0].name], contenders, found),
         notes=(
-            *_unbound(options, line_up),
+            *(unbound(line_up) if options.io_binding else ()),
+            *(
+                f"'{name}' is the same model as '{of}': measured once"
+                for name, of in line_up.equals.items()
+            ),
             *benchmark_notes(found, measured, groups, ranking=params.ranking),
         ),
     )
 
 
-def _unbound(options: BenchmarkOptions, line_up: LineUp) -> tuple[str, ...]:
-    """What is asked for and means nothing to programs."""
-    if not options.io_binding or not line_up.programs:
-        return ()
-    names = ", ".join(line_up.programs)
-    return (
-        f"`benchmark.io_binding` is about ONNX Runtime's sessions: {names} have nothing to bind",
-    )
-
-
-def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, ...]]:
+def _groups(
+    context: StepContext, costs: Mapping[str, Cost], equals: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
     params: BenchmarkParams = context.params
-    compared_with = [each for each in (BASELINE, *params.rivals) if each in costs]
+    rivals = dict.fromkeys(equals.get(each, each) for each in (BASELINE, *params.rivals))
+    compared_with = [each for each in rivals if each in costs]
     if params.target.environment is not None:
         host_of(params.target.environment.interpreter, context.where)  # it takes room, too
     return group_contenders(costs, compared_with, context.memory_bytes, context.where)
@@ -234,6 +234,8 @@ def _record(
     contender: Contender, costs: Mapping[str, Cost], joules: Mapping[str, float]
 ) -> dict[str, object]:
     record = costs[contender.name].to_json()
+    if contender.same_as:
+        record["same_as"] = contender.same_as
     if contender.size_bytes is not None:
         record["size_bytes"] = contender.size_bytes
     if contender.name in joules:
@@ -276,7 +278,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=7,
+    version=8,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?"),
     outputs={"report": "report"},

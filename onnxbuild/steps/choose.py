@@ -13,6 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit import choice_notes
+from onnxbuild.onnxkit.equal_models import first_equals
 from onnxbuild.onnxkit.goals import Goal, asked, missed
 from onnxbuild.onnxkit.halves import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
 from onnxbuild.onnxkit.measured_trials import MeasuredTrials
@@ -102,6 +103,9 @@ def run(context: StepContext) -> Outcome:
     params: ChooseParams = context.params
     trials, unfit = _there(context, params)
     rows = [_row(context, trial) for trial in trials]
+    equals = first_equals({each.name: context.input(f"model/{each.name}") for each in trials})
+    for row in rows:
+        row.update({"same_as": equals[row["name"]]} if row["name"] in equals else {})
     measured = None if params.choice else _measured(context, trials)
     names = [row["name"] for row in rows]
     fastest = min(names, key=measured.latency_ms) if measured else ""
@@ -245,6 +249,7 @@ def _write(
             row["on_front"],
         )
         for row in rows
+        if "same_as" not in row
     ]
     what = "drop of the score" if rows[0]["choosing"].get("cosine_mean") is None else "1 - cosine"
     plot = scatter_svg(f"{context.where}", f"{what}, mean", "latency, ms", points, log_x=True)
@@ -268,7 +273,7 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=6,
+    version=7,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

@@ -1,5 +1,6 @@
 import json
 import multiprocessing
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -310,3 +311,32 @@ def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_p
     assert what.startswith("'a' beside 'pytorch' takes 0.")
     assert where == "test:step"
     assert "`--memory`" in fix
+
+
+def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, benchmarked):
+    first = digits(tmp_path / "first")
+    again = tmp_path / "again"
+    shutil.copytree(first, again)
+    models = {"first": first, "other": first, "again": again}
+    settings = {"other": SessionSettings(spinning="stop")}
+    outcome, report = benchmarked(
+        tmp_path, models, threads=1, clients=(1,), io_binding=True, settings=settings
+    )
+    (note,) = (each for each in outcome.notes if "measured once" in each)
+    assert note == "'again' is the same model as 'first': measured once"
+    told = {name: each.get("same_as") for name, each in report["models"].items()}
+    assert {name: of for name, of in told.items() if of} == {
+        "again": "first",
+        "again+io-binding": "first+io-binding",
+    }
+    results = report["points"][0]["results"]
+    assert set(results) == set(told)
+    assert results["again"] == results["first"] != results["other"]
+    assert results["again+io-binding"] == results["first+io-binding"]
+    for part in ("concurrency", "copies"):
+        found = report[part]["models"]
+        assert set(found) == set(models)
+        assert found["again"] == found["first"] != found["other"]
+    folder = tmp_path / "step" / "out" / "report"
+    point = report["points"][0]["point"]
+    assert read_groups(folder, point, "again") == read_groups(folder, point, "first")

@@ -17,6 +17,7 @@ TRIALS = {  # name: (cosine_mean, cosine_min, latency in ms, bytes)
     "large": (0.999, 0.995, 2.0, 40),
     "silly": (0.980, 0.90, 3.0, 50),
 }
+ALL = {**TRIALS, "nearest": TRIALS["near"]}  # the same bytes as "near"
 
 
 def errors(mean, least, samples=40):
@@ -30,7 +31,7 @@ def errors(mean, least, samples=40):
 def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
     inputs = {}
     for name in names:
-        mean, least, _, size = TRIALS[name]
+        mean, least, _, size = ALL[name]
         place = folder / "fidelity" / name
         place.mkdir(parents=True)
         write_errors(place, more.get("errors", {}).get(name) or errors(mean, least))
@@ -60,7 +61,7 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
         turns = {
             point: {
                 n: [
-                    [round(TRIALS[n][2] * f * 1e6 * shift)] * 5
+                    [round(ALL[n][2] * f * 1e6 * shift)] * 5
                     for shift in (noise if n == "middle" else [1.0] * rounds)
                 ]
                 for n in names
@@ -89,6 +90,15 @@ def test_the_fastest_that_meets_the_goal_is_taken_and_written_out(tmp_path):
 def test_of_two_that_are_as_fast_the_more_faithful_is_taken(tmp_path):
     _, report, _ = chosen(tmp_path, Goal(cosine_mean=0.995))
     assert report["chosen"] == "near"
+
+
+def test_of_equal_models_the_first_of_the_ladder_is_taken_and_the_others_say_so(tmp_path):
+    for number, names in enumerate([("near", "large", "nearest"), ("nearest", "near")]):
+        outcome, report, _ = chosen(tmp_path / str(number), Goal(cosine_mean=0.995), names=names)
+        told = {row["name"]: row.get("same_as") for row in report["trials"]}
+        assert told == {**dict.fromkeys(names), names[-1]: names[0]}
+        assert report["chosen"] == names[0]
+        assert len(outcome.notes) == 1
 
 
 def test_all_that_is_asked_must_hold(tmp_path):
