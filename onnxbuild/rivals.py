@@ -1,4 +1,4 @@
-"""What `bench --against` names: ONNX files, programs of PyTorch, bundles of either, releases."""
+"""What `bench --against` names: files of ONNX and of ORT format, programs of PyTorch, bundles of either, releases."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
 from onnxbuild.release_format.opened import opened
 
+_MODEL_SUFFIXES = (".onnx", ".ort")
 _FIX = (
-    "name an .onnx file, a program (.pt, .pt2), a folder that holds one of them "
+    "name an .onnx or .ort file, a program (.pt, .pt2), a folder that holds one of them "
     "(artifacts/out/RECIPE/VARIANT), or a release (its folder or .tar)"
 )
 
@@ -32,7 +33,7 @@ class _Found:
     Attributes:
         name: In reports, if nothing else has it.
         file: Where it lies.
-        format: Of a program beside ONNX; empty for ONNX.
+        format: Of a program beside ONNX; None for ONNX and ORT format.
         described: A manifest that lies beside the file says how it is called.
     """
 
@@ -67,7 +68,7 @@ def opened_rivals(against: Sequence[Path], taken: set[str]) -> Iterator[tuple[Ri
 @contextmanager
 def _models(path: Path) -> Iterator[list[_Found]]:
     bundle = "/".join(path.absolute().parts[-2:])
-    if path.suffix == ".onnx" and path.is_file():
+    if path.suffix in _MODEL_SUFFIXES and path.is_file():
         yield [_Found(path.stem, path)]
     elif path.suffix in PROGRAM_SUFFIXES and path.is_file():
         yield [_Found(path.stem, path, _format_of(path))]
@@ -78,11 +79,8 @@ def _models(path: Path) -> Iterator[list[_Found]]:
         yield [_Found(bundle, program, _format_of(program), described=True)]
     elif (path / MODEL_FILE).is_file():
         yield [_Found(bundle, path / MODEL_FILE)]
-    elif path.suffix == ".ort" or (path / ORT_FILE).is_file():
-        raise UsageError(
-            f"{path} is in ORT format; what is compared are ONNX files and programs of PyTorch",
-            fix="name the model that it was made of; load-times.json beside it compares the two",
-        )
+    elif (path / ORT_FILE).is_file():
+        yield [_Found(bundle, path / ORT_FILE, described=(path / MANIFEST).is_file())]
     else:
         there = "there is nothing at" if not path.exists() else "there is no model in"
         raise UsageError(f"{there} {path}", fix=_FIX)
@@ -139,7 +137,7 @@ def _rival(name: str, shown: str, found: _Found) -> Rival:
     """Declares the model's own file, and those beside it that belong to it."""
     from onnxbuild.onnxkit.model_files import external_files
 
-    if found.format is None:
+    if found.format is None and found.file.suffix == ".onnx":
         beside = external_files(found.file)
     else:
         beside = (MANIFEST,) if found.described else ()

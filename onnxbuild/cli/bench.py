@@ -27,7 +27,7 @@ from onnxbuild.cli.options import (
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="An .onnx file, a program (.pt, .pt2), a bundle (out/RECIPE/VARIANT), or a release (folder or "
+    help="An .onnx or .ort file, a program (.pt, .pt2), a bundle (out/RECIPE/VARIANT), or a release (folder or "
     ".tar). Repeatable.",
 )
 @only_option()

@@ -15,7 +15,7 @@ class Rival:
         name: In reports; no variant has it.
         shown: As the user named it.
         model: Its files: the model first, then what belongs to it.
-        format: Of a program beside ONNX; empty for ONNX.
+        format: Of a program beside ONNX; empty for ONNX and ORT format.
     """
 
     name: str

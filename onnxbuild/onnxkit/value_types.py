@@ -54,7 +54,7 @@ def _add_types(model: onnx.ModelProto) -> None:
         session = onnxruntime.InferenceSession(probe, options, providers=["CPUExecutionProvider"])
     except session_errors():
         return
-    element_types = {f"tensor({name})": code for name, code in _runtime_names().items()}
+    element_types = runtime_types()
     for output in session.get_outputs():
         if output.name in missing and output.type in element_types:
             model.graph.value_info.append(
@@ -100,8 +100,8 @@ def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
     return probe
 
 
-def _runtime_names() -> dict[str, int]:
-    """ONNX Runtime's spelling of an element type -> TensorProto's code."""
+def runtime_types() -> dict[str, int]:
+    """ONNX Runtime's spelling of a tensor's type, `tensor(float)` -> TensorProto's code."""
     import onnx
 
     names = {
@@ -109,4 +109,5 @@ def _runtime_names() -> dict[str, int]:
         for name, code in onnx.TensorProto.DataType.items()
         if name != "UNDEFINED"
     }
-    return {**names, "float": onnx.TensorProto.FLOAT}
+    names |= {"float": onnx.TensorProto.FLOAT}
+    return {f"tensor({name})": code for name, code in names.items()}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.foreign_inputs import nearest_input
+from onnxbuild.onnxkit.foreign_ort import Shape, check_machine, ort_inputs
 from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.summary import dimensions, dtype_name
 
+ORT_SUFFIX = ".ort"
 _NARROWED = {("float32", "float16")}
 """(declared, found) that is fed all the same: a variant may narrow its inputs."""
 
@@ -21,7 +25,7 @@ class ImportParams:
     """All that steers it.
 
     Attributes:
-        model: Its files: the model, then its external data.
+        model: Its files: the model, then its external data, or of ORT format its bundle's manifest.
         name: As the user named it, for messages.
         inputs: What the recipe declares, and will feed.
     """
@@ -32,24 +36,37 @@ class ImportParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the model as the store spells models.
+    """Write the model as the store spells models; one in ORT format as it is.
 
     Raises:
-        StepError: It is no ONNX model, lacks its external data, or takes other inputs.
+        StepError: It is no ONNX model, lacks its external data, is for another machine or ONNX
+            Runtime, or takes other inputs.
     """
     params: ImportParams = context.params
-    files = dict(context.files(params.model))
-    path = next(place for place in files.values() if place.suffix == ".onnx")
-    _check(params, path)
+    path, *beside = (place for _, place in context.files(params.model))
     target = context.output("model")
-    save_model(load_model(path, weights="mapped"), target)
+    if path.suffix == ORT_SUFFIX:
+        for manifest in beside:
+            check_machine(manifest, params.name)
+        _check(params, ort_inputs(path, params.name))
+        shutil.copyfile(path, target / ORT_FILE)
+    else:
+        _check(params, _onnx_inputs(path))
+        save_model(load_model(path, weights="mapped"), target)
     return Outcome(metrics={"size_bytes": file_bytes(target)})
 
 
-def _check(params: ImportParams, path: Path) -> None:
+def _onnx_inputs(path: Path) -> dict[str, tuple[str, Shape | None]]:
     graph = load_model(path, weights="left").graph
     weights = {each.name for each in graph.initializer}
-    found = {each.name: each for each in graph.input if each.name not in weights}
+    return {
+        each.name: (dtype_name(each.type.tensor_type.elem_type), dimensions(each))
+        for each in graph.input
+        if each.name not in weights
+    }
+
+
+def _check(params: ImportParams, found: Mapping[str, tuple[str, Shape | None]]) -> None:
     declared = {each.name: each for each in params.inputs}
     if found.keys() != declared.keys():
         raise StepError(
@@ -59,15 +76,14 @@ def _check(params: ImportParams, path: Path) -> None:
             fix=nearest_input(tuple(found), tuple(declared))
             or "compare models of the same inputs, or name the recipe that fits this one",
         )
-    for name, value in found.items():
-        want, dtype = declared[name], dtype_name(value.type.tensor_type.elem_type)
+    for name, (dtype, shape) in found.items():
+        want = declared[name]
         if dtype != want.dtype and (want.dtype, dtype) not in _NARROWED:
             raise StepError(
                 f"input '{name}' of {params.name} is {dtype}; the recipe feeds {want.dtype}",
                 where=params.name,
                 fix="compare models of the same inputs",
             )
-        shape = dimensions(value)
         fits = shape is None or (
             len(shape) == len(want.shape)
             and all(
@@ -77,7 +93,7 @@ def _check(params: ImportParams, path: Path) -> None:
         )
         if not fits:
             raise StepError(
-                f"input '{name}' of {params.name} has the shape {shape}; the recipe feeds "
+                f"input '{name}' of {params.name} has the shape {list(shape or ())}; the recipe feeds "
                 f"{list(want.shape)}",
                 where=params.name,
                 fix="compare models of the same inputs",
@@ -86,11 +102,11 @@ def _check(params: ImportParams, path: Path) -> None:
 
 KIND = StepKind(
     name="import",
-    version=2,
+    version=3,
     params=ImportParams,
     inputs=(),
     outputs={"model": "onnx-model"},
-    toolchain=("onnx", "numpy"),
+    toolchain=("onnx", "numpy", "onnxruntime"),
     run=run,
     entrypoints=lambda params: (params.model,),
 )

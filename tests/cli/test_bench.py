@@ -6,6 +6,7 @@ import json
 import shutil
 
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
@@ -26,18 +27,26 @@ def other_model(path, *, name="input", dtype=TensorProto.FLOAT, shape=("batch", 
     return str(path)
 
 
+def in_ort_format(path, model):
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return str(path)
+
+
 def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_path):
     assert project.run().code == 0
     bundle = tmp_path / "old" / "fp32"
     shutil.copytree(project.folder / "artifacts/out/tiny/fp32", bundle)
     file = other_model(tmp_path / "other.onnx")
     arguments = ("bench", "tiny.yaml", "--against", str(bundle), "--against", file, "--json")
+    arguments += ("--against", in_ort_format(tmp_path / "small.ort", file))
     done = project(*arguments, "--set", "benchmark.max_time_s=0.6")
     assert done.code == 0, done.out + done.err
     report = json.loads(done.out)["tiny"]["cpu"]
     results = report["points"][0]["results"]
-    assert set(results) == {"pytorch", "fp32", "old/fp32", "other"}
-    assert set(results["fp32"]["against"]) == {"old/fp32", "other"}
+    assert set(results) == {"pytorch", "fp32", "old/fp32", "other", "small"}
+    assert set(results["fp32"]["against"]) == {"old/fp32", "other", "small"}
     assert "against" not in results["other"]
     assert "run     tiny:benchmark" in done.err
     assert "tiny:fp32/validate" not in done.err
@@ -76,7 +85,7 @@ def test_what_is_no_model_is_refused_before_anything_is_built(project, tmp_path)
         done = project("bench", "tiny.yaml", "--against", str(path))
         assert done.code == 2
         assert told in done.err
-        assert "name an .onnx file" in done.err
+        assert "name an .onnx or .ort file" in done.err
     assert not (project.folder / "artifacts").exists()
     (tmp_path / "junk.onnx").write_bytes(b"version https://git-lfs")
     done = project("bench", "tiny.yaml", "--against", str(tmp_path / "junk.onnx"))
