@@ -39,12 +39,14 @@ class LineUp:
         threads: Of each runtime, where a variant's session sets none.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
+        rivals: Names of models from elsewhere.
     """
 
     context: StepContext
     target: Target
     threads: int
     sessions: Mapping[str, SessionSettings]
+    rivals: tuple[str, ...] = ()
 
     @property
     def variants(self) -> dict[str, Path]:
@@ -64,8 +66,12 @@ class LineUp:
 
     @property
     def equals(self) -> dict[str, str]:
-        """Variant -> the one before it that is the same model, run in the same way."""
-        return first_equals(self.variants, {name: self.settings(name) for name in self.variants})
+        """Variant -> the one before it that is the same model, run in the same way.
+
+        No rival is one: who measures a model against itself asks for the noise between the two.
+        """
+        own = {name: path for name, path in self.variants.items() if name not in self.rivals}
+        return first_equals(own, {name: self.settings(name) for name in own})
 
     @property
     def spins(self) -> bool:

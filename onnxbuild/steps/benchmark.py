@@ -138,7 +138,7 @@ def run(context: StepContext) -> Outcome:
     context = Without(context, frozenset(f"{MODEL}{name}" for name in missed))
     options = params.options
     threads = options.threads or usable_cores()
-    line_up = LineUp(context, params.target, threads, params.sessions)
+    line_up = LineUp(context, params.target, threads, params.sessions, params.rivals)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
     contenders = line_up.contenders(
@@ -160,7 +160,7 @@ def run(context: StepContext) -> Outcome:
         each.name: cost_alone(each, {n: feeds[n] for n in taken[each.name]}, context.where)
         for each in alone
     }
-    groups = _groups(context, costs, equals)
+    groups = _groups(context, costs)
     import torch
 
     torch.set_num_threads(threads)
@@ -204,13 +204,10 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _groups(
-    context: StepContext, costs: Mapping[str, Cost], equals: Mapping[str, str]
-) -> list[tuple[str, ...]]:
+def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
     params: BenchmarkParams = context.params
-    rivals = dict.fromkeys(equals.get(each, each) for each in (BASELINE, *params.rivals))
-    compared_with = [each for each in rivals if each in costs]
+    compared_with = [each for each in (BASELINE, *params.rivals) if each in costs]
     if params.target.environment is not None:
         host_of(params.target.environment.interpreter, context.where)  # it takes room, too
     return group_contenders(costs, compared_with, context.memory_bytes, context.where)

@@ -28,7 +28,7 @@ QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 
 def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
-    settings = options.pop("settings", {})
+    settings, rivals = options.pop("settings", {}), options.pop("rivals", ())
     more_bytes = options.pop("more_bytes", 1 << 40)
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
@@ -38,6 +38,7 @@ def in_this_process(folder, models, options, programs):
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
         sessions=settings,
+        rivals=rivals,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -340,3 +341,14 @@ def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, bench
     folder = tmp_path / "step" / "out" / "report"
     point = report["points"][0]["point"]
     assert read_groups(folder, point, "again") == read_groups(folder, point, "first")
+
+
+def test_a_model_is_measured_against_itself_if_that_is_asked_for(tmp_path, benchmarked):
+    models = {"own": digits(tmp_path / "model"), "elsewhere": tmp_path / "model"}
+    outcome, report = benchmarked(
+        tmp_path, models, threads=1, baseline=False, rivals=("elsewhere",), max_time_s=0.1
+    )
+    assert not [each for each in outcome.notes if "measured once" in each]
+    assert not any("same_as" in each for each in report["models"].values())
+    folder, point = tmp_path / "step" / "out" / "report", report["points"][0]["point"]
+    assert read_groups(folder, point, "own") != read_groups(folder, point, "elsewhere")
