@@ -11,18 +11,20 @@ T = TypeVar("T")
 POWERCAP = Path("/sys/class/powercap")
 
 
-def measured_joules(call: Callable[[], T], folder: Path = POWERCAP) -> tuple[T, float | None]:
+def measured_joules(call: Callable[[], T], folder: Path = POWERCAP) -> tuple[T, float] | None:
     """A call's value, and the energy of all processor packages while it ran, in joules.
 
     Running average power limit counters (Linux's Documentation/power/powercap): the whole
-    package's, whoever used it. None where they are missing or may not be read: most virtual
-    machines have none, and on many systems only root reads them.
+    package's, whoever used it. None where they are missing or may not be read, and then nothing is
+    called: most virtual machines have none, and on many systems only root reads them.
     """
     before = _read(folder)
+    if not before:
+        return None
     value = call()
     after = _read(folder)
-    if not before or before.keys() != after.keys():
-        return value, None
+    if before.keys() != after.keys():
+        return None
     total = 0
     for name, (begin, span) in before.items():
         used = after[name][0] - begin

@@ -32,14 +32,12 @@ def call_forked(call: Callable[[], T], what: str, where: str) -> T:
     sys.stdout.flush()
     sys.stderr.flush()
     reads, writes = os.pipe()
-    frozen_before = gc.get_freeze_count() > 0
+    gc.collect()
     gc.freeze()  # else each collection in the child looks at, and so copies, all that was there
     child = os.fork()
     if child == 0:
         os.close(reads)
         _run_and_exit(call, writes)
-    if not frozen_before:  # a step's process was forked itself: what it was given stays
-        gc.unfreeze()
     os.close(writes)
     try:
         with os.fdopen(reads, "rb") as pipe:
@@ -67,7 +65,6 @@ def call_forked(call: Callable[[], T], what: str, where: str) -> T:
 def _run_and_exit(call: Callable[[], object], writes: int) -> None:
     code = 1
     payload = b""
-    gc.collect()
     try:
         payload, code = pickle.dumps(call()), 0
     except StepError as error:

@@ -122,8 +122,9 @@ def _joules(runners: Runners) -> dict[str, float]:
     """Contender -> energy of a run, where the machine tells."""
     found = {}
     for name, run_once in runners.items():
-        counted, joules = measured_joules(lambda run_once=run_once: runs_in(run_once, _ENERGY_S))  # type: ignore[misc]
-        if joules is None:
+        measured = measured_joules(lambda run_once=run_once: runs_in(run_once, _ENERGY_S))  # type: ignore[misc]
+        if measured is None:
             return {}
+        counted, joules = measured
         found[name] = joules / counted
     return found
