@@ -187,7 +187,7 @@ def diagnose(
 def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:
     failing = [each.step for each in result.report.failures]
     chain = judged_on(chain, result.report.results, failing)
-    return replace(chain, target=openable(request, result, chain.target))
+    return replace(chain, target=openable(request, result, chain.judge, chain.target))
 
 
 def _quantizing(chain: Chain) -> int | None:

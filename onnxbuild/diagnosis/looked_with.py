@@ -9,19 +9,22 @@ from onnxbuild.api import BuildResult, Request
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.onnxkit.session_host import host_of, runtime_facts
+from onnxbuild.onnxkit.targets import TARGET_INPUT
 from onnxbuild.wiring import open_workspace
 
 
-def openable(request: Request, result: BuildResult, target: Target) -> Target:
-    """The target, with the interpreter of its environment on this machine.
+def openable(request: Request, result: BuildResult, judge: str, target: Target) -> Target:
+    """The target as its gate ran on it: what of its chain loads, in its environment on this machine.
 
     An environment of a list is kept from being removed until this process ends.
 
     Args:
         request: What was built.
         result: What came of it.
+        judge: The step that judged the variant there.
         target: As the recipe has it.
     """
+    target = _usable(result, judge, target)
     if target.environment is None:
         return target
     workspace = open_workspace(request.project, result.store, make=False)
@@ -33,6 +36,15 @@ def openable(request: Request, result: BuildResult, target: Target) -> Target:
     finally:
         workspace.close()
     return replace(target, environment=replace(target.environment, interpreter=path))
+
+
+def _usable(result: BuildResult, judge: str, target: Target) -> Target:
+    found = result.graph.steps[judge].inputs.get(TARGET_INPUT)
+    made = None if found is None else result.report.results.get(found.step)
+    if made is None or not made.metrics["loads"]:
+        return target  # which says itself what does not load
+    loads = made.metrics["loads"]
+    return replace(target, chain=tuple(link for link in target.chain if link.provider in loads))
 
 
 def nodes_on(target: Target) -> Target:

@@ -70,7 +70,7 @@ def test_it_is_validated_and_measured_there(built):
 
 
 def test_a_diagnosis_looks_at_what_ran_there_and_says_so(built):
-    other = "providers={other: {provider: cpu, environment: {python: venv/bin/python}}}"
+    other = "providers={other: {chain: [qnn, cpu], environment: {python: venv/bin/python}}}"
     told = built("diagnose", "tiny.yaml:fp32", "--no-bisect", "--set", other)
     assert told.code == 0, told.out + told.err
     assert "looked at on target 'other', with onnxruntime" in told.out
