@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest, tagged_sha256
@@ -21,6 +22,7 @@ from onnxbuild.release_format.packages import packages_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.component import Component
+    from cyclonedx.validation.json import JsonStrictValidator
 
 _RUNTIME = "onnxruntime"
 _PROGRAM_RUNTIMES = ("torch", "numpy")
@@ -95,14 +97,20 @@ def bill_of_materials(
 
 def bom_fault(text: str) -> str:
     """What breaks CycloneDX's schema first; empty if nothing does."""
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
     try:
-        found = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+        found = _validator().validate_str(text)
     except ValueError as error:
         return f"no JSON: {error}"
     return "" if found is None else str(found).partition("\n")[0]
+
+
+@cache
+def _validator() -> JsonStrictValidator:
+    """One for all: it reads its schema once."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    return JsonStrictValidator(SchemaVersion.V1_6)
 
 
 def _serial_number(about: Mapping[str, Any], files: Mapping[str, Digest]) -> uuid.UUID:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.bundles import (
@@ -18,6 +19,9 @@ from onnxbuild.release_format.bundles import (
     section_bundles,
 )
 from onnxbuild.release_format.figures import Figures, Latency
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _TEMPLATE = "readme.md.j2"
 _MIB, _KIB = 2**20, 2**10
@@ -37,16 +41,12 @@ def readme(
         manifests: Bundle -> its manifest.json.
         figures: Bundle -> its numbers.
     """
-    from jinja2 import Environment, StrictUndefined
-
-    text = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
-    page = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - Markdown
     rows: dict[str, list[list[str]]] = {each.key: [] for each in SECTIONS}
     for section, name, _ in section_bundles(about):
         rows[section.key].append(_row(name, figures[name]))
     bundles = bundles_of(about)
     bound = {bundles[name]["bundle"]: bound_to(each) for name, each in manifests.items()}
-    return page.from_string(text).render(
+    rendered: str = _page().render(
         name=about["name"],
         version=about["version"],
         onnxbuild=about["onnxbuild"],
@@ -59,6 +59,16 @@ def readme(
         program=_first(about, FORMATS),
         artifact=_first(about, AHEAD_OF_TIME),
     )
+    return rendered
+
+
+@cache
+def _page() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    text = resources.files(__package__).joinpath(_TEMPLATE).read_text(encoding="utf-8")
+    page = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - Markdown
+    return page.from_string(text)
 
 
 def _first(about: Mapping[str, Any], wanted: Section) -> str:
