@@ -1,13 +1,16 @@
-"""The suite's own shortcut: which zygotes fork from the template, and that they end with who asked."""
+"""The suite's own shortcut: what zygotes fork from, and that they end with who asked."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,45 +18,86 @@ import pytest
 from onnxbuild.adapters.child_environment import clean_environment
 from onnxbuild.adapters.processes import _ZYGOTE
 from tests import zygotes
+from tests.attack.small import Interpreter
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(os.environ.get(zygotes.COLD)), reason="all are started anew"),
+]
+PATIENCE_S = 120.0
 
 
-def forked_by_templates() -> set[int]:
-    """Processes whose parent is a template of this very process."""
-    children = psutil.Process().children()
-    templates = [
-        each for each in children if any("zygotes.serve" in arg for arg in each.cmdline())
-    ]
-    return {each.pid for template in templates for each in template.children()}
+def forked(python: str, environment: dict[str, str], threads: int | None) -> set[int]:
+    """Zygotes that were forked from a template that was itself started in these surroundings."""
+    found = set()
+    for first in psutil.Process().children():
+        if not any("zygote_templates.serve" in argument for argument in first.cmdline()):
+            continue
+        for template in [first, *first.children()]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                interpreter, *_, told, _ = template.cmdline()
+                own = (interpreter, template.environ(), json.loads(told)[1])
+                if own == (python, environment, threads):
+                    children = template.children()
+                    found |= {each.pid for each in children if each.cmdline()[4] == told}
+    return found
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(bool(os.environ.get(zygotes.COLD)), reason="all are started anew")
-@pytest.mark.parametrize(
-    ("variables", "threads", "forks"),
-    [({}, None, True), ({"CUDA_VISIBLE_DEVICES": "0"}, None, False), ({}, 1, False)],
-    ids=["ordinary", "a variable", "threads"],
-)
-def test_a_zygote_in_ordinary_surroundings_alone_forks_from_the_template(
-    variables, threads, forks
-):
-    launcher = zygotes.command()[3]
-    before = forked_by_templates()
+@contextlib.contextmanager
+def zygote(python: str, environment: dict[str, str], threads: int | None = None) -> Iterator[bool]:
+    """Ask for a zygote: whether it was forked, and not started anew."""
+    launcher = zygotes.command(python=python)[3]
+    before = forked(python, environment, threads)
     ours, theirs = socket.socketpair()
     told = {"socket": theirs.fileno(), "threads": threads, "moved": []}
+    anew = ["-s", "-c", _ZYGOTE]
     with theirs:
         process = subprocess.Popen(
-            [launcher, "-s", "-c", _ZYGOTE, json.dumps(told), zygotes.PARENT],
+            [launcher, *anew, json.dumps(told), zygotes.PARENT],
             pass_fds=(theirs.fileno(),),
-            env=clean_environment(variables),
+            env=environment,
             cwd="/",
         )
+    deadline_s = time.monotonic() + PATIENCE_S
     with ours:
-        anew = [sys.executable, "-s", "-c", _ZYGOTE]
-        while not (forked := forked_by_templates() - before):
-            if psutil.Process(process.pid).cmdline()[:4] == anew:
+        while not (found := forked(python, environment, threads) - before):
+            if psutil.Process(process.pid).cmdline()[:4] == [python, *anew]:
                 break
+            assert time.monotonic() < deadline_s, "neither forked nor started anew"
             time.sleep(0.01)
-        assert bool(forked) == forks
         assert process.poll() is None
-    assert process.wait(60) == 0
-    assert not forked & forked_by_templates()
+        yield bool(found)
+    assert process.wait(PATIENCE_S) == 0
+    assert not found & forked(python, environment, threads)
+
+
+def test_in_ordinary_surroundings_all_fork_from_the_first_template():
+    with zygote(sys.executable, clean_environment({})) as is_forked:
+        assert is_forked
+
+
+@pytest.mark.parametrize(
+    ("variables", "threads"),
+    [({"CUDA_VISIBLE_DEVICES": "7"}, None), ({}, 1), ({"PYTHONHASHSEED": "7"}, 1)],
+    ids=["a variable", "threads", "both"],
+)
+def test_in_others_they_fork_from_a_template_of_the_same_once_that_pays(variables, threads):
+    environment = {**clean_environment({}), **variables}
+    with zygote(sys.executable, environment, threads) as is_forked:
+        assert not is_forked
+    for _ in range(2):
+        with zygote(sys.executable, environment, threads) as is_forked:
+            assert is_forked
+
+
+def test_what_another_interpreter_runs_at_its_start_is_among_its_surroundings(tmp_path):
+    interpreter = Interpreter(tmp_path / "venv")
+    folder = Path(interpreter.python).parent
+    _, _, others = clean_environment({})["PATH"].partition(os.pathsep)
+    environment = {**clean_environment({}), "PATH": f"{folder}{os.pathsep}{others}"}
+    seen = []
+    for each in ("linked", "linked", "linked too"):
+        interpreter.link(each, tmp_path)
+        with zygote(interpreter.python, environment) as is_forked:
+            seen.append(is_forked)
+    assert seen == [False, True, False]

@@ -79,7 +79,13 @@ class Command:
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Seen:
         """Run and wait; a traceback is a defect whatever the exit code."""
-        return seen(self._start(self._program, arguments, env))
+        return seen(self.begin(*arguments, env=env))
+
+    def begin(
+        self, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """As `run`, not waited for."""
+        return self._start(self._program, arguments, env)
 
     def call(self, *arguments: str) -> tuple[int, str, str]:
         """`onnxbuild ARGUMENTS`: exit code, standard output, standard error."""
@@ -95,8 +101,7 @@ class Command:
 
     @property
     def _program(self) -> list[str]:
-        own = self.python != sys.executable
-        return [self.python, "-m", "onnxbuild"] if own else command()
+        return command(python=self.python)
 
 
 def seen(process: subprocess.Popen[str]) -> Seen:

@@ -115,7 +115,7 @@ def test_after_a_kill_the_next_run_is_as_clean_as_a_first(
 @pytest.mark.slow
 def test_four_cold_runs_at_once_build_each_step_once(clean, tmp_path):
     command = Command(tiny.make(tmp_path / "project"), "tiny.yaml")
-    runs = [seen(each) for each in [command.start() for _ in range(4)]]
+    runs = [seen(each) for each in [command.begin() for _ in range(4)]]
     assert [(each.code, each.err) for each in runs] == [(0, "")] * 4
     built = Counter(event["step"] for each in runs for event in each.of("step_finished"))
     assert built == {f"tiny:{step}": 1 for step in tiny.ALL}
