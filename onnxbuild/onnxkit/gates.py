@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onnxbuild.onnxkit.linear_nodes import is_branch
+from onnxbuild.onnxkit.quantization import quant_type
 from onnxbuild.onnxkit.weights import in_place_of, weight_array
 
 if TYPE_CHECKING:
@@ -20,25 +21,24 @@ if TYPE_CHECKING:
 GATES = "onnxbuild/gates"
 """The added input: float32, one number a node, 0 for fp32 and 1 for 8 bits."""
 
-_CHANNEL_AXES = {"MatMul": 1, "Gemm": 1, "Conv": 0}
-"""Of the weight: where its output channels are (Gemm: unless transB)."""
+_MULTIPLYING = ("MatMul", "Gemm", "Conv")
 
 
 @dataclass(frozen=True, slots=True)
 class Quantizable:
-    """A node that multiplies an activation with a constant weight.
+    """A node with a constant weight in floats: what it multiplies an activation with, or its table.
 
     Attributes:
         name: The node's.
-        op_type: MatMul, Gemm or Conv.
+        op_type: MatMul, Gemm, Conv or Gather.
         weight: The initializer's name.
-        axis: Its output channels.
+        axis: Its output channels, each with a scale; None for one scale in all.
     """
 
     name: str
     op_type: str
     weight: str
-    axis: int
+    axis: int | None
 
 
 def quantizable_nodes(model: onnx.ModelProto) -> list[Quantizable]:
@@ -46,18 +46,20 @@ def quantizable_nodes(model: onnx.ModelProto) -> list[Quantizable]:
     weights = {each.name: len(each.dims) for each in model.graph.initializer if _is_float(each)}
     found = []
     for node in model.graph.node:
-        axis = _CHANNEL_AXES.get(node.op_type)
-        if axis is None or node.domain not in ("", "ai.onnx") or len(node.input) < 2:  # noqa: PLR2004
+        if node.domain not in ("", "ai.onnx") or is_branch(node.name):
             continue
-        if is_branch(node.name):
+        if node.op_type == "Gather" and node.input[0] in weights:
+            found.append(Quantizable(node.name, node.op_type, node.input[0], None))
+        if node.op_type not in _MULTIPLYING:
             continue
         weight = node.input[1]
         if weights.get(weight, 0) < 2 or node.input[0] in weights:  # noqa: PLR2004 - a matrix
             continue
+        axis = None  # of a Conv: ConvInteger takes one scale
         if node.op_type == "MatMul":
             axis = weights[weight] - 1
-        elif node.op_type == "Gemm" and any(a.name == "transB" and a.i for a in node.attribute):
-            axis = 0
+        elif node.op_type == "Gemm":
+            axis = 0 if any(a.name == "transB" and a.i for a in node.attribute) else 1
         found.append(Quantizable(node.name, node.op_type, weight, axis))
     return found
 
@@ -116,8 +118,8 @@ def add_gates(model: onnx.ModelProto, names: Sequence[str], rounding: Rounding) 
 class DynamicRounding:
     """What `mode: dynamic` does.
 
-    Weights are symmetric int8 by channel, activations uint8 by tensor at the scale of each run
-    (DynamicQuantizeLinear).
+    Weights are symmetric int8 by channel (of convolutions in all), activations uint8 by tensor at the
+    scale of each run (DynamicQuantizeLinear). The tables of Gathers are uint8 by tensor.
 
     Args:
         model: Its constants are read.
@@ -137,6 +139,8 @@ class DynamicRounding:
         """The node on its rounded activation and weight."""
         import onnx
 
+        if node.op_type == "Gather":
+            return self._looked_up(model, node, prefix)
         told, activation = self._nodes[node.name], node.input[0]
         made = [] if activation in self._rounded else _round_trip(activation)
         self._rounded.add(activation)
@@ -151,9 +155,37 @@ class DynamicRounding:
         quantized.output[0] = f"{prefix}/low"
         return [*made, quantized]
 
+    def _looked_up(self, model: onnx.ModelProto, node: onnx.NodeProto, prefix: str) -> list[Any]:
+        """A Gather, and what it found rounded as its table is: the table itself stays as it is."""
+        import onnx
+        from onnx import helper, numpy_helper
 
-def round_weight(weight: np.ndarray, axis: int) -> np.ndarray:
-    """Symmetric int8 by channel and back: scale = max |w| / 127."""
+        parts = [f"{prefix}/{part}" for part in ("scale", "zero")]
+        pair = table_step(weight_array(self._weights[node.input[0]]))
+        model.graph.initializer.extend(map(numpy_helper.from_array, pair, parts))
+        again = onnx.NodeProto()
+        again.CopyFrom(node)
+        again.name = f"{prefix}/quantized"
+        again.output[0] = f"{prefix}/found"
+        return [
+            again,
+            helper.make_node("QuantizeLinear", [again.output[0], *parts], [f"{prefix}/codes"]),
+            helper.make_node("DequantizeLinear", [f"{prefix}/codes", *parts], [f"{prefix}/low"]),
+        ]
+
+
+def table_step(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scale (float32) and zero point (uint8) of a table, as ONNX Runtime's dynamic quantizer draws them."""
+    import numpy as np
+    from onnxruntime.quantization.quant_utils import compute_scale_zp, get_qmin_qmax_for_qType
+
+    least, most = get_qmin_qmax_for_qType(quant_type("uint8").tensor_type, symmetric=False)
+    zero, scale = compute_scale_zp(table.min(), table.max(), least, most, False)  # noqa: FBT003
+    return np.asarray(scale, np.float32), zero
+
+
+def round_weight(weight: np.ndarray, axis: int | None) -> np.ndarray:
+    """Symmetric int8 by channel, or in all, and back: scale = max |w| / 127."""
     import numpy as np
 
     others = tuple(n for n in range(weight.ndim) if n != axis)

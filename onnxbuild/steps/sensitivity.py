@@ -102,7 +102,7 @@ def run(context: StepContext) -> Outcome:
     nodes, rounding = _gates(context, model)
     if not nodes:
         raise UnfitModelError(
-            "the model has no MatMul, Gemm or Conv with constant weights: nothing to measure"
+            "the model has no MatMul, Gemm, Conv or Gather with constant weights: nothing to measure"
             if params.static is None
             else "no node has calibrated ranges and an operator that is quantized: nothing to "
             "measure",
@@ -258,7 +258,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=4,
+    version=5,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

@@ -10,7 +10,8 @@ from onnxbuild.onnxkit.gates import quantizable_nodes
 from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.steps.sensitivity import KIND, PLOT_FILE, SensitivityParams
 from tests.fakes.step_context import run_step
-from tests.steps.graphs import open_exact
+from tests.onnxkit.models import model, value, weight
+from tests.steps.graphs import open_exact, save
 
 USER = """
 import numpy as np
@@ -26,6 +27,11 @@ def nothing():
 def labelled():
     for item, _ in zip(data(), range(6)):
         yield item, item["x"][:, 0] > 0
+
+def words():
+    generator = np.random.default_rng(1)
+    while True:
+        yield {"ids": generator.integers(0, 40, (2, 5))}
 
 def nearness(outputs, labels):
     # looks at one output alone: how near zero its mean is
@@ -67,13 +73,16 @@ def chain(folder):
     return folder
 
 
-def measured(folder, model, data="data", samples=3, metric=None, **options):
+FLOATS = DummyInput("x", "float32", ("batch", 16))
+
+
+def measured(folder, model, data="data", *, samples=3, metric=None, fed=FLOATS, **options):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "user.py").write_text(USER)
     params = SensitivityParams(
         data=Entrypoint(f"{folder}/user.py:{data}"),
         project=None,
-        inputs=(DummyInput("x", "float32", ("batch", 16)),),
+        inputs=(fed,),
         samples=samples,
         metric=Entrypoint(f"{folder}/user.py:{metric}") if metric else None,
         **options,
@@ -123,6 +132,86 @@ def test_it_tells_what_the_dynamic_quantizer_really_loses(tmp_path):
     assert 1 - report["all"]["cosine_mean"] == pytest.approx(1 - np.mean(cosines), rel=0.05)
 
 
+def embedding(folder):
+    """Words looked up in a lopsided table, and a MatMul and a Conv whose channels differ in size."""
+    random = np.random.default_rng(2)
+    node, shape = onnx.helper.make_node, ["n", 16, 5]
+    table = random.standard_normal((40, 16)).astype(np.float32)
+    table[7, 3] = 30  # one value sets the scale of all
+    kernel = random.standard_normal((16, 16, 3)) * np.geomspace(1, 40, 16)[:, None, None]
+    nodes = [
+        node("Gather", ["table", "ids"], ["a"], "look_up"),
+        node("Add", ["a", "shift"], ["b"], "shift"),  # or the product would take the table's scale
+        node("MatMul", ["b", "matrix"], ["c"], "multiply"),
+        node("Transpose", ["c"], ["d"], "turn", perm=[0, 2, 1]),
+        node("Conv", ["d", "kernel"], ["y"], "slide", pads=[1, 1]),
+    ]
+    held = {
+        "table": table,
+        "shift": random.standard_normal(16).astype(np.float32),
+        "matrix": random.standard_normal((16, 16)).astype(np.float32),
+        "kernel": kernel.astype(np.float32),
+    }
+    made = model(
+        nodes,
+        [value("ids", ["n", 5], onnx.TensorProto.INT64)],
+        [value("y", shape)],
+        [weight(name, array) for name, array in held.items()],
+    )
+    return save(made, folder)
+
+
+@pytest.fixture(scope="module")
+def looked_up(tmp_path_factory):
+    """A folder with the model, and its report."""
+    folder = tmp_path_factory.mktemp("embedding")
+    fed = DummyInput("ids", "int64", ("n", 5), low=0, high=40)
+    source = embedding(folder / "model")
+    _, report, _ = measured(folder / "s", source, data="words", samples=8, fed=fed)
+    return source, report
+
+
+@pytest.mark.parametrize("name", ["look_up", "multiply", "slide"])
+def test_a_node_alone_loses_what_it_loses_in_the_dynamic_quantizer(looked_up, tmp_path, name):
+    from onnxbuild.steps import quantize_dynamic
+
+    source, report = looked_up
+    options = quantize_dynamic.DynamicOptions(reduce_range=False, nodes_to_include=(name,))
+    params = quantize_dynamic.DynamicParams(options)
+    _, context = run_step(quantize_dynamic.KIND, params, tmp_path, {"model": source})
+    exact, low = (open_exact(each) for each in (source, context.output("model")))
+    random = np.random.default_rng(1)
+    cosines = []
+    for _ in range(8):
+        ids = random.integers(0, 40, (2, 5))
+        (a,), (b,) = exact.run(None, {"ids": ids}), low.run(None, {"ids": ids})
+        a, b = (each.reshape(2, -1).astype(np.float64) for each in (a, b))
+        cosines += list((a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1))
+    (told,) = (each for each in report["nodes"] if each["name"] == name)
+    assert loss(told) == pytest.approx(1 - np.mean(cosines), rel=0.02)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.3, 1), (1.0, 2)])
+def test_an_embedding_is_told_and_does_not_count_among_those_to_keep(
+    looked_up, tmp_path, share, count
+):
+    from onnxbuild.steps import quantize_dynamic
+
+    source, report = looked_up
+    assert report["nodes"][0]["op_type"] == "Gather"
+    options = quantize_dynamic.DynamicOptions(reduce_range=False, keep_most_sensitive=share)
+    outcome, _ = run_step(
+        quantize_dynamic.KIND,
+        quantize_dynamic.DynamicParams(options),
+        tmp_path,
+        {"model": source, "sensitivity": source.parent / "s/step/out/sensitivity"},
+    )
+    rest = [each["name"] for each in report["nodes"][1:]]
+    assert sorted(rest) == ["multiply", "slide"]
+    assert outcome.metrics["kept_in_fp32"] == rest[:count]
+    assert outcome.metrics["quantized"]["Gather"] == 1
+
+
 def test_what_is_kept_is_what_was_measured(tmp_path):
     from onnxbuild.steps import quantize_dynamic
 
@@ -147,7 +236,7 @@ def test_a_model_without_weights_has_nothing_to_measure(tmp_path):
     assert quantizable_nodes(model) == []
     (tmp_path / "bare").mkdir()
     save_model(model, tmp_path / "bare")
-    with pytest.raises(StepError, match="no MatMul, Gemm or Conv with constant weights"):
+    with pytest.raises(StepError, match="no MatMul, Gemm, Conv or Gather with constant"):
         measured(tmp_path / "s", tmp_path / "bare")
 
 
