@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     `--no-loadscope-reorder` keeps to it; else files of one test would come last.
     """
     items.sort(key=lambda item: (item.path.parent != HERE, item.path.parent.name not in BUILDING))
+
+
+def pytest_collection_finish() -> None:
+    """What the files have imported stays: no collection looks at the frameworks again.
+
+    Benchmarks and exports in this process collect often.
+    """
+    gc.collect()
+    gc.freeze()
