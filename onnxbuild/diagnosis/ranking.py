@@ -58,8 +58,8 @@ def by_loss(
 ) -> tuple[tuple[str, ...], ...]:
     """Groups of nodes in the order of what they cost; those without a number come last, as they are.
 
-    The table says nothing of nodes such as LSTM. What such a node does to the outputs of a reference input is taken for its cost, in the table's unit
-    by the median of the nodes that have both.
+    The table says nothing of nodes such as LSTM. What such a node does to the outputs of a reference
+    input is taken for its cost, in the table's unit by the median of the nodes that have both.
 
     Args:
         groups: Worst first by another measure.
