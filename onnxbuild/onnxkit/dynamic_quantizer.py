@@ -47,14 +47,10 @@ def quantize_weights_alone(
     """
     import onnx
     from onnxruntime.quantization import quantize_dynamic
-    from onnxruntime.quantization.onnx_model import ONNXModel
 
     overrides: dict[str, Any] = {}
     if pairs:
-        with weights_in_reach(model):
-            ONNXModel(
-                model
-            ).replace_gemm_with_matmul()  # as both ways below do, transposing weights
+        _without_gemms(model)
         overrides = pair_overrides(model, per_channel=per_channel, dynamic=True)
     told: dict[str, Any] = {
         "op_types_to_quantize": list(op_types),
@@ -78,6 +74,16 @@ def quantize_weights_alone(
         typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **told
     )
     return load_model(quantized)
+
+
+def _without_gemms(model: onnx.ModelProto) -> None:
+    """Make MatMul and Add of each Gemm, as the quantizer does first, which transposes weights."""
+    from onnxruntime.quantization.onnx_model import ONNXModel
+
+    with weights_in_reach(model) as folder:
+        ONNXModel(model).replace_gemm_with_matmul()
+    if folder is not None:
+        map_weights(model, folder)
 
 
 def _in_place(

@@ -132,10 +132,12 @@ def test_dynamic_with_weights_that_were_rounded_for_it(tmp_path, sources):
 
 
 @pytest.mark.parametrize("per_channel", [True, False])
-@pytest.mark.parametrize("weight_type", ["int8", "uint8"])
-def test_dynamic_with_conv_and_gemm(tmp_path, per_channel, weight_type):
+@pytest.mark.parametrize(
+    ("weight_type", "reduced"), [("int8", False), ("int8", "pairs"), ("uint8", False)]
+)
+def test_dynamic_with_conv_and_gemm(tmp_path, per_channel, weight_type, reduced):
     options = quantize_dynamic.DynamicOptions(
-        reduce_range=False, per_channel=per_channel, weight_type=weight_type
+        reduce_range=reduced, per_channel=per_channel, weight_type=weight_type
     )
     sources = digits(tmp_path / "inside"), stored(digits(tmp_path / "a", external="always"))
     params = quantize_dynamic.DynamicParams(options)
