@@ -23,6 +23,7 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.project import mark_of
 from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
@@ -133,6 +134,7 @@ def build(
         graph_of(request)  # a faulty request makes no store
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
+        Several([*events]).emit(Notice(_new_store(request)))
         settle()
         return build(request, options, events, make_executor=make_executor)
     run = run_id()
@@ -162,6 +164,20 @@ def build(
         if report.exit_code == 0:
             _remember(request, loaded, workspace, result, started_ns)
     return result
+
+
+def _new_store(request: Request) -> str:
+    """Where the store was made, and why there."""
+    root, project = request.store_root, request.project
+    if root.parent != project:
+        return f"new store: {root}"
+    mark = mark_of(project)
+    if mark:
+        return f"new store: {root} (the project's root is the nearest folder with {mark})"
+    return (
+        f"new store: {root} (no folder above has pyproject.toml or .git, so the recipe's own is "
+        "the project's root; `git init` in the right one makes it the root)"
+    )
 
 
 def choices_of(result: BuildResult) -> dict[str, str]:
