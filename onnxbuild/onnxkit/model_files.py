@@ -37,11 +37,21 @@ Runtime's writer use the same two numbers); small ones are aligned for vector lo
 
 
 def model_path(folder_or_file: Path) -> Path:
-    """The model's file: `folder_or_file` itself, or MODEL_FILE in it, or ORT_FILE."""
+    """The model's file: `folder_or_file` itself, or MODEL_FILE in it, or ORT_FILE.
+
+    Raises:
+        StepError: The folder holds both, and either may be meant.
+    """
     if not folder_or_file.is_dir():
         return folder_or_file
-    ort = folder_or_file / ORT_FILE
-    return ort if ort.exists() else folder_or_file / MODEL_FILE
+    onnx, ort = folder_or_file / MODEL_FILE, folder_or_file / ORT_FILE
+    if ort.exists() and onnx.exists():
+        raise StepError(
+            f"the folder holds two models, {MODEL_FILE} and {ORT_FILE}",
+            where=str(folder_or_file),
+            fix="name one of the two files",
+        )
+    return ort if ort.exists() else onnx
 
 
 Weights = Literal["read", "mapped", "left"]

@@ -22,6 +22,7 @@ from onnxbuild.release_format.checksums import Fault
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
+from onnxbuild.verification.allowed import config_faults
 
 _IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
 
@@ -48,6 +49,7 @@ def check_bundles(release: Released) -> Iterator[Fault]:
             yield from _check_name(section, told, manifest, place)
             yield from _check_files(release, told["bundle"], manifest, place)
             yield from _check_sums(release, told["bundle"])
+            yield from (Fault(place, fault) for fault in config_faults(manifest))
             opened = f"{told['bundle']}/{model_file(manifest)}"
             if opened not in release.files:
                 yield Fault(place, f"names {model_file(manifest)!r}, which is not there")

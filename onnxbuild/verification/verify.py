@@ -44,6 +44,7 @@ from onnxbuild.verification.contents import (
     check_json,
     hashes_of,
 )
+from onnxbuild.verification.listed import check_listed
 from onnxbuild.verification.signature import check_signatures, read_public_key
 
 _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
@@ -109,6 +110,7 @@ def verify_contents(release: Released) -> Iterator[Checked]:
             f"{_counted(release.about)}, as the lock names them",
             _check_artifacts,
         ),
+        ("files", "each is named by release.json or a manifest", check_listed),
         ("bundles", "each whole in itself, its model of the form that it says", check_bundles),
         ("resolved recipe and reports", "as the lock says", _check_lock_copies),
         ("bill of materials", "valid, and of these files", _check_bom),
