@@ -11,6 +11,7 @@ from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.graphs import initializers, tensor_bytes
 from onnxbuild.onnxkit.weights import (
     copy_weights,
+    is_name_below,
     is_outside,
     map_weights,
     outside_tensors,
@@ -198,10 +199,18 @@ def external_files(path: Path) -> tuple[str, ...]:
     """Files beside a model that hold its weights, by their names relative to it, sorted.
 
     Raises:
-        StepError: It can't be read.
+        StepError: It can't be read, or names a file that is not below its folder.
     """
     model = load_model(path, weights="left")
-    return tuple(sorted({told_location(tensor) for tensor in outside_tensors(model)}))
+    names = sorted({told_location(tensor) for tensor in outside_tensors(model)})
+    for name in names:
+        if not is_name_below(name):
+            raise StepError(
+                f"{path.name} has weights in {name!a}, which is no name in its folder",
+                where=str(path),
+                fix="save it again with its weights beside it: onnx.save(..., save_as_external_data=True)",
+            )
+    return tuple(names)
 
 
 def file_bytes(folder: Path) -> int:

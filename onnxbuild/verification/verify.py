@@ -18,6 +18,7 @@ from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
 from onnxbuild.release_format.bundles import SECTIONS, bundles_of
@@ -188,7 +189,7 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
     content = release.read(RESOLVED_FILE)
     if content != resolved_bytes(release.lock):
         try:
-            resolved = yaml.safe_load(content)
+            resolved = load_strictly(content.decode("utf-8"))
         except (ValueError, yaml.YAMLError):
             resolved = None
         places = [place for place, _, _ in leaves(resolved, release.lock.resolved)]
