@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
@@ -48,7 +49,7 @@ def load_example(
     make_torch_deterministic()
     module = load_module(context, model)
     check_signature(module, inputs, context.where)
-    feeds = probe_feeds(inputs, probe_points(axes)[0])
+    feeds = probe_feeds(inputs, probe_points(axes, sums_of([each.shape for each in inputs]))[0])
     arrays = run_module(module, feeds, context.where)
     names = output_names(outputs, len(arrays), context.where)
     refuse_nan(names, arrays, "exported", context.where)

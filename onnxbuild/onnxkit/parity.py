@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
@@ -61,14 +62,15 @@ def run_probes(
     """
     names: tuple[str, ...] = ()
     runs: list[Probe] = []
-    for point in probe_points(axes):
+    sums = sums_of([each.shape for each in inputs])
+    for point in probe_points(axes, sums):
         feeds = probe_feeds(inputs, point)
         try:
             arrays = run_module(module, feeds, where)
         except StepError as error:
             if not runs:
                 raise
-            guilty = _guilty_axes(axes, point, lambda p: _runs(module, inputs, p, where))
+            guilty = _guilty_axes(inputs, axes, point, lambda p: _runs(module, inputs, p, where))
             raise StepError(
                 f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
                 f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
@@ -104,7 +106,10 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
         reason = _difference(session, probe, probes.names)
         if reason:
             guilty = _guilty_axes(
-                probes.axes, probe.point, lambda p: _agrees(session, probes, p, where)
+                probes.inputs,
+                probes.axes,
+                probe.point,
+                lambda p: _agrees(session, probes, p, where),
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
             raise StepError(
@@ -173,8 +178,14 @@ def _agrees(
     return not _difference(session, probe, probes.names)
 
 
-def _guilty_axes(axes: Sequence[Axis], point: Point, fine: Callable[[Point], bool]) -> list[str]:
-    return [name for name, single in axis_by_axis(axes, point) if not fine(single)]
+def _guilty_axes(
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    point: Point,
+    fine: Callable[[Point], bool],
+) -> list[str]:
+    sums = sums_of([each.shape for each in inputs])
+    return [name for name, single in axis_by_axis(axes, point, sums) if not fine(single)]
 
 
 def _name_axes(guilty: Sequence[str], axes: Sequence[Axis]) -> str:
