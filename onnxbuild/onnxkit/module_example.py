@@ -12,6 +12,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.parity import probe_feeds
 from onnxbuild.onnxkit.probes import probe_points
+from onnxbuild.onnxkit.randomness import refuse_random
 from onnxbuild.onnxkit.torch_module import (
     check_signature,
     load_module,
@@ -53,4 +54,5 @@ def load_example(
     arrays = run_module(module, feeds, context.where)
     names = output_names(outputs, len(arrays), context.where)
     refuse_nan(names, arrays, "exported", context.where)
+    refuse_random(module, feeds, names, arrays, context.where)
     return ModuleExample(module, feeds, names)

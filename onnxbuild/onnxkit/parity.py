@@ -11,9 +11,12 @@ from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.axis_search import find_rule
 from onnxbuild.onnxkit.comparison import breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.forward_faults import explain_failure
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.randomness import refuse_random
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.torch_module import output_names, refuse_nan, run_module
 
@@ -62,14 +65,20 @@ def run_probes(
     """
     names: tuple[str, ...] = ()
     runs: list[Probe] = []
-    sums = sums_of([each.shape for each in inputs])
-    for point in probe_points(axes, sums):
+    shapes = [each.shape for each in inputs]
+    for point in probe_points(axes, sums_of(shapes)):
         feeds = probe_feeds(inputs, point)
         try:
             arrays = run_module(module, feeds, where)
         except StepError as error:
+            rule = find_rule(
+                axes, shapes, point, lambda sizes: _runs(module, inputs, Point("", sizes), where)
+            )
+            if rule is not None:
+                what = f"{rule.what}: forward fails at {_show(point)}: {error.what}"
+                raise StepError(what, where=error.where, fix=rule.fix) from error
             if not runs:
-                raise
+                raise explain_failure(error, module, feeds) from error
             guilty = _guilty_axes(inputs, axes, point, lambda p: _runs(module, inputs, p, where))
             raise StepError(
                 f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
@@ -80,6 +89,8 @@ def run_probes(
             ) from error
         names = names or output_names(outputs, len(arrays), where)
         refuse_nan(names, arrays, _show(point), where)
+        if not runs:
+            refuse_random(module, feeds, names, arrays, where)
         runs.append(Probe(point, feeds, tuple(arrays)))
     return Probes(module, inputs, axes, names, tuple(runs))
 

@@ -13,9 +13,7 @@ class UNet(nn.Module):
         firsts = [1, *[channels] * (depth - 1)]
         self.down = nn.ModuleList(nn.Conv2d(n, channels, 3, padding=1) for n in firsts)
         self.up = nn.ModuleList(nn.ConvTranspose2d(channels, channels, 2, 2) for _ in firsts)
-        self.fuse = nn.ModuleList(
-            nn.Conv2d(2 * channels, channels, 3, padding=1) for _ in firsts
-        )
+        self.fuse = nn.ModuleList(nn.Conv2d(2 * channels, channels, 3, padding=1) for _ in firsts)
 
     def forward(self, image):
         kept = []

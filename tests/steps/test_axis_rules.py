@@ -103,8 +103,7 @@ def test_an_empty_cache_is_a_point_with_and_without_a_single_token(tmp_path):
     assert found["max-past"].feeds["mask"].shape == (2, 19)
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path, strict):
+def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path):
     import torch
 
     for name, (inputs, axes) in MODELS.items():
@@ -113,7 +112,7 @@ def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path, strict):
             inputs,
             (),
             axes,
-            torch_export.TorchExportOptions(strict=strict),
+            torch_export.TorchExportOptions(),
         )
         made = run_step(torch_export.KIND, params, tmp_path / name)[1].output("program")
         program = torch.export.load(str(made / "model.pt2")).module()
@@ -127,5 +126,9 @@ def test_a_size_that_only_multiples_fit_is_told_with_the_rule_to_type(tmp_path):
     free = tuple(Axis(axis.name, 1, axis.max, axis.example) for axis in IMAGE_AXES)
     with pytest.raises(StepError) as caught:
         exported(tmp_path, "UNet", "torchscript", free)
-    assert "forward runs at batch=2, height=32, width=33" not in caught.value.what
-    assert "`height: {min: 16, max: 128, example: 32, multiple_of: 16}`" in caught.value.fix
+    what = "axes 'height' and 'width' take multiples of 16 alone: forward fails at batch=2, "
+    assert caught.value.what.startswith(what)
+    assert caught.value.fix == (
+        "write `height: {min: 16, max: 128, example: 32, multiple_of: 16}` and "
+        "`width: {min: 16, max: 128, example: 32, multiple_of: 16}` in `dynamic_axes`"
+    )
