@@ -47,8 +47,8 @@ def find_rule(
     guilty = {name for name, one in axis_by_axis(axes, point, sums) if not runs(one.sizes)}
     if point.name == "other":
         return _multiples(axes, shapes, runs) if guilty <= _inner(shapes) else None
-    low = [axis for axis in axes if axis.name in guilty]
-    return _least(low[0], exported, runs) if len(low) == 1 else None
+    low = [axis for axis in axes if axis.name in guilty & _inner(shapes)]
+    return _least(low[0], exported, runs) if len(low) == len(guilty) == 1 else None
 
 
 def _multiples(
@@ -112,7 +112,7 @@ def _fixed(axes: Sequence[Axis], exported: Mapping[str, int], runs: Runs) -> Fou
     )
 
 
-def _least(axis: Axis, exported: Mapping[str, int], runs: Runs) -> FoundRule:
+def _least(axis: Axis, exported: Mapping[str, int], runs: Runs) -> FoundRule | None:
     """The least size of an axis at which forward runs, all others as exported."""
     step = axis.multiple_of
     fails, fits = axis.min // step, exported[axis.name] // step
@@ -122,6 +122,9 @@ def _least(axis: Axis, exported: Mapping[str, int], runs: Runs) -> FoundRule:
             fits = middle
         else:
             fails = middle
+    above = [n * step for n in range(fits, fits + 4) if axis.takes(n * step)]
+    if not all(runs({**exported, axis.name: size}) for size in above):
+        return None
     least = replace(axis, min=fits * step, example=max(axis.example, fits * step))
     return FoundRule(
         f"axis '{axis.name}' takes no size below {least.min}",
