@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
 from onnxbuild.core.recipe import Location
+from onnxbuild.recipe.dimensions import symbol_for
 from onnxbuild.recipe.faults import Fault, hinted, nearest
 from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
 from onnxbuild.recipe.parts import Parts
@@ -39,7 +40,8 @@ def _axis(axis: Axis, parts: Parts) -> Iterator[Fault]:
         yield Fault(what, _at(parts, *path, "min"), "exchange the two")
         return
     below, above = axis.max // step * step, -(-axis.min // step) * step
-    for key, size, near in (("min", axis.min, above), ("max", axis.max, below or step)):
+    below = max(below, above, step)
+    for key, size, near in (("min", axis.min, above), ("max", axis.max, below)):
         if size % step:
             what = f"axis '{axis.name}' has {key} {size}; expected a multiple of {step}"
             yield Fault(what, _at(parts, *path, key), f"write `{key}: {near}`")
@@ -71,7 +73,8 @@ def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
             path = ("dummy_inputs", name, "shape", n)
             near = nearest(symbol, declared)
             what = f"symbol '{symbol}' in {dotted(path)} is not declared in dynamic_axes"
-            fix = f"add `{symbol}: {{min: 1, max: 64, example: 2}}` to dynamic_axes"
+            fix = symbol_for(dimension, parts.root, path)
+            fix = fix or f"add `{symbol}: {{min: 1, max: 64, example: 2}}` to dynamic_axes"
             if near:
                 parts_of = (near if part == symbol else str(part) for part in terms(dimension))
                 fix = f"write `{' + '.join(parts_of)}`"
@@ -94,10 +97,10 @@ def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
     if not _shapes_are_sound(parts):
         return
     alone = {dimension for _, _, dimension in _all(parts) if not is_sum(dimension)}
-    told: set[str] = set()
+    declared, told = _declared(parts, "dynamic_axes"), set[str]()
     for name, n, dimension in _all(parts):
         for symbol in symbols_of(dimension) if is_sum(dimension) else ():
-            if symbol in alone or symbol in told:
+            if symbol in alone or symbol in told or symbol not in declared:
                 continue
             told.add(symbol)
             path = ("dummy_inputs", name, "shape", n)
