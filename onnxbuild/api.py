@@ -14,6 +14,7 @@ from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.housekeeping import write_run
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
@@ -23,6 +24,7 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.point_bytes import point_faults
 from onnxbuild.recipe.project import mark_of
 from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
@@ -44,6 +46,7 @@ __all__ = [
     "Request",
     "build",
     "build_chosen",
+    "check_points",
     "choices_of",
     "graph_of",
     "last_log",
@@ -108,6 +111,21 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
         workspace.close()
 
 
+def check_points(loaded: Loaded, memory_bytes: int) -> None:
+    """See that the inputs of every point fit into memory, before anything is made.
+
+    Args:
+        loaded: The recipes.
+        memory_bytes: What a build may use.
+
+    Raises:
+        RecipeErrors: Some do not; names the axes to narrow.
+    """
+    faults = [fault for each in loaded.recipes for fault in point_faults(each, memory_bytes)]
+    if faults:
+        raise RecipeErrors(faults)
+
+
 def build(
     request: Request,
     options: RunOptions | None = None,
@@ -130,8 +148,13 @@ def build(
         StepError: The environment of a target can't be made; nothing was run.
     """
     started_ns = wall_ns()
+    memory_bytes = machine.memory_bytes()
+    if options is not None and options.memory_bytes is not None:
+        memory_bytes = options.memory_bytes
     if not request.store_root.is_dir():
-        graph_of(request)  # a faulty request makes no store
+        asked = load(request)
+        graph_of(request, asked)  # a faulty request makes no store
+        check_points(asked, memory_bytes)
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
         Several([*events]).emit(Notice(_new_store(request)))
@@ -143,6 +166,7 @@ def build(
         cleanup.callback(workspace.close)
         loaded = load(request, workspace.recipes())
         graph = graph_of(request, loaded)
+        check_points(loaded, memory_bytes)
         for path in loaded.paths:
             workspace.stats.look(str(path))
         cleanup.enter_context(environments_made(workspace, graph, Several([*events])))

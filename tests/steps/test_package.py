@@ -108,7 +108,9 @@ def test_the_manifest_tells_what_a_server_must_know(bundle):
     assert manifest["inputs"] == [
         {"name": "image", "dtype": "float32", "shape": ["batch", 1, 8, 8]}
     ]
-    assert manifest["dynamic_axes"] == {"batch": {"min": 1, "max": 64, "example": 2}}
+    assert manifest["dynamic_axes"] == {
+        "batch": {"min": 1, "max": 64, "example": 2, "multiple_of": 1}
+    }
     assert manifest["opsets"] == {"ai.onnx": 18}
     assert manifest["providers"] == [
         {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}, "target": "cuda"},
