@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import landlock, locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
+from onnxbuild.adapters.disk_history import REUSED
 from onnxbuild.adapters.housekeeping import write_run
+from onnxbuild.adapters.locks import wait_lock
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeErrors
@@ -19,6 +21,7 @@ from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
@@ -35,7 +38,6 @@ from onnxbuild.wiring import (
     Workspace,
     environments_made,
     environments_of,
-    log_name,
     open_workspace,
     start_run,
 )
@@ -45,11 +47,9 @@ __all__ = [
     "Loaded",
     "Request",
     "build",
-    "build_chosen",
     "check_points",
-    "choices_of",
+    "deliver",
     "graph_of",
-    "last_log",
     "load",
     "load_recipe",
     "plan",
@@ -132,6 +132,7 @@ def build(
     events: Sequence[EventSink] = (),
     *,
     make_executor: Callable[[Workspace], Executor] | None = None,
+    lay: bool = True,
 ) -> BuildResult:
     """Build a request; failures of steps are in the result, not raised.
 
@@ -140,6 +141,7 @@ def build(
         options: How to use the machine.
         events: Told of all that happens.
         make_executor: Gives what runs the steps; None for child processes.
+        lay: Lay the folders below out/; else they stay as they are, and `deliver` may lay them.
 
     Raises:
         RecipeErrors, UsageError: The request is faulty; nothing was run.
@@ -159,7 +161,7 @@ def build(
         open_workspace(request.project, request.store_root).close()
         Several([*events]).emit(Notice(_new_store(request)))
         settle()
-        return build(request, options, events, make_executor=make_executor)
+        return build(request, options, events, make_executor=make_executor, lay=lay)
     run = run_id()
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
@@ -181,11 +183,13 @@ def build(
         cleanup.callback(started.close)
         for text in _remarks(request, loaded, workspace):
             sink.emit(Notice(text))
-        report = started.builder.build(graph, run)
+        report = started.builder.build(graph if lay else replace(graph, views=()), run)
         result = BuildResult(report.exit_code, run, loaded, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
-        write_run(workspace.root, run, request_of(request), keys, report.exit_code)
-        if report.exit_code == 0:
+        files = _files_by_name(loaded, request.project)
+        write_run(workspace.root, run, request_of(request), keys, report.exit_code, recipes=files)
+        workspace.drop_old()
+        if report.exit_code == 0 and lay:  # else a run still has folders to lay
             _remember(request, loaded, workspace, result, started_ns)
     return result
 
@@ -204,42 +208,31 @@ def _new_store(request: Request) -> str:
     )
 
 
-def choices_of(result: BuildResult) -> dict[str, str]:
-    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:
+    """Lay the folders of a build that was made without.
 
-    On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+    Args:
+        request: What was built.
+        result: What came out.
+        events: Told what had to be put back.
     """
-    found = {}
-    for name in result.graph.names():
-        made = result.report.results.get(result.graph.resolve(name))
-        last = name.rpartition("/")[2]
-        if made is not None and (last in {"choose", "session"} or last.startswith("session-")):
-            found[name.removesuffix("/choose")] = str(made.metrics["chosen"])
-    return found
+    with closing(open_workspace(request.project, result.store)) as workspace:
+        store_lock = wait_lock(
+            workspace.root / "locks" / "store", shared=True
+        )  # as a run holds it
+        try:
+            lay_views(result.graph, result.report, workspace.views, Several(events))
+        finally:
+            store_lock.release()
 
 
-def build_chosen(
-    request: Request,
-    options: RunOptions | None = None,
-    events: Sequence[EventSink] = (),
-) -> tuple[Request, BuildResult]:
-    """Build, and where something was chosen by measuring, build again with just that.
-
-    What was measured differs each time; what is locked or reproduced must not hang on it.
-
-    Returns:
-        The request with the choices in it, and its build.
-
-    Raises:
-        As `build`.
-    """
-    result = build(request, options, events)
-    known = request.choices or {}
-    new = {name: choice for name, choice in choices_of(result).items() if name not in known}
-    if not new or request.locked:
-        return request, result
-    chosen = replace(request, choices={**known, **new})
-    return chosen, build(chosen, options, events)
+def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
+    """Name of a recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
+    return {
+        recipe.name.partition("@")[0]: os.path.relpath(path, project)
+        for path, recipes in loaded.by_file.items()
+        for recipe in recipes
+    }
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
@@ -296,17 +289,16 @@ def _remember(
     )
 
 
-def story(request: Request, step: str) -> tuple[list[str], str] | None:
-    """Why a step last ran, and its log; None if it never ran here."""
+def story(request: Request, steps: Sequence[str]) -> list[str] | None:
+    """Why a step last ran; None if it never ran here.
+
+    Args:
+        request: Its recipe.
+        steps: Its name, and those of equal steps, which it may have been built as.
+    """
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
-        return workspace.history.story(step)
+        told = [found[0] for step in steps if (found := workspace.history.story(step))]
     finally:
         workspace.close()
-
-
-def last_log(request: Request, step: str) -> str | None:
-    """The log file of a step's last run, failed or not; None if it never ran here."""
-    name = log_name(step)
-    runs = sorted((request.store_root / "runs").glob(f"*/logs/{name}"))
-    return str(runs[-1]) if runs else None
+    return next((each for each in told if each != [REUSED]), told[0] if told else None)

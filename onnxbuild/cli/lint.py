@@ -29,5 +29,5 @@ def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
         remarks = (*doubts_of(recipe), *session_remarks(recipe, usable_cores()))
         for remark in (*remarks, *point_remarks(recipe)):
             click.echo(f"note: {remark}", err=True)
-    names = sorted({name.partition(":")[0] for name in graph.names()})
+    names = sorted(recipe.name for recipe in loaded.recipes)
     click.echo(f"ok: {', '.join(names)} ({len(graph.steps)} steps)")

@@ -79,6 +79,7 @@ class Variant:
         options: The mode's options dataclass (the options type of the mode's step kind), or None.
         sections: Per-variant overrides of recipe sections: section name -> options dataclass.
         location: Where the recipe declares it.
+        search: Of a trial, the name of the variant that is searched for; else empty.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Variant:
     options: object
     sections: Mapping[str, object]
     location: Location
+    search: str = ""
 
     @property
     def precision(self) -> Precision:
