@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import tensor_bytes
 from onnxbuild.onnxkit.model_files import Weights, load_model
+from onnxbuild.onnxkit.scopes import separate_names
 from onnxbuild.onnxkit.sessions import session_errors
 from onnxbuild.onnxkit.weights import is_outside, read_mapped
 
@@ -18,10 +19,11 @@ _INLINE_BYTES = 1024
 
 
 def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
-    """A model in which every value of the main graph has a `value_info`.
+    """A model in which every value of the main graph has a `value_info`, and every value its own name.
 
     Quantizers and the fp16 converter go by these entries; onnx infers none behind an operator of
-    another domain (com.microsoft), where they then fail or leave a Cast out.
+    another domain (com.microsoft), where they then fail or leave a Cast out. They keep one table of
+    names for all graphs, too, so values of nested graphs that share one are renamed.
 
     Args:
         folder: An artifact's folder, or a model's file.
@@ -31,6 +33,7 @@ def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
         StepError: The model can't be read.
     """
     model = load_model(folder, weights="mapped")
+    separate_names(model)
     _add_types(model)
     if weights == "read":
         read_mapped(model)
@@ -38,7 +41,10 @@ def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
 
 
 def _add_types(model: onnx.ModelProto) -> None:
-    """Ask ONNX Runtime for the types that are missing; where it refuses, they stay missing."""
+    """Ask ONNX Runtime for the types that are missing; where it refuses, they stay missing.
+
+    Its API says `[]` of a scalar and of an unknown shape alike: both get a type without a shape.
+    """
     import onnx
     import onnxruntime
 
@@ -59,7 +65,7 @@ def _add_types(model: onnx.ModelProto) -> None:
         if output.name in missing and output.type in element_types:
             model.graph.value_info.append(
                 onnx.helper.make_tensor_value_info(
-                    output.name, element_types[output.type], output.shape or []
+                    output.name, element_types[output.type], output.shape or None
                 )
             )
 
