@@ -52,8 +52,7 @@ def quantize_weights_alone(
     from onnxruntime.quantization import quantize_dynamic
 
     split_gemms(model)
-    if per_channel:
-        part_readers(model)
+    part_readers(model, per_channel=per_channel)
     shown = show_captures(model)
     overrides: dict[str, Any] = {}
     if pairs:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.casts import FLOAT, tidy_casts
 from onnxbuild.onnxkit.graphs import keep
+from onnxbuild.onnxkit.kept_nodes import hide_kept, restore_kept
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,13 +70,14 @@ def convert(
     """
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
+    kept = hide_kept(model, [*DEFAULT_OP_BLOCK_LIST, *op_types], nodes)
     converted: onnx.ModelProto = convert_float_to_float16(
         model,
         keep_io_types=keep_io_types,
         disable_shape_infer=True,  # the types are known, and onnx's inference stops at 2 GB
-        op_block_list=[*DEFAULT_OP_BLOCK_LIST, *op_types],
-        node_block_list=list(nodes),
+        op_block_list=[],
     )
+    restore_kept(converted, kept)
     tidy_casts(converted)
     return converted
 

@@ -15,7 +15,9 @@ _OUTPUT_AXES = {"MatMul": 1, "Attention": 1, "Conv": 0, "ConvTranspose": 1}
 """Operator -> the axis of its weight that has a scale an output; a Gemm's depends on `transB`."""
 
 
-def part_readers(model: onnx.ModelProto, kept: Collection[str] = ()) -> tuple[str, ...]:
+def part_readers(
+    model: onnx.ModelProto, *, per_channel: bool, kept: Collection[str] = ()
+) -> tuple[str, ...]:
     """Give nodes that read a constant in different ways a copy each, in place.
 
     ONNX Runtime's quantizers keep one set of scales a constant, for all that read it. Scales along
@@ -25,6 +27,7 @@ def part_readers(model: onnx.ModelProto, kept: Collection[str] = ()) -> tuple[st
 
     Args:
         model: Its weights inside or mapped; what is mapped is not read.
+        per_channel: Scales will be along an axis; otherwise one scale suits all ways.
         kept: Names of nodes that stay in fp32: their copy does.
 
     Returns: The names of the nodes that read a copy, in the graph's order.
@@ -35,9 +38,11 @@ def part_readers(model: onnx.ModelProto, kept: Collection[str] = ()) -> tuple[st
     nodes = [(_is_table(node), n, node) for n, node in enumerate(model.graph.node)]
     for _, n, node in sorted(nodes, key=lambda each: each[:2]):  # products keep the original
         for place, name in enumerate(node.input):
-            way = _way(node, place, kept) if name in constants else ""
+            way = _way(node, place) if name in constants else ""
             if not way:
                 continue
+            if node.name in kept or not per_channel:
+                way = "kept" if node.name in kept else "any"
             known = copies.setdefault(name, {way: name})
             if way not in known:
                 constants.take(node, place, constants.tensor(name))
@@ -48,18 +53,16 @@ def part_readers(model: onnx.ModelProto, kept: Collection[str] = ()) -> tuple[st
     return tuple(model.graph.node[n].name for n in sorted(found))
 
 
-def _way(node: onnx.NodeProto, place: int, kept: Collection[str]) -> str:
+def _way(node: onnx.NodeProto, place: int) -> str:
     """How a node reads an input; empty where any scales will do."""
     if _is_table(node):
-        way = "table" if place == _table_place(node) else ""
-    elif place != 1:
-        way = ""
-    elif node.op_type == "Gemm":
+        return "table" if place == _table_place(node) else ""
+    if place != 1:
+        return ""
+    if node.op_type == "Gemm":
         transposed = any(each.name == "transB" and each.i for each in node.attribute)
-        way = f"axis {0 if transposed else 1}"
-    else:
-        way = f"axis {_OUTPUT_AXES[node.op_type]}" if node.op_type in _OUTPUT_AXES else ""
-    return "kept" if way and node.name in kept else way
+        return f"axis {0 if transposed else 1}"
+    return f"axis {_OUTPUT_AXES[node.op_type]}" if node.op_type in _OUTPUT_AXES else ""
 
 
 def _is_table(node: onnx.NodeProto) -> bool:

@@ -55,9 +55,12 @@ def _add_types(model: onnx.ModelProto) -> None:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    probe = _probe(model, missing).SerializeToString()
+    probe = without_weights(model)
+    probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     try:
-        session = onnxruntime.InferenceSession(probe, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
     except session_errors():
         return
     element_types = runtime_types()
@@ -83,8 +86,8 @@ def _untyped(graph: onnx.GraphProto) -> dict[str, None]:
     return {name: None for name in made if name and name not in typed}
 
 
-def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
-    """The graph with its weights as inputs, so that none is copied, and `missing` as outputs."""
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy with its weights as inputs, so that none is copied; small constants stay."""
     import onnx
 
     probe = onnx.ModelProto(ir_version=model.ir_version)
@@ -95,7 +98,6 @@ def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
     graph.node.extend(model.graph.node)
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     for tensor in model.graph.initializer:
         if tensor_bytes(tensor) <= _INLINE_BYTES and not is_outside(tensor):
             graph.initializer.append(tensor)

@@ -163,7 +163,7 @@ def run(context: StepContext) -> Outcome:
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
     excluded = sorted({*left_out, *masked, *misread, *kept, *branches})
-    _part(model, options, excluded)
+    part_readers(model, per_channel=options.per_channel, kept=excluded)
     notes = []
     try:
         model = call_tool(
@@ -172,7 +172,7 @@ def run(context: StepContext) -> Outcome:
         if options.bias_correction:
             again = load_typed(source, weights="mapped")
             fold_beta(again)
-            _part(again, options, excluded)
+            part_readers(again, per_channel=options.per_channel, kept=excluded)
             corrected = correct_biases(again, model, _means(context))
             notes.append(f"the biases of {len(corrected)} nodes are corrected")
             model = call_tool(
@@ -198,12 +198,6 @@ def run(context: StepContext) -> Outcome:
         notes.append(saturation_note(saturating))
     metrics = {**quantized_metrics(counts, source, target), "kept_in_fp32": kept}
     return Outcome(metrics, notes=tuple(notes))
-
-
-def _part(model: onnx.ModelProto, options: StaticOptions, excluded: Sequence[str]) -> None:
-    """Give nodes that read a weight along different axes a copy each: scales have one axis."""
-    if options.per_channel:
-        part_readers(model, excluded)
 
 
 def _means(context: StepContext) -> dict[str, np.ndarray]:
