@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.exportable_forms import grouped_experts, scanned_recurrences
 from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.output_axes import spell_dimensions
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
@@ -71,9 +73,10 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         AssertionError, AttributeError, ImportError, LookupError, NotImplementedError,
         RuntimeError, TypeError, ValueError,
     )  # fmt: skip
+    notes: set[str] = set()
     try:
-        with quiet() as caught, torch.no_grad():
-            model = export(wrapper, request)
+        with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
+            model = export(wrapper, request, notes)
     except failures as error:
         raise explain_export(error, exporter, request.opset, request.where) from error
     names = [each.name for each in request.inputs]
@@ -82,7 +85,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     final |= zip(_safe_names("output", len(names)), names, strict=True)
     settle_names(model, final, WRAPPED)
     spell_dimensions(model, dimension_spellings(request.inputs, request.axes))
-    return model, trace_remarks(caught)
+    return model, (*trace_remarks(caught), *sorted(notes))
 
 
 def explain_specialization(request: ExportRequest) -> str:
@@ -91,7 +94,7 @@ def explain_specialization(request: ExportRequest) -> str:
 
     shapes = (dynamic_shapes(request.inputs, request.axes),)
     try:
-        with quiet(), torch.no_grad():
+        with quiet(), scanned_recurrences(request.module, set()), torch.no_grad():
             torch.export.export(
                 flattening_wrapper(request.module, request.inputs, request.where),
                 example_tensors(request.inputs, request.feeds),
@@ -105,25 +108,30 @@ def explain_specialization(request: ExportRequest) -> str:
     return ""
 
 
-def _export_dynamo(wrapper: torch.nn.Module, request: ExportRequest) -> onnx.ModelProto:
+def _export_dynamo(
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+) -> onnx.ModelProto:
     import torch
 
-    program = torch.onnx.export(
-        wrapper,
-        example_tensors(request.inputs, request.feeds),
-        dynamic_shapes=(dynamic_shapes(request.inputs, request.axes),),
-        input_names=_safe_names("input", len(request.inputs)),
-        output_names=_safe_names("output", len(request.output_names)),
-        opset_version=request.opset,
-        custom_translation_table=dict(request.translations) or None,
-        dynamo=True,
-        optimize=request.constant_folding,
-        verbose=False,
-    )
+    with scanned_recurrences(wrapper, notes):
+        program = torch.onnx.export(
+            wrapper,
+            example_tensors(request.inputs, request.feeds),
+            dynamic_shapes=(dynamic_shapes(request.inputs, request.axes),),
+            input_names=_safe_names("input", len(request.inputs)),
+            output_names=_safe_names("output", len(request.output_names)),
+            opset_version=request.opset,
+            custom_translation_table={**dynamo_translations(notes), **request.translations},
+            dynamo=True,
+            optimize=request.constant_folding,
+            verbose=False,
+        )
     return program.model_proto
 
 
-def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onnx.ModelProto:
+def _export_torchscript(
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+) -> onnx.ModelProto:
     import onnx
     import torch
 
@@ -134,19 +142,20 @@ def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onn
         )
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
-    torch.onnx.export(
-        wrapper,
-        example_tensors(request.inputs, request.feeds),
-        str(file),
-        input_names=_safe_names("input", len(request.inputs)),
-        output_names=_safe_names("output", len(request.output_names)),
-        dynamic_axes={name: dims for name, dims in axes.items() if dims},
-        opset_version=request.opset,
-        do_constant_folding=request.constant_folding,
-        keep_initializers_as_inputs=False,
-        dynamo=False,
-        verbose=False,
-    )
+    with torchscript_symbolics(request.opset, notes):
+        torch.onnx.export(
+            wrapper,
+            example_tensors(request.inputs, request.feeds),
+            str(file),
+            input_names=_safe_names("input", len(request.inputs)),
+            output_names=_safe_names("output", len(request.output_names)),
+            dynamic_axes={name: dims for name, dims in axes.items() if dims},
+            opset_version=request.opset,
+            do_constant_folding=request.constant_folding,
+            keep_initializers_as_inputs=False,
+            dynamo=False,
+            verbose=False,
+        )
     return onnx.load(str(file))
 
 
