@@ -85,6 +85,8 @@ def _files(folder: Path) -> tuple[dict[str, Digest], list[Fault]]:
     folders: dict[str, None] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
+        if not name.isprintable():
+            faults.append(Fault(name, "has a name that no release's file has"))
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             faults.append(Fault(name, "is neither a file nor a folder"))
         elif path.is_dir():

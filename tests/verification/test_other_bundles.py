@@ -16,6 +16,7 @@ import torch
 import yaml
 
 from onnxbuild.core.errors import BudgetError, BuildError
+from onnxbuild.onnxkit.torch_archives import rewrite_archive
 from onnxbuild.onnxkit.torch_wrapping import quiet
 from onnxbuild.recipe.release_options import Budgets
 from onnxbuild.release.budgets import check_budgets
@@ -211,9 +212,11 @@ def swapped(folder: Path) -> None:
     path = folder / "release.json"
     about = json.loads(path.read_text())
     one, other = about["formats"]["torchscript"], about["formats"]["torch-export"]
-    for key in ("bundle", "step"):
-        one[key], other[key] = other[key], one[key]
+    one["step"], other["step"] = other["step"], one["step"]
     path.write_bytes(json_bytes(about))
+    (folder / SCRIPTED).rename(folder / "aside")
+    (folder / EXPORTED).rename(folder / SCRIPTED)
+    (folder / "aside").rename(folder / EXPORTED)
 
 
 FORGERIES = {
@@ -427,7 +430,8 @@ def test_a_program_that_is_trusted_still_writes_nothing_outside(others):
     victim.write_bytes(b"precious and more than 16 bytes")
     folder = release_of(others)
     with quiet():  # TorchScript is deprecated
-        torch.jit.save(torch.jit.script(Overwrites(str(victim))), folder / SCRIPTED / "model.pt")
+        torch.jit.save(torch.jit.script(Overwrites(str(victim))), others.folder / "made.pt")
+    rewrite_archive(others.folder / "made.pt", folder / SCRIPTED / "model.pt")
     Forged(folder).again(SCRIPTED)
     done = look_at(folder, "--run", "--trust-programs")
     assert done.code == 3, done.out
@@ -441,8 +445,7 @@ def test_engines_and_compiled_models_count_as_programs(others):
     made = onnx.load(path)
     made.doc_string = "EPContext"
     onnx.save(made, path)
-    for bundle in (OPTIMIZED, "variants/fp32"):
-        shutil.copy(path, release_of(others) / bundle / "model.onnx")
+    shutil.copy(path, release_of(others) / "variants/fp32/model.onnx")
     whole = Forged(release_of(others))
     whole.again(OPTIMIZED, "variants/fp32")
     done = look_at(release_of(others), "--run")
