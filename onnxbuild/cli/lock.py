@@ -19,7 +19,11 @@ _SHOWN = 20
 
 @click.command("lock")
 @recipes_argument()
-@click.option("--check", is_flag=True, help="Write nothing; exit 4 if a lock is not up to date.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write no lock and leave out/ as it is; exit 4 if a lock is not up to date.",
+)
 @click.option(
     "--update",
     multiple=True,
@@ -50,7 +54,8 @@ def command(
     onnxbuild run recipes/bert.yaml --locked          refuses whatever differs, by name
 
     A lock names every source, file and package with its digest, the Python build, the machine's
-    class, and the digest of every step's outputs; what is not built yet is built first.
+    class, and the digest of every step's outputs; what is not built yet is built first. The models
+    in out/ are replaced once the lock is written, and not by --check.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     if check and update:
         raise click.UsageError("--check writes nothing, so --update has nothing to renew", ctx)

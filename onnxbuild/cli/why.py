@@ -24,6 +24,8 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
     \b
     onnxbuild why bert:export
     onnxbuild why recipes/bert.yaml:int8/quantize
+
+    RECIPE is a file, the name that the recipe gives itself (as `run` prints it), or its file's name.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, graph_of, plan, story
 

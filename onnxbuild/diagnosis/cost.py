@@ -74,7 +74,7 @@ def measure_cost(
     }
     step = f"{recipe.name}:benchmark"
     asked = replace(request, settings=settings, only=(step,))
-    result = build(asked, options, events)
+    result = build(asked, options, events, lay=False)
     if step not in result.graph.steps:
         return None
     inputs = result.graph.steps[step].inputs

@@ -122,7 +122,7 @@ def diagnose(
     variant = next(each for each in recipe.variants if each.name == chain.variant)
     wanted = [step.name for step in (*chain.models, *chain.gates)]
     wanted += [] if goal is None else goal.steps
-    result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events)
+    result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
     chain = _where_it_ran(chain, request, result)
     if sessions := chosen_sessions(
         result

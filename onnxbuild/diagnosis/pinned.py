@@ -66,7 +66,9 @@ def pin_trial(
     trials = trials_of(recipe, variant, auto)
     wanted = f"{recipe_name}:{variant_name}"
     if not trial:
-        result = build(dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events)
+        result = build(
+            dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events, lay=False
+        )
         choices = choices_of(result)
         if wanted not in choices:
             raise result.report.failures[0].error

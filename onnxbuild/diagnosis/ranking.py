@@ -42,7 +42,7 @@ def measured_losses(
     table = next((ref.step for ref, name in parts if name == "sensitivity.json"), "")
     if not table:
         return {}
-    result = build(replace(asked, only=(table,)), options, events)
+    result = build(replace(asked, only=(table,)), options, events, lay=False)
     with artifacts_shown(asked, result, [table]) as folders:
         if table not in folders:
             return {}

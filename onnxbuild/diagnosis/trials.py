@@ -87,7 +87,7 @@ class Trials:
         request = replace(self._request, settings=settings)
         trial = self._by_goal(remedy, request)
         if trial is None or trial.passed:
-            trial = self._judge(remedy, request, build(request, self._options))
+            trial = self._judge(remedy, request, build(request, self._options, lay=False))
         self.tried.append(trial)
         if self._tell is not None:
             self._tell(trial)
@@ -98,7 +98,7 @@ class Trials:
         if self._goal is None:
             return None
         request = replace(request, only=self._goal.steps)
-        return self._judge(remedy, request, build(request, self._options))
+        return self._judge(remedy, request, build(request, self._options, lay=False))
 
     def _judge(self, remedy: Remedy, request: Request, result: BuildResult) -> Trial:
         failures = result.report.failures

@@ -65,3 +65,26 @@ def test_a_result_that_is_dropped_for_its_size_is_built_again(project):
     assert project("cache", "gc", "--max-size", "1", "--grace-hours", "0").code == 0
     again = project.run("--only", "export")
     assert (again.code, again.ran) == (0, ["export"])
+
+
+@pytest.mark.slow
+def test_logs_of_long_ago_go_when_a_run_has_work_and_not_when_it_has_none(project):
+    assert project.run("--only", "export").code == 0
+    runs = project.folder / "artifacts" / "runs"
+    for number in range(75):
+        old = runs / f"20200101T0000{number:02}.000Z-1-abcd"
+        (old / "logs").mkdir(parents=True)
+        (old / "events.jsonl").write_text("{}\n")
+        (old / "run.json").write_text('{"request": "old", "exit_code": 0, "keys": []}')
+        age(old, 60)
+    stats = project("cache", "stats").out
+    assert re.search(r"\nruns +76, .* of logs\n", stats)
+    assert re.search(r"\nindex.db +[\d.]+ KiB: 1 finished requests, 1 recipes, 1 steps, ", stats)
+
+    assert "up to date" in project.run("--only", "export").out
+    assert len(list(runs.glob("*/logs"))) == 76
+    project.edit("models/tiny.py", "width=8", "width=9")
+    assert project.run("--only", "export").code == 0
+    assert len(list(runs.glob("*/logs"))) == 50
+    assert len(list(runs.iterdir())) == 50
+    assert project("log", "tiny:export").code == 0

@@ -1,0 +1,138 @@
+"""A recipe and variants that are called like steps, and a file that is called otherwise than its recipe."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+
+import pytest
+
+from onnxbuild.cli.names import find_recipe
+from onnxbuild.core.errors import UsageError
+from tests.cli.conftest import QUICK, RECIPE, Project, make_project
+
+RENAMED = (
+    RECIPE.replace("name: tiny", "name: session-demo").replace("models/", "../models/") + QUICK
+)
+VARIANTS = "{check-fast: none, session: dynamic}"
+FILE = "recipes/odd.yaml"
+
+
+@pytest.fixture(scope="module")
+def once_built(tmp_path_factory):
+    project = make_project(tmp_path_factory.mktemp("odd") / "project")
+    project.write(FILE, RENAMED.replace("{fp32: none}", VARIANTS))
+    done = project("lock", FILE)
+    assert done.code == 0, done.out + done.err
+    return project, done
+
+
+@pytest.fixture
+def built(once_built, tmp_path):
+    project, _ = once_built
+    return Project(shutil.copytree(project.folder, tmp_path / "project"))
+
+
+@pytest.mark.slow
+def test_what_run_prints_is_what_other_verbs_take(once_built):
+    project, done = once_built
+    printed = [line.split()[1] for line in done.out.splitlines() if line.startswith("run ")]
+    assert {"session-demo:export", "session-demo:session/quantize"} <= set(printed)
+    for name in ("session-demo:export", "session-demo:session/quantize"):
+        why = project("why", name)
+        assert (why.code, why.out.splitlines()[0]) == (0, f"{name} is up to date"), why.err
+        assert project("log", name).code == 0
+    for name in ("session-demo:session/quantize", "session/quantize"):
+        plan = project("plan", FILE, "--only", name)
+        assert [line.split()[1] for line in plan.out.splitlines()[:-1]] == [
+            "session-demo:export", "session-demo:optimize", "session-demo:session/quantize",
+        ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_locked_build_is_checked_and_reproduced(once_built):
+    project, done = once_built
+    assert "wrote recipes/odd.lock" in done.out
+    checked = project("lock", FILE, "--check")
+    assert checked.code == 0, checked.out + checked.err
+    again = project("reproduce", FILE, "--only", "check-fast/validate")
+    assert again.code == 0, again.out + again.err
+    assert "session-demo: 4 steps, the same bytes in 1 fresh build" in again.out
+
+
+@pytest.mark.slow
+def test_a_step_of_a_variant_that_is_called_like_a_step_is_built_alone(built):
+    built.edit(FILE, "max: 8", "max: 9")
+    done = built("run", FILE, "--only", "check-fast/validate")
+    assert done.code == 0, done.out + done.err
+    assert "session/quantize" not in done.ran
+    assert "check-fast/validate" in done.ran
+    assert "benchmark" not in done.ran
+
+
+@pytest.mark.slow
+def test_a_failing_gate_is_diagnosed_as_the_run_says(built):
+    tight = "quantization.session.validate.sqnr_db_min=200"
+    failed = built("run", FILE, "--only", "session", "--set", tight)
+    assert failed.code == 3, failed.out + failed.err
+    line = f"onnxbuild diagnose {FILE}:session --set {tight}"
+    assert line in failed.err
+    found = built(*shlex.split(line)[1:], "--no-bisect")
+    assert found.code == 0, found.out + found.err
+    assert "session-demo:session/quantize" in found.out
+
+
+@pytest.mark.slow
+def test_a_log_is_found_by_the_name_that_was_printed_though_the_recipe_is_gone(built):
+    before = built("log", "session-demo:export")
+    (built.folder / FILE).unlink()
+    after = built("log", "session-demo:export")
+    assert (after.code, after.out) == (0, before.out)
+    gone = built("log", "session-demo:exprt")
+    assert gone.code == 2
+    assert "there is no recipe 'session-demo'" in gone.err
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "recipes").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, text):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    return write
+
+
+def test_a_recipe_is_found_by_its_name_before_its_files(here):
+    here("recipes/llama.yaml", "version: 1\nname: llama-step\n")
+    here("recipes/bert.yaml", "version: 1\nname: bert-base\n")
+    here("recipes/other.yaml", "version: 1\nname: bert\n")
+    assert str(find_recipe("llama-step")) == "recipes/llama.yaml"
+    assert str(find_recipe("llama-step@size=8")) == "recipes/llama.yaml"
+    assert str(find_recipe("llama")) == "recipes/llama.yaml"
+    assert str(find_recipe("bert")) == "recipes/other.yaml"  # `run` prints bert:export of that
+    assert str(find_recipe("recipes/bert.yaml")) == "recipes/bert.yaml"
+    assert str(find_recipe("bert-base")) == "recipes/bert.yaml"
+
+
+def test_a_name_may_come_from_a_base_or_a_template(here):
+    here("shared/base.yaml", "version: 1\nname: from-base\n")
+    here("recipes/a.yaml", "extends: ../shared/base.yaml\n")
+    assert str(find_recipe("from-base")) == "recipes/a.yaml"
+    here("models/tiny.py", "def load(): ...\n")
+    named = RENAMED.replace("name: session-demo", 'name: "{{ kind }}-demo"\nvars: {kind: big}')
+    here("recipes/b.yaml", named)
+    assert str(find_recipe("big-demo")) == "recipes/b.yaml"
+
+
+def test_a_name_that_several_files_have_is_asked_about(here):
+    here("recipes/a.yaml", "version: 1\nname: twin\n")
+    here("recipes/b.yaml", "version: 1\nname: twin\n")
+    with pytest.raises(UsageError, match=r"several files hold a recipe named 'twin'") as caught:
+        find_recipe("twin")
+    assert caught.value.fix == "name the file instead: recipes/a.yaml:STEP"
+    here("recipes/twin.yaml", "version: 1\nname: twin\n")
+    assert str(find_recipe("twin")) == "recipes/twin.yaml"  # its own file comes first
