@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.operator_lines import line_of_operator
 from onnxbuild.onnxkit.output_axes import spell_dimensions
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
@@ -20,6 +22,7 @@ from onnxbuild.onnxkit.torch_wrapping import (
     flattening_wrapper,
     quiet,
     trace_remarks,
+    without_output,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ class ExportRequest:
         translations: PyTorch operator -> onnxscript function(s), for the dynamo exporter.
         scratch: A folder for the exporter's own files.
         where: `recipe:step`, for messages.
+        with_lines: Nodes say which lines of the module they come from, whichever exporter it is.
     """
 
     module: torch.nn.Module
@@ -51,6 +55,7 @@ class ExportRequest:
     translations: Mapping[Any, Any]
     scratch: Path
     where: str
+    with_lines: bool = False
 
 
 def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
@@ -75,7 +80,13 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         with quiet() as caught, torch.no_grad():
             model = export(wrapper, request)
     except failures as error:
-        raise explain_export(error, exporter, request.opset, request.where) from error
+        raise explain_export(
+            error,
+            exporter,
+            request.opset,
+            request.where,
+            lambda operator: line_of_operator(request.module, request.feeds, operator),
+        ) from error
     names = [each.name for each in request.inputs]
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
@@ -134,19 +145,21 @@ def _export_torchscript(wrapper: torch.nn.Module, request: ExportRequest) -> onn
         )
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
-    torch.onnx.export(
-        wrapper,
-        example_tensors(request.inputs, request.feeds),
-        str(file),
-        input_names=_safe_names("input", len(request.inputs)),
-        output_names=_safe_names("output", len(request.output_names)),
-        dynamic_axes={name: dims for name, dims in axes.items() if dims},
-        opset_version=request.opset,
-        do_constant_folding=request.constant_folding,
-        keep_initializers_as_inputs=False,
-        dynamo=False,
-        verbose=False,
-    )
+    discarded = without_output() if request.with_lines else contextlib.nullcontext()
+    with discarded:
+        torch.onnx.export(
+            wrapper,
+            example_tensors(request.inputs, request.feeds),
+            str(file),
+            input_names=_safe_names("input", len(request.inputs)),
+            output_names=_safe_names("output", len(request.output_names)),
+            dynamic_axes={name: dims for name, dims in axes.items() if dims},
+            opset_version=request.opset,
+            do_constant_folding=request.constant_folding,
+            keep_initializers_as_inputs=False,
+            dynamo=False,
+            verbose=request.with_lines,
+        )
     return onnx.load(str(file))
 
 
