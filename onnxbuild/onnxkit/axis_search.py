@@ -46,7 +46,7 @@ def find_rule(
         return _multiples(axes, shapes, runs) or _fixed(axes, exported, runs)
     guilty = {name for name, one in axis_by_axis(axes, point, sums) if not runs(one.sizes)}
     if point.name == "other":
-        return _multiples(axes, shapes, runs) if guilty <= _inner(shapes) else None
+        return _multiples(axes, shapes, runs) if guilty and guilty <= _inner(shapes) else None
     low = [axis for axis in axes if axis.name in guilty & _inner(shapes)]
     return _least(low[0], exported, runs) if len(low) == len(guilty) == 1 else None
 

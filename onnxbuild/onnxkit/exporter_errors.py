@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from onnxbuild.core.errors import StepError
 
@@ -12,18 +12,39 @@ _OPERATOR = (
     re.compile(r"Exporting the operator '([\w.:]+)' to ONNX"),
     re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+\w)"),
 )
+_UNSUPPORTED = re.compile(r"Unsupported: ONNX export of operator (\w+), (.+?)\. ")
 _CONSTRAINT = re.compile(r"^\s*- (.+)$", re.MULTILINE)
 _CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')
 
 
-def explain_export(error: Exception, exporter: str, opset: int, where: str) -> StepError:
-    """The essential line of what an exporter raised, and what to try."""
+def explain_export(
+    error: Exception,
+    exporter: str,
+    opset: int,
+    where: str,
+    line_of_operator: Callable[[str], str] = lambda _: "",
+) -> StepError:
+    """The essential line of what an exporter raised, and what to try.
+
+    Args:
+        error: As it came.
+        exporter: Whose.
+        opset: What was asked for.
+        where: `recipe:step`, for messages.
+        line_of_operator: The user's line that calls an operator; empty where it is not known.
+    """
     messages = [str(each) for each in _chain(error)]
     for message in messages:
         for pattern in _OPERATOR:
             found = pattern.search(message)
             if found:
-                return _operator_error(found.group(1), exporter, opset, where)
+                line = line_of_operator(found.group(1))
+                return _operator_error(found.group(1), exporter, opset, line or where)
+        unsupported = _UNSUPPORTED.search(message)
+        if unsupported:
+            operator, reason = unsupported.groups()
+            line = line_of_operator(operator)
+            return _form_error(operator, reason, exporter, line or where)
     for message in messages:
         if "Constraints violated" in message:
             said = _CONSTRAINT.search(message)
@@ -54,6 +75,20 @@ def _operator_error(operator: str, exporter: str, opset: int, where: str) -> Ste
         fix="raise `opset`, write the operator in terms of others, or give it a translation "
         "(`export: {translations: FILE.py:CALLABLE}` for dynamo, "
         "torch.autograd.Function.symbolic for torchscript)",
+    )
+
+
+def _form_error(operator: str, reason: str, exporter: str, where: str) -> StepError:
+    fix = "write that line in terms of other operators, or of sizes that are numbers"
+    if operator.startswith("adaptive_"):
+        fix = (
+            "pool to a size of 1, or declare the pooled sizes as numbers in `dummy_inputs`: to other "
+            "sizes the kernel depends on the input's, which a graph can't hold"
+        )
+    return StepError(
+        f"the {exporter} exporter can't translate this use of '{operator}': {reason}",
+        where=where,
+        fix=fix,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.grouped_products import dynamo_translations, torchscript_symbolics
+from onnxbuild.onnxkit.operator_lines import line_of_operator
 from onnxbuild.onnxkit.output_axes import spell_dimensions
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
@@ -22,6 +24,7 @@ from onnxbuild.onnxkit.torch_wrapping import (
     flattening_wrapper,
     quiet,
     trace_remarks,
+    without_output,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class ExportRequest:
         translations: PyTorch operator -> onnxscript function(s), for the dynamo exporter.
         scratch: A folder for the exporter's own files.
         where: `recipe:step`, for messages.
+        with_lines: Nodes say which lines of the module they come from, whichever exporter it is.
     """
 
     module: torch.nn.Module
@@ -53,6 +57,7 @@ class ExportRequest:
     translations: Mapping[Any, Any]
     scratch: Path
     where: str
+    with_lines: bool = False
 
 
 def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
@@ -78,7 +83,13 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
             model = export(wrapper, request, notes)
     except failures as error:
-        raise explain_export(error, exporter, request.opset, request.where) from error
+        raise explain_export(
+            error,
+            exporter,
+            request.opset,
+            request.where,
+            lambda operator: line_of_operator(request.module, request.feeds, operator),
+        ) from error
     names = [each.name for each in request.inputs]
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
@@ -142,7 +153,8 @@ def _export_torchscript(
         )
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
-    with torchscript_symbolics(request.opset, notes):
+    discarded = without_output() if request.with_lines else contextlib.nullcontext()
+    with torchscript_symbolics(request.opset, notes), discarded:
         torch.onnx.export(
             wrapper,
             example_tensors(request.inputs, request.feeds),
@@ -154,7 +166,7 @@ def _export_torchscript(
             do_constant_folding=request.constant_folding,
             keep_initializers_as_inputs=False,
             dynamo=False,
-            verbose=False,
+            verbose=request.with_lines,
         )
     return onnx.load(str(file))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -114,6 +115,19 @@ def quiet() -> Iterator[list[warnings.WarningMessage]]:
             yield caught
     finally:
         logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def without_output() -> Iterator[None]:
+    """Drop what C++ code writes to the process's standard output: a graph that it is asked to print."""
+    kept = os.dup(1)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def trace_remarks(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:

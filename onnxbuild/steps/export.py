@@ -13,6 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.baked_lines import ExportedNode, baked_node, exported_nodes
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.checks import checker_faults
 from onnxbuild.onnxkit.exporters import (
@@ -159,13 +160,14 @@ def _attempt(
     """
     params: ExportParams = context.params
     model, remarks = export_graph(exporter, request)
+    nodes = exported_nodes(model)
     canonicalize(model)
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
     sums = sums_of([each.shape for each in params.inputs])
     name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
     faults = interface_faults(model, params.inputs, probes.names, params.opset)
     if faults:
-        raise _as_error(faults[0], exporter, request)
+        raise _at_line(_as_error(faults[0], exporter, request), exporter, request, probes, nodes)
     folder = context.scratch / exporter
     summary = summarize(model)
     unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
@@ -174,8 +176,29 @@ def _attempt(
     faults = checker_faults(folder, context.scratch)
     if faults:
         raise _as_error(faults[0], exporter, request)
-    check_parity(folder, probes, context.where, frozen=bool(remarks))
+    try:
+        check_parity(folder, probes, context.where, frozen=bool(remarks))
+    except StepError as error:
+        raise _at_line(error, exporter, request, probes, nodes) from error
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
+
+
+def _at_line(
+    error: StepError,
+    exporter: str,
+    request: ExportRequest,
+    probes: Probes,
+    nodes: Sequence[ExportedNode],
+) -> StepError:
+    """The error with the line of the module at which the exporter froze a size, if it did."""
+    if not request.axes:
+        return error
+    others = [run.feeds for run in probes.runs[1 : 2 if exporter == "dynamo" else 3]]
+    node = baked_node(exporter, request, nodes, others)
+    if node is None:
+        return error
+    what = f"{error.what}; {node.line} was exported for one size alone ({node.operator})"
+    return StepError(what, where=node.line, fix=error.fix)
 
 
 def _as_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
