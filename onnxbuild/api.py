@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import landlock, locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
+from onnxbuild.adapters.disk_history import REUSED
 from onnxbuild.adapters.housekeeping import write_run
+from onnxbuild.adapters.locks import wait_lock
 from onnxbuild.adapters.sinks import RunLog, Several
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.point_bytes import point_faults
+from onnxbuild.recipe.project import mark_of
 from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
@@ -32,7 +38,6 @@ from onnxbuild.wiring import (
     Workspace,
     environments_made,
     environments_of,
-    log_name,
     open_workspace,
     start_run,
 )
@@ -42,10 +47,9 @@ __all__ = [
     "Loaded",
     "Request",
     "build",
-    "build_chosen",
-    "choices_of",
+    "check_points",
+    "deliver",
     "graph_of",
-    "last_log",
     "load",
     "load_recipe",
     "plan",
@@ -107,12 +111,28 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
         workspace.close()
 
 
+def check_points(loaded: Loaded, memory_bytes: int) -> None:
+    """See that the inputs of every point fit into memory, before anything is made.
+
+    Args:
+        loaded: The recipes.
+        memory_bytes: What a build may use.
+
+    Raises:
+        RecipeErrors: Some do not; names the axes to narrow.
+    """
+    faults = [fault for each in loaded.recipes for fault in point_faults(each, memory_bytes)]
+    if faults:
+        raise RecipeErrors(faults)
+
+
 def build(
     request: Request,
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
     *,
     make_executor: Callable[[Workspace], Executor] | None = None,
+    lay: bool = True,
 ) -> BuildResult:
     """Build a request; failures of steps are in the result, not raised.
 
@@ -121,6 +141,7 @@ def build(
         options: How to use the machine.
         events: Told of all that happens.
         make_executor: Gives what runs the steps; None for child processes.
+        lay: Lay the folders below out/; else they stay as they are, and `deliver` may lay them.
 
     Raises:
         RecipeErrors, UsageError: The request is faulty; nothing was run.
@@ -129,18 +150,25 @@ def build(
         StepError: The environment of a target can't be made; nothing was run.
     """
     started_ns = wall_ns()
+    memory_bytes = machine.memory_bytes()
+    if options is not None and options.memory_bytes is not None:
+        memory_bytes = options.memory_bytes
     if not request.store_root.is_dir():
-        graph_of(request)  # a faulty request makes no store
+        asked = load(request)
+        graph_of(request, asked)  # a faulty request makes no store
+        check_points(asked, memory_bytes)
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
+        Several([*events]).emit(Notice(_new_store(request)))
         settle()
-        return build(request, options, events, make_executor=make_executor)
+        return build(request, options, events, make_executor=make_executor, lay=lay)
     run = run_id()
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
         loaded = load(request, workspace.recipes())
         graph = graph_of(request, loaded)
+        check_points(loaded, memory_bytes)
         for path in loaded.paths:
             workspace.stats.look(str(path))
         cleanup.enter_context(environments_made(workspace, graph, Several([*events])))
@@ -155,51 +183,56 @@ def build(
         cleanup.callback(started.close)
         for text in _remarks(request, loaded, workspace):
             sink.emit(Notice(text))
-        report = started.builder.build(graph, run)
+        report = started.builder.build(graph if lay else replace(graph, views=()), run)
         result = BuildResult(report.exit_code, run, loaded, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
-        write_run(workspace.root, run, request_of(request), keys, report.exit_code)
-        if report.exit_code == 0:
+        files = _files_by_name(loaded, request.project)
+        write_run(workspace.root, run, request_of(request), keys, report.exit_code, recipes=files)
+        workspace.drop_old()
+        if report.exit_code == 0 and lay:  # else a run still has folders to lay
             _remember(request, loaded, workspace, result, started_ns)
     return result
 
 
-def choices_of(result: BuildResult) -> dict[str, str]:
-    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+def _new_store(request: Request) -> str:
+    """Where the store was made, and why there."""
+    root, project = request.store_root, request.project
+    if root.parent != project:
+        return f"new store: {root}"
+    mark = mark_of(project)
+    if mark:
+        return f"new store: {root} (the project's root is the nearest folder with {mark})"
+    return (
+        f"new store: {root} (no folder above has pyproject.toml or .git, so the recipe's own is "
+        "the project's root; `git init` in the right one makes it the root)"
+    )
 
-    On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+
+def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:
+    """Lay the folders of a build that was made without.
+
+    Args:
+        request: What was built.
+        result: What came out.
+        events: Told what had to be put back.
     """
-    found = {}
-    for name in result.graph.names():
-        made = result.report.results.get(result.graph.resolve(name))
-        last = name.rpartition("/")[2]
-        if made is not None and (last in {"choose", "session"} or last.startswith("session-")):
-            found[name.removesuffix("/choose")] = str(made.metrics["chosen"])
-    return found
+    with closing(open_workspace(request.project, result.store)) as workspace:
+        store_lock = wait_lock(
+            workspace.root / "locks" / "store", shared=True
+        )  # as a run holds it
+        try:
+            lay_views(result.graph, result.report, workspace.views, Several(events))
+        finally:
+            store_lock.release()
 
 
-def build_chosen(
-    request: Request,
-    options: RunOptions | None = None,
-    events: Sequence[EventSink] = (),
-) -> tuple[Request, BuildResult]:
-    """Build, and where something was chosen by measuring, build again with just that.
-
-    What was measured differs each time; what is locked or reproduced must not hang on it.
-
-    Returns:
-        The request with the choices in it, and its build.
-
-    Raises:
-        As `build`.
-    """
-    result = build(request, options, events)
-    known = request.choices or {}
-    new = {name: choice for name, choice in choices_of(result).items() if name not in known}
-    if not new or request.locked:
-        return request, result
-    chosen = replace(request, choices={**known, **new})
-    return chosen, build(chosen, options, events)
+def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
+    """Name of a recipe, of a matrix without `@KEY=VALUE` -> its file, below the project."""
+    return {
+        recipe.name.partition("@")[0]: os.path.relpath(path, project)
+        for path, recipes in loaded.by_file.items()
+        for recipe in recipes
+    }
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
@@ -256,17 +289,16 @@ def _remember(
     )
 
 
-def story(request: Request, step: str) -> tuple[list[str], str] | None:
-    """Why a step last ran, and its log; None if it never ran here."""
+def story(request: Request, steps: Sequence[str]) -> list[str] | None:
+    """Why a step last ran; None if it never ran here.
+
+    Args:
+        request: Its recipe.
+        steps: Its name, and those of equal steps, which it may have been built as.
+    """
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
-        return workspace.history.story(step)
+        told = [found[0] for step in steps if (found := workspace.history.story(step))]
     finally:
         workspace.close()
-
-
-def last_log(request: Request, step: str) -> str | None:
-    """The log file of a step's last run, failed or not; None if it never ran here."""
-    name = log_name(step)
-    runs = sorted((request.store_root / "runs").glob(f"*/logs/{name}"))
-    return str(runs[-1]) if runs else None
+    return next((each for each in told if each != [REUSED]), told[0] if told else None)

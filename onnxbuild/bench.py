@@ -67,5 +67,5 @@ def _reports(result: BuildResult) -> dict[str, dict[str, Any]]:
         digest = dict(artifact.files)[REPORT_FILE].sha256
         report = json.loads((result.store / "cas/sha256" / digest[:2] / digest).read_bytes())
         if "skipped" not in report:
-            found.setdefault(name.partition(":")[0], {})[report["provider"]] = report
+            found.setdefault(result.graph.addresses[name].recipe, {})[report["provider"]] = report
     return found

@@ -11,8 +11,10 @@ from typing import Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.durable import write_atomically
-from onnxbuild.api import BuildResult, Request, build_chosen, choices_of
+from onnxbuild.api import BuildResult, Request, deliver
+from onnxbuild.choices import build_chosen, choices_of
 from onnxbuild.core.action import ActionResult
+from onnxbuild.core.address import recipe_of
 from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
@@ -69,7 +71,7 @@ def relock(
         update: Items that may differ: a package, a path, `recipe`, `host`, `python`, `onnxbuild`,
             a step, `measurements`; whatever else goes into the build must be as it was locked.
             Empty allows everything.
-        write: Write the locks; else only compare.
+        write: Write the locks, and lay the folders below out/; else only compare.
 
     Returns:
         The build, and a lock for each recipe file; none if the build failed.
@@ -83,7 +85,7 @@ def relock(
         refuse_foreign_locks(request.recipes, request.project)
     if (update or not write) and "choices" not in update:
         request = replace(request, choices=_choices_before(request))
-    request, result = build_chosen(request, options, events)
+    request, result = build_chosen(request, options, events, lay=False)
     if result.exit_code != 0:
         return result, ()
     relocked = []
@@ -94,6 +96,7 @@ def relock(
             _refuse_unasked(compared, _unexplained(result, compared, recipes, update), update)
         relocked.append(compared)
     if write:
+        deliver(request, result, events)
         relocked = [_write(each) for each in relocked]
     return result, tuple(relocked)
 
@@ -110,9 +113,9 @@ def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project:
     """The lock of one recipe file of a build that passed."""
     names_here = {each.name for each in recipes}
     choices = {
-        name: trial
-        for name, trial in choices_of(result).items()
-        if name.rpartition(":")[0] in names_here
+        name: choice
+        for name, choice in choices_of(result).items()
+        if recipe_of(name) in names_here
     }
     own = resolve(recipes, machine.host_facts(), choices=choices)
     report = result.report

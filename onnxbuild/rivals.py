@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from onnxbuild.core.errors import UsageError
+from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.rival import Rival
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.program_files import PROGRAM_SUFFIXES, ProgramFormat, program_format
-from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file
+from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
 from onnxbuild.release_format.opened import opened
+from onnxbuild.release_format.released import read_release
 
 _MODEL_SUFFIXES = (".onnx", ".ort")
 _FIX = (
@@ -53,6 +54,7 @@ def opened_rivals(against: Sequence[Path], taken: set[str]) -> Iterator[tuple[Ri
 
     Raises:
         UsageError: A path holds nothing of that kind.
+        NotReproducibleError: A release is not as it was made.
     """
     names = set(taken)
     rivals: list[Rival] = []
@@ -89,9 +91,9 @@ def _models(path: Path) -> Iterator[list[_Found]]:
 def _program_in(bundle: Path) -> Path | None:
     """The program of a bundle of `formats`; None if it is none."""
     try:
-        manifest = json.loads((bundle / MANIFEST).read_bytes())
+        manifest = read_json((bundle / MANIFEST).read_bytes())
         return bundle / model_file(manifest) if "by_keyword" in manifest else None
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 
@@ -108,23 +110,26 @@ def _format_of(path: Path) -> ProgramFormat:
 
 
 def _released(path: Path, folder: Path) -> list[_Found]:
-    """A release's ONNX variants, and its programs."""
-    try:
-        about: dict[str, Any] = json.loads((folder / RELEASE_FILE).read_bytes())
-        version = str(about["version"])
-        found = [
-            _Found(f"{version}/{name}", folder / each["bundle"] / MODEL_FILE)
-            for name, each in about[VARIANTS.key].items()
-        ]
-        for name, each in about.get(FORMATS.key, {}).items():
-            if program := _program_in(folder / each["bundle"]):
-                shown = f"{version}/{name}"
-                found.append(_Found(shown, program, _format_of(program), described=True))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(
-            f"{path} holds no {RELEASE_FILE} that can be read: {error}",
+    """A release's ONNX variants, and its programs.
+
+    Raises:
+        NotReproducibleError: Its files are not those that it names, or it is told what no release says.
+    """
+    files = check_sums(folder)
+    if files.faults:
+        raise NotReproducibleError(
+            f"the release is not as it was: {files.faults[0]}",
+            where=str(path),
             fix=f"onnxbuild verify {path}",
-        ) from error
+        )
+    release = read_release(files)
+    version, found = release.about["version"], []
+    for section, name, told in section_bundles(release.about):
+        bundle, shown = folder / told["bundle"], f"{version}/{name}"
+        if section == VARIANTS:
+            found.append(_Found(shown, bundle / MODEL_FILE))
+        elif section == FORMATS and (program := _program_in(bundle)):
+            found.append(_Found(shown, program, _format_of(program), described=True))
     return found
 
 

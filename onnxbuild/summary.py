@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
+from onnxbuild.onnxkit.shown_ratio import UNKNOWN, shown_ratio
 
 NOISY = " ?"
 """After what was measured while others used the machine."""
@@ -43,7 +45,8 @@ def skipped_targets(graph: Graph, report: Report) -> list[str]:
         if kind == "provider" and told["absent"]:
             lines.append(f"skipped: {told['target']}: {told['absent']}")
         elif kind == "validate" and told.get("skipped") and told["skipped"] not in _absent(report):
-            lines.append(f"skipped: {name.partition('/')[0]}: {told['skipped']}")
+            at = graph.addresses[name]
+            lines.append(f"skipped: {at.recipe}:{at.bundle}: {told['skipped']}")
     return list(dict.fromkeys(lines))
 
 
@@ -57,16 +60,18 @@ def _absent(report: Report) -> set[str]:
 def _row(
     recipe: str, variant: str, metrics: dict[str, dict[str, Any]], graph: Graph
 ) -> dict[str, str]:
-    def of(step: str) -> dict[str, Any]:
+    def of(step: str, bundle: str = variant) -> dict[str, Any]:
         """Of the first target that the step ran on."""
-        whole = f"{recipe}:{step}"
-        others = [name for name in graph.names() if name.startswith(f"{whole}-")]
-        found = (metrics.get(graph.resolve(name), {}) for name in (whole, *others))
+        found = (
+            metrics.get(graph.resolve(name), {})
+            for name, at in graph.addresses.items()
+            if (at.recipe, at.bundle, at.step, at.trial) == (recipe, bundle, step, "")
+        )
         return next((each for each in found if each and "skipped" not in each), {})
 
-    validated, scored = of(f"{variant}/validate"), of(f"{variant}/evaluate")
-    compared = of(f"{variant}/fidelity")
-    packaged, measured = of(f"{variant}/package"), of("benchmark")
+    validated, scored = of("validate"), of("evaluate")
+    compared = of("fidelity")
+    packaged, measured = of("package"), of("benchmark", bundle="")
     latency = measured.get("variants", {}).get(variant, {})
     doubt = NOISY if latency and measured.get("noisy") else ""
     return {
@@ -74,12 +79,17 @@ def _row(
         "variant": variant,
         "size": _size(packaged.get("model_bytes")),
         "p50": _number(latency.get("p50_ms"), 1, "ms", 2) + doubt,
-        "vs PyTorch": _number(latency.get("speedup"), 1, "x", 2) + doubt,
+        "vs PyTorch": _vs_pytorch(latency, doubt),
         "max abs error": _small(validated.get("max_abs")),
         "cosine": _number(validated.get("cosine_min"), 1, "", 5),
         _ON_DATA: _number(compared.get("cosine_min"), 1, "", 5),
         "score": _number(scored.get("score"), 1, "", 4),
     }
+
+
+def _vs_pytorch(latency: Mapping[str, Any], doubt: str) -> str:
+    shown = shown_ratio(*(latency.get(key) for key in ("speedup", "speedup_low", "speedup_high")))
+    return shown if shown == UNKNOWN else shown + doubt
 
 
 def _number(value: object, factor: float, unit: str, digits: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from onnxbuild.adapters import clock, landlock, locate, locks, machine
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
@@ -20,6 +22,7 @@ from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.kept_environments import hold
 from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
+from onnxbuild.adapters.run_notes import drop_old_runs
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
@@ -34,6 +37,7 @@ from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
 _MEMORY_SHARE = 0.9
+_LOG_NAME_MAX = 150  # with a digest and `.log` below the 255 bytes that filesystems allow
 _ABANDONED_S = 3600.0  # nothing writes to one temporary file for longer without touching it
 
 
@@ -73,6 +77,12 @@ class Workspace:
     def recipes(self) -> RecipeCache:
         """Recipes that were read before."""
         return RecipeCache(self.index, self.stats, self.distributions, locate.environment())
+
+    def drop_old(self) -> None:
+        """Drop logs of runs of long ago, and what the index knows of them, once there are many."""
+        runs, _ = drop_old_runs(self.root)
+        if runs:
+            self.index.drop_old()
 
     def close(self) -> None:
         """Save what the index should know and let go of it."""
@@ -244,8 +254,31 @@ def _memory_bytes(options: RunOptions) -> int:
 
 
 def log_name(step: str) -> str:
-    """The file name of a step's log."""
-    return f"{step.replace(':', '--').replace('/', '-')}.log"
+    """The file name of a step's log: `bert+int8+quantize.log`; no two steps have the same.
+
+    Names in recipes hold no `+`; a long one is cut, and its digest makes the difference.
+    """
+    recipe, _, local = step.partition(":")
+    plain = "+".join(quote(part, safe="@=,") for part in (recipe, *local.split("/")))
+    plain = plain.replace("~", "%7E")
+    if len(plain) > _LOG_NAME_MAX:
+        plain = f"{plain[:_LOG_NAME_MAX]}~{hashlib.sha256(step.encode()).hexdigest()}"
+    return f"{plain}.log"
+
+
+def last_log(root: Path, steps: Sequence[str]) -> Path | None:
+    """The log of a step's last run, failed or not; None if it never ran here.
+
+    Args:
+        root: The store's folder.
+        steps: Its name, and those of equal steps, which it may have been built as.
+    """
+    names = [log_name(step) for step in steps]
+    for folder in sorted((root / "runs").glob("*/logs"), reverse=True):
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
+    return None
 
 
 def _sweep(root: Path) -> None:

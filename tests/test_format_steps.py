@@ -144,5 +144,5 @@ def test_bench_measures_programs_beside_a_model_from_elsewhere(load):
     model = Entrypoint("files", files=("model.onnx",))
     comparison = Comparison((Rival("theirs", "model.onnx", model),), "now")
     graph = resolve(load("formats: [torchscript]\n"), HOST, comparison=comparison)
-    assert local(graph) == ["torchscript/convert", "against/theirs", "benchmark"]
+    assert local(graph) == ["torchscript/convert", "against=theirs", "benchmark"]
     assert measured(graph) == ["program/torchscript", "model/theirs"]

@@ -344,7 +344,7 @@ def test_variants_share_a_balanced_model_its_sensitivity_and_its_rounding(load):
     assert origins("even") == {"model": "demo:balance"}
     assert origins("kept") == origins("more") == {
         "model": "demo:balance",
-        "sensitivity": "demo:balance/sensitivity",
+        "sensitivity": "demo:balance-sensitivity",
         "rounded": "demo:kept/round",
     }  # fmt: skip
 

@@ -49,7 +49,7 @@ def test_each_8_bit_variant_has_the_table_of_its_own_rounding(load):
         "fp32": [],
         "half": [],
         "plain": ["demo:sensitivity"],
-        "even": ["demo:balance/sensitivity"],
+        "even": ["demo:balance-sensitivity"],
         "fixed": ["demo:kept/sensitivity"],
         "kept": ["demo:kept/sensitivity"],
     }

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.homes import OWN_HOME, lay_home
 from onnxbuild.adapters.observe import Observer
+from onnxbuild.adapters.own_project import OwnProject
 from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
@@ -49,7 +50,10 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     context = ChildContext(job, folder, _params(job, kind))
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
     ignored = (folder, store / "cas", store / "tmp")
-    observer = Observer(Path(job["project"]), ignored, owners, fence, job["places"])
+    mirror = OwnProject(folder, Path(job["project"]))
+    observer = Observer(
+        Path(job["project"]), ignored, owners, fence, job["places"], meant=mirror.meant
+    )
     reader = Reader(
         job["step"],
         project=os.path.realpath(job["project"]),
@@ -57,9 +61,14 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         store=os.path.realpath(job["store"]),
         home=job["places"][HOME],
         own_home=str(folder / OWN_HOME),
+        meant=mirror.meant,
     )
-    lay_home(folder / OWN_HOME, job["places"][HOME], _outside_files(job, kind, context.params))
+    outside = _outside_files(job, kind, context.params)
+    lay_home(folder / OWN_HOME, job["places"][HOME], outside)
     _settle_in(folder)
+    if kind.user_code:
+        mirror.lay(outside, left_out=(str(store),))
+        os.chdir(mirror.folder)
     os.umask(job["umask"])
     try:
         if fence is not None:
@@ -78,11 +87,12 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
         refusal = None if fence is None else explain(error, fence, reader)
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)  # for the log: the message is short
-        text = _failure(refusal or error, job["places"])
+        text = mirror.written(_failure(refusal or error, job["places"]))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
         refusal = None if fence is None else explain(error, fence, reader)
-        text = _failure(refusal or _told(error, job["step"], job["project"]), job["places"])
+        told = _told(error, job["step"], job["project"], mirror.meant)
+        text = mirror.written(_failure(refusal or told, job["places"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
 
@@ -190,19 +200,22 @@ def _failure(error: BuildError, places: Mapping[str, str]) -> str:
     return json.dumps({"error": {**told, "exit_code": error.exit_code}})
 
 
-def _told(error: BaseException, step: str, project: str) -> BuildError:
+def _told(
+    error: BaseException, step: str, project: str, meant: Callable[[str], str]
+) -> BuildError:
     """An unexpected exception as one sentence, at the user's own line where there is one."""
     if isinstance(error, OSError) and is_full(error):
         return store_error(error, error.filename or f"the outputs of {step}")
     where = step
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        inside = frame.filename.startswith(f"{project}/")
-        installed = "/site-packages/" in frame.filename or "/onnxbuild/" in frame.filename
+        file = meant(frame.filename)
+        inside = file.startswith(f"{project}/")
+        installed = "/site-packages/" in file or "/onnxbuild/" in file
         if inside and not installed:
-            where = f"{frame.filename.removeprefix(f'{project}/')}:{frame.lineno}"
+            where = f"{file.removeprefix(f'{project}/')}:{frame.lineno}"
             break
     if isinstance(error, SyntaxError) and error.filename:
-        where = f"{error.filename.removeprefix(f'{project}/')}:{error.lineno or 1}"
+        where = f"{meant(error.filename).removeprefix(f'{project}/')}:{error.lineno or 1}"
     if isinstance(error, SystemExit):
         return StepError(f"the step's code left by sys.exit({error.code!r})", where=where)
     fix = ""

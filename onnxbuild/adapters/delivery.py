@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -17,6 +19,9 @@ from onnxbuild.core.errors import BuildError, StoreError
 
 _SCRATCH = ".onnxbuild-"
 _LOCK = "lock"
+_REPLACED = "replaced-"
+_HERE, _RENAME_EXCHANGE = -100, 1 << 1  # fcntl.h: AT_FDCWD; linux/fs.h
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 
@@ -47,12 +52,14 @@ def digest_of(content: Content) -> Digest:
 def scratch_beside(folder: Path) -> Iterator[Path]:
     """A hidden folder in `folder`, gone at the end; those of killed processes go at the start.
 
+    What `put` had taken away and not replaced yet is put back before.
+
     Raises:
         BuildError: It can't be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        tidy(folder)
         scratch, lock = _scratch(folder)
     except OSError as error:
         raise _error(error, folder) from error
@@ -61,7 +68,7 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise _error(error, folder) from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        _clear(scratch)
         lock.release()
 
 
@@ -74,12 +81,27 @@ def _scratch(folder: Path) -> tuple[Path, FileLock]:
             return scratch, lock  # else another process swept it away before it was locked
 
 
-def _sweep(folder: Path) -> None:
+def tidy(folder: Path) -> None:
+    """Remove the scratch folders of killed processes, and put back what those had taken away last.
+
+    Raises:
+        OSError: Something can't be put back.
+    """
     for path in folder.glob(f"{_SCRATCH}*"):
         lock = try_lock(path / _LOCK)  # one that was killed before it had a lock has none now
         if lock is not None:
-            shutil.rmtree(path, ignore_errors=True)
+            _clear(path)
             lock.release()
+
+
+def _clear(scratch: Path) -> None:
+    """Remove a scratch folder, but first put back what lies in it for want of its replacement."""
+    for path in scratch.glob(f"{_REPLACED}*"):
+        target = scratch.parent / path.name.removeprefix(_REPLACED)
+        if not os.path.lexists(target):
+            path.rename(target)
+            fsync_folder(target.parent)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_tree(folder: Path, tree: Mapping[str, Content]) -> None:
@@ -128,15 +150,52 @@ def damaged(blob: Blob) -> StoreError:
 
 
 def put(source: Path, target: Path, scratch: Path) -> None:
-    """Move a finished file or folder to its place; what was there goes to `scratch`.
+    """Move a finished file or folder to its place; what was there stays in `scratch`.
+
+    There is no moment at which a kernel that can exchange two names has nothing at the target. Where it
+    can't, a process that dies between the two renames leaves the old one in its scratch folder, from
+    where `scratch_beside` puts it back: at its own end, or the next time that it is called.
+
+    Args:
+        source: In `scratch`.
+        target: Beside `scratch`.
+        scratch: Of `scratch_beside`.
 
     Raises:
         OSError: It can't be moved.
     """
-    if target.exists() or target.is_symlink():
-        target.rename(scratch / f"replaced-{target.name}")
-    source.rename(target)
+    if not os.path.lexists(target):
+        source.rename(target)
+    elif not exchange(source, target):
+        replace_in_two(source, target, scratch)
     fsync_folder(target.parent)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two names of one filesystem stand for each other's file or folder, in one go.
+
+    Source: renameat2(2).
+
+    Returns: Whether the kernel, its C library and the filesystem can; else nothing has changed.
+
+    Raises:
+        OSError: It can't be done for another reason.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+def replace_in_two(source: Path, target: Path, scratch: Path) -> None:
+    """Move `target` to `scratch`, and `source` to its place; see `put`."""
+    target.rename(scratch / f"{_REPLACED}{target.name}")
+    source.rename(target)
 
 
 def _error(error: OSError, folder: Path) -> BuildError:

@@ -8,6 +8,8 @@ from typing import Any
 from onnxbuild.adapters.index import Index
 from onnxbuild.core.action import Action
 
+REUSED = "found in the store"
+
 
 class DiskHistory:
     """History in an index.
@@ -37,7 +39,7 @@ class DiskHistory:
             return
         found = self._index.step(step)
         if found is None:
-            self._used[step] = (action, ["found in the store"], "", 0)
+            self._used[step] = (action, [REUSED], "", 0)
         else:
             self._used[step] = (action, found[1], found[2], found[3])
 

@@ -26,6 +26,7 @@ from onnxbuild.core.errors import StepError, StoreError
 _RECORD_FORMAT = 1  # increment when a record's form changes
 _SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.EISDIR)  # the file's own fault
+_IGNORE_ALL = b"# Made by onnxbuild: the store can always be built again.\n*\n"
 _LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
 
 
@@ -50,12 +51,15 @@ class DiskStore:
             StoreError: It can't be made, or a newer onnxbuild wrote it.
         """
         found = self.check_format()
+        is_own = _is_new(self.root)
         for name in ("cas/sha256", "ac", "out", "runs", "quarantine", "tmp", "locks"):
             make_folder(self.root / name)
         if not found:
             write_atomically(
                 self.root / "FORMAT", f"{_LAYOUT_FORMAT}\n".encode(), self.root / "tmp"
             )
+        if is_own:  # a folder that holds other things may be under version control
+            write_atomically(self.root / ".gitignore", _IGNORE_ALL, self.root / "tmp")
 
     def check_format(self) -> str:
         """The store's format; empty if there is no store yet.
@@ -253,3 +257,13 @@ def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
     if body["format"] != _RECORD_FORMAT:
         return ()  # sound, but of another version of this program
     return tuple(ActionResult.from_json(each) for each in body["traces"])
+
+
+def _is_new(folder: Path) -> bool:
+    """Whether nothing lies in a folder, or it is not there yet."""
+    try:
+        return not any(folder.iterdir())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

@@ -53,7 +53,7 @@ class DiskViews:
         folder = self._store.root / "out" / view.recipe / view.variant
         wanted = _files(view, artifacts)
         state = self._store.root / "out" / ".laid" / view.recipe / f"{view.variant}.json"
-        lock = wait_lock(self._store.root / "locks" / f"view-{view.recipe}--{view.variant}")
+        lock = wait_lock(self._store.root / "locks" / _lock_name(view))
         try:
             laid = _laid(state)
             remarks = []
@@ -134,6 +134,11 @@ def clone_or_copy(source: int, target: int) -> str:
             while view:
                 view = view[os.write(target, view) :]
     return digest.hexdigest()
+
+
+def _lock_name(view: View) -> str:
+    """Of one length, however long the names are; no two views have the same."""
+    return f"view-{hashlib.sha256(f'{view.recipe}/{view.variant}'.encode()).hexdigest()}"
 
 
 def _files(view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, Digest]:

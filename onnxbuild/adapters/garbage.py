@@ -15,6 +15,7 @@ from onnxbuild.adapters.housekeeping import RUN_FILE, blobs_of, records_of, tree
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locks import try_lock
 from onnxbuild.adapters.pins import pins
+from onnxbuild.adapters.run_notes import drop_old_runs
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import StoreError
 
@@ -110,11 +111,14 @@ def collect_garbage(
         index.forget(map(str, (*dropped, *unused)), now_s - max(keep_days * _DAY_S, grace_s))
         freed += _sweep(root, old_s)
         removed_runs, log_bytes = _drop_runs(root, live_runs, old_s)
+        stripped, more_bytes = drop_old_runs(root, slack=0)
+        index.drop_old()
+        index.shrink()
         return Collected(
             records=len(dropped),
             blobs=len(unused),
-            bytes=freed + log_bytes,
-            runs=removed_runs,
+            bytes=freed + log_bytes + more_bytes,
+            runs=removed_runs + stripped,
             left_bytes=sum(sizes[name] for name in live),
             held_bytes=sum(sizes[name] for name in held),
         )

@@ -82,6 +82,43 @@ def look(project: Path, used: Iterable[Path], shipped: Iterable[Path] = ()) -> C
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A file of a commit.
+
+    Attributes:
+        commit: HEAD, in full.
+        changed: The file has other bytes now.
+    """
+
+    commit: str
+    changed: bool
+
+
+def committed(project: Path, file: Path) -> Committed | None:
+    """The commit of a project that a file is in; None if it is in none, or there is no git.
+
+    It is the project's own repository that counts: one that lies deeper says nothing.
+
+    Args:
+        project: The project's root.
+        file: Its path; a link counts as the file that it leads to.
+    """
+    try:
+        top = _git(project, "rev-parse", "--show-toplevel")
+    except FileNotFoundError:
+        return None
+    root = Path(os.path.realpath(os.fsdecode(top.stdout.rstrip(b"\n"))))
+    real = Path(os.path.realpath(file))
+    if top.returncode != 0 or not real.is_relative_to(root):
+        return None
+    head = _git(root, "rev-parse", "--verify", "HEAD")
+    blob = _git(root, "cat-file", "blob", f"HEAD:{real.relative_to(root).as_posix()}")
+    if head.returncode != 0 or blob.returncode != 0:
+        return None
+    return Committed(head.stdout.decode("ascii").strip(), blob.stdout != real.read_bytes())
+
+
 def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:
     """(files in the repository's folder, files beyond it); links lie where they are."""
     inside: list[Path] = []

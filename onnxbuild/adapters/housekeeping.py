@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.durable import write_atomically
@@ -14,11 +15,35 @@ from onnxbuild.core.action import ActionResult
 
 RUN_FILE = "run.json"
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def write_run(root: Path, run: str, request: str, keys: list[str], exit_code: int) -> None:
-    """Note which records a run used, so that they are kept as long as the run matters."""
-    content = json.dumps({"request": request, "exit_code": exit_code, "keys": sorted(set(keys))})
-    write_atomically(root / "runs" / run / RUN_FILE, content.encode(), root / "tmp")
+
+def write_run(
+    root: Path,
+    run: str,
+    request: str,
+    keys: list[str],
+    exit_code: int,
+    *,
+    recipes: Mapping[str, str] = _NONE,
+) -> None:
+    """Note which records a run used, so that they are kept as long as the run matters.
+
+    Args:
+        root: The store's folder.
+        run: The run's id.
+        request: What was asked for, from `memo.request_key`.
+        keys: Of the records.
+        exit_code: The run's.
+        recipes: Name of a recipe -> its file, relative to the project's root.
+    """
+    note = {
+        "request": request,
+        "exit_code": exit_code,
+        "keys": sorted(set(keys)),
+        "recipes": dict(recipes),
+    }
+    write_atomically(root / "runs" / run / RUN_FILE, json.dumps(note).encode(), root / "tmp")
 
 
 def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:

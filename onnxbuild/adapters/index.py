@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,15 @@ CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, sum INTEGER, used_s R
 CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
                       PRIMARY KEY (request, part));
 """
+
+_ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
+_DROPS = (
+    (_ALL_BUT.format("witness", "request", "request", "memo", "used_s"), 100),
+    (_ALL_BUT.format("memo", "request", "request", "memo", "used_s"), 1000),
+    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
+    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 5000),
+)
+"""(statement, how many of the latest stay); a row that is written again has a new rowid."""
 
 _WAIT_S = 10.0
 
@@ -214,9 +224,42 @@ class Index:
             ]
         )
 
+    # --- keeping it small ---------------------------------------------------------------------------
+
+    def drop_old(self) -> None:
+        """Drop what is known of files that are gone, and all but the latest of the rest.
+
+        Of finished runs, what they looked at goes first, which is most of the file; when a request
+        was last up to date is known for longer, since garbage collection goes by it.
+        """
+        gone = [(key,) for (key,) in self._query("SELECT path FROM stat") if _is_gone(key)]
+        self._write(
+            [
+                ("DELETE FROM stat WHERE path=?", gone),
+                *((statement, [(most,)]) for statement, most in _DROPS),
+            ]
+        )
+
+    def shrink(self) -> None:
+        """Give the space of dropped rows back to the filesystem."""
+        self._query("VACUUM")
+
+    def counts(self) -> dict[str, int]:
+        """Rows by table."""
+        tables = ("memo", "recipe", "step", "stat")
+        found = {each: self._query(f"SELECT count(*) FROM {each}") for each in tables}  # noqa: S608
+        return {table: rows[0][0] if rows else 0 for table, rows in found.items()}
+
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+
+def _is_gone(key: str) -> bool:
+    """Whether there is no file that a row of `stat` can be of: a path, words before it or not."""
+    starts = (n for n, char in enumerate(key) if char == "/" and key[n - 1 : n] in ("", " "))
+    paths = [key[start:] for start in starts]
+    return bool(paths) and not any(os.path.lexists(path) for path in paths)
 
 
 def _sum(*fields: object) -> int:

@@ -21,12 +21,18 @@ _MAKE = sum(1 << bit for bit in range(6, 13))  # char, dir, reg, sock, fifo, blo
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _NET_BIND_TCP, _NET_CONNECT_TCP = 1 << 0, 1 << 1
 
-_ABI_REFER, _ABI_TRUNCATE, _ABI_NET, _ABI_IOCTL = 2, 3, 4, 5
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
+
+_ABI_REFER, _ABI_TRUNCATE, _ABI_NET, _ABI_IOCTL, _ABI_SCOPE = 2, 3, 4, 5, 6
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 
 class _RulesetAttr(ctypes.Structure):
-    _fields_ = (("handled_access_fs", ctypes.c_uint64), ("handled_access_net", ctypes.c_uint64))
+    _fields_ = (
+        ("handled_access_fs", ctypes.c_uint64),
+        ("handled_access_net", ctypes.c_uint64),
+        ("scoped", ctypes.c_uint64),
+    )
 
 
 class _PathBeneathAttr(ctypes.Structure):
@@ -46,13 +52,21 @@ def abi() -> int:
     return max(0, version)
 
 
-def restrict(*, readable: Iterable[str], listable: Iterable[str], writable: Iterable[str]) -> None:
+def restrict(
+    *,
+    readable: Iterable[str],
+    listable: Iterable[str],
+    writable: Iterable[str],
+    alone: bool = False,
+) -> None:
     """Fence this process in, for good; what it starts is fenced in too. No TCP from then on.
 
     Args:
         readable: Files, and folders with all below them, that may be read and executed.
         listable: Folders that may be listed, with all folders below them.
         writable: Files and folders that may be read and changed in any way.
+        alone: Refuse signals to processes outside, and their abstract Unix sockets, where the kernel
+            can (ABI 6).
 
     Raises:
         OSError: The kernel refuses.
@@ -64,8 +78,10 @@ def restrict(*, readable: Iterable[str], listable: Iterable[str], writable: Iter
     handled |= _TRUNCATE if version >= _ABI_TRUNCATE else 0
     handled |= _IOCTL_DEV if version >= _ABI_IOCTL else 0
     network = _NET_BIND_TCP | _NET_CONNECT_TCP if version >= _ABI_NET else 0
-    size = ctypes.sizeof(_RulesetAttr) if version >= _ABI_NET else ctypes.sizeof(ctypes.c_uint64)
-    attributes = _RulesetAttr(handled, network)
+    scoped = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if alone and version >= _ABI_SCOPE else 0
+    known = 1 + (version >= _ABI_NET) + (version >= _ABI_SCOPE)  # fields of this kernel's struct
+    size = known * ctypes.sizeof(ctypes.c_uint64)
+    attributes = _RulesetAttr(handled, network, scoped)
     ruleset = _checked(
         libc.syscall(
             _CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0)

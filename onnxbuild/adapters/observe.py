@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,7 @@ class Observer:
         owners: Top-level name below a site folder -> distribution.
         fence: What may be read; None lets everything be read, and observes it.
         places: Name of a folder outside the project -> where it lies.
+        meant: Gives the path that one in the step's mirror of the project stands for.
     """
 
     def __init__(
@@ -41,12 +42,15 @@ class Observer:
         owners: Mapping[str, str],
         fence: Fence | None = None,
         places: Mapping[str, str] = MappingProxyType({}),
+        *,
+        meant: Callable[[str], str] = str,
     ) -> None:
         self._fence = fence
         self._enforced_here = False
         self.refused: dict[str, str] = {}
         self._names = PathNames(project, places)
-        self._imports = ImportWatch(owners, self._names.shown, self._is_code)
+        self._meant = meant
+        self._imports = ImportWatch(owners, self._shown, self._is_code)
         self._elsewhere = folder_prefixes(*map(str, ignored))
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
@@ -72,7 +76,13 @@ class Observer:
 
     def _is_code(self, path: str) -> None:
         """A source that was opened to be compiled is told as that, and is no data."""
-        self._data.pop(os.path.abspath(path), None)
+        self._data.pop(self._absolute(path), None)
+
+    def _absolute(self, path: Any) -> str:
+        return self._meant(os.path.abspath(os.fsdecode(path)))
+
+    def _shown(self, path: str) -> str:
+        return self._names.shown(self._absolute(path))
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in _LISTERS:
@@ -100,7 +110,7 @@ class Observer:
 
     def _note_data(self, path: str) -> None:
         """A file that is read, or looked for in vain; what the step wrote itself is no input."""
-        path = os.path.abspath(path)
+        path = self._absolute(path)
         if path in self._data or path in self._written or self._is_accounted_for(path):
             return
         found = identity(path)
@@ -114,7 +124,7 @@ class Observer:
     def _note_list(self, folder: Any) -> None:
         """A folder that the code lists is an input, too: its entries' names."""
         try:
-            path = os.path.abspath(os.fsdecode("." if folder is None else folder))
+            path = self._absolute("." if folder is None else folder)
         except TypeError:
             return
         if not self._is_accounted_for(path) and not searches_for_modules():
@@ -136,7 +146,7 @@ class Observer:
 
     def _note_written(self, path: Any) -> None:
         try:
-            self._written.add(os.path.abspath(os.fsdecode(path)))
+            self._written.add(self._absolute(path))
         except TypeError:
             return
 

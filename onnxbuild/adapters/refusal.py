@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -32,6 +32,7 @@ class Reader:
         store: The store's folder; what lies in it is nobody's input.
         home: The user's home folder.
         own_home: The step's, which stands for it.
+        meant: Gives the path that one in the step's mirror of the project stands for.
     """
 
     step: str
@@ -40,6 +41,7 @@ class Reader:
     store: str
     home: str
     own_home: str
+    meant: Callable[[str], str] = str
 
 
 def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError:
@@ -51,6 +53,7 @@ def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError
         reader: The step.
     """
     by = f" (read at {who})" if who else ""
+    path = reader.meant(path)
     real = os.path.realpath(path)
     leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
     to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
@@ -83,12 +86,12 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
     nameless = None
     for each in _chain(error):
         who = line_of(each)
-        if isinstance(each, OSError) and each.errno in _REFUSED:
+        if isinstance(each, OSError) and each.errno in (*_REFUSED, errno.ENOENT):
             if isinstance(each.filename, (str, bytes)):
-                path = os.path.abspath(os.fsdecode(each.filename))
+                path = reader.meant(os.path.abspath(os.fsdecode(each.filename)))
                 if os.path.lexists(path) and not fence.allows(os.path.realpath(path)):
                     return undeclared_file(path, who, reader)
-            elif _passed(each.__traceback__, "socket.py"):
+            elif each.errno in _REFUSED and _passed(each.__traceback__, "socket.py"):
                 return _network(who, reader)
         if _speaks_of_refusal(each):
             found = named_file(each, fence.project, is_refused)

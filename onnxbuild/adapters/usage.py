@@ -12,6 +12,7 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.pins import pins
+from onnxbuild.core.address import recipe_of
 
 EVENTS_FILE = "events.jsonl"
 OTHER = ""
@@ -27,6 +28,8 @@ class Stats:
         bytes_by_recipe: Recipe -> likewise, of the last builds of its steps; OTHER for earlier
             builds, and those of which only the record is left.
         unreferenced_bytes: Blobs that no record names.
+        runs: How many left their logs or, of earlier ones, a note of what they used.
+        index_rows: Table of index.db -> its rows: finished runs (`memo`), recipes, steps, files.
         pinned_bytes: Pin -> bytes of the blobs that it keeps.
     """
 
@@ -39,6 +42,8 @@ class Stats:
     pinned_bytes: Mapping[str, int]
     runs: int
     runs_bytes: int
+    index_rows: Mapping[str, int]
+    index_bytes: int
     views_bytes: int
     quarantine_bytes: int
 
@@ -73,7 +78,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         StoreError: A pin can't be read.
     """
     sizes = {path.name: path.stat().st_size for path in blobs_of(store.root)}
-    recipes = {key: step.partition(":")[0] for step, key in index.step_keys()}
+    recipes = {key: recipe_of(step) for step, key in index.step_keys()}
     pinned = pins(store.root)
     held = {name: set[str]() for name in pinned}
     kinds: dict[str, str] = {}
@@ -103,6 +108,8 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         },
         runs=sum(1 for _ in runs.iterdir()) if runs.is_dir() else 0,
         runs_bytes=tree_bytes(runs),
+        index_rows=index.counts(),
+        index_bytes=index.path.stat().st_size if index.path.is_file() else 0,
         views_bytes=tree_bytes(store.root / "out"),
         quarantine_bytes=tree_bytes(store.root / "quarantine"),
     )

@@ -69,7 +69,8 @@ def command(
       p50, p90, p99   latency in ms; [low to high] holds the median with 95 % confidence
       items/s         elements along the first axis of the first input, by p50
       vs ...          how many times as fast, [low to high] with 95 % confidence: where 1 lies
-                      within, no difference was measured
+                      within, no difference was measured; an interval alone where it is wider than
+                      a factor of two, and - where too little was measured for one
       load, first     to make the session, and to run it once, alone in a fresh process
       peak, steady    memory of that process, growth over what it had before
 
@@ -142,7 +143,11 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _ratio(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.3g} x" if low is None else f"{value:.3g} x [{low:.3g} to {high:.3g}]"
+    from onnxbuild.onnxkit.shown_ratio import is_known, shown_ratio
+
+    if not is_known(low, high):
+        return shown_ratio(value, low, high)
+    return f"{value:.3g} x [{low:.3g} to {high:.3g}]"
 
 
 def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:

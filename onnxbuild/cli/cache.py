@@ -84,6 +84,11 @@ def stats(*, store: str | None, runs: int) -> None:
         size = sum(each.size_bytes for each in environments)
         click.echo(f"environments {len(environments)}, {_size(size)} (of all projects)")
     click.echo(f"runs         {found.runs}, {_size(found.runs_bytes)} of logs")
+    rows = found.index_rows
+    click.echo(
+        f"index.db     {_size(found.index_bytes)}: {rows['memo']} finished requests, "
+        f"{rows['recipe']} recipes, {rows['step']} steps, {rows['stat']} files"
+    )
     click.echo(f"quarantine   {_size(found.quarantine_bytes)}")
     if rates.rate is not None:
         click.echo(
@@ -181,7 +186,8 @@ def gc(
     """Remove what no recent run used; refuses while a build is running.
 
     What is pinned (see `cache pins`) stays, and so does what is younger than the grace. Environments
-    of targets, which all projects share, go by the last run of any of them.
+    of targets, which all projects share, go by the last run of any of them. Logs of the last 50 runs
+    stay, and those of 30 days up to 200 runs; a run drops older ones, too, once there are 20.
     """
     from onnxbuild.adapters.garbage import collect_garbage
     from onnxbuild.adapters.kept_environments import collect_environments

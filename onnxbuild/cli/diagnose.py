@@ -103,7 +103,7 @@ def command(
     from onnxbuild.diagnosis.diagnose import diagnose
     from onnxbuild.wiring import RunOptions
 
-    recipe, _ = split_name(name)
+    recipe, _ = split_name(name, store)
     request = Request((recipe,), (), settings, store)
     options = RunOptions(jobs, keep_going=True)
     if as_json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.shown_ratio import UNKNOWN, is_known, shown_ratio
+
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
     from onnxbuild.diagnosis.trials import Trial
@@ -110,8 +112,10 @@ def _for_goal(found: Diagnosis) -> list[str]:
 def _speed(ratio: Ratio | None, than: str) -> str:
     if ratio is None:
         return ""
-    bounds = f" ({ratio.low:.2f}-{ratio.high:.2f})" if ratio.low else ""
-    return f"; {ratio.value:.2f} x{bounds} {than}"
+    if not is_known(ratio.low, ratio.high):
+        shown = shown_ratio(ratio.value, ratio.low, ratio.high)
+        return "" if shown == UNKNOWN else f"; {shown} {than}"
+    return f"; {ratio.value:.2f} x ({ratio.low:.2f}-{ratio.high:.2f}) {than}"
 
 
 def _elsewhere(found: Diagnosis) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onnxbuild.api import BuildResult
 
 _GATES = ("validate", "evaluate", "choose")
-"""Steps that fail a variant for its outputs; on further providers, `validate-cuda` and so on."""
+"""Steps that fail a variant for its outputs, on each target."""
 
 
 def diagnosis_commands(
@@ -30,13 +30,14 @@ def diagnosis_commands(
         for path, recipes in result.loaded.by_file.items()
         for recipe in recipes
     }
+    variants = {(each.name, v.name) for each in result.loaded.recipes for v in each.variants}
     options = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items()]
     options += [] if store is None else [f"--store {shlex.quote(store)}"]
     found = []
     for failure in result.report.failures:
-        recipe, _, local = failure.step.partition(":")
-        variant, slash, step = local.partition("/")
-        if failure.exit_code == EXIT_GATE and slash and step.partition("-")[0] in _GATES:
-            name = shlex.quote(f"{files[recipe]}:{variant}")
+        at = result.graph.addresses[failure.step]
+        can_be_looked_into = (at.recipe, at.bundle) in variants and at.step in _GATES
+        if failure.exit_code == EXIT_GATE and can_be_looked_into:
+            name = shlex.quote(f"{files[at.recipe]}:{at.variant}")
             found.append(" ".join(["onnxbuild diagnose", name, *options]))
     return tuple(dict.fromkeys(found))

@@ -62,7 +62,7 @@ def _variant_model(name: str, store: str | None) -> Path:
     from onnxbuild.api import Request, graph_of
     from onnxbuild.catalog import KIND_OF_FORMAT
 
-    recipe, variant = split_name(name)
+    recipe, variant = split_name(name, store)
     if variant in KIND_OF_FORMAT:
         raise UsageError(
             f"'{variant}' is a format beside ONNX; inspect shows ONNX models",

@@ -15,16 +15,19 @@ from onnxbuild.cli.options import recipes_argument, set_option
 @set_option()
 def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     """Check recipes without building anything: all faults of all files at once."""
-    from onnxbuild.adapters.machine import usable_cores
-    from onnxbuild.api import Request, graph_of, load
+    from onnxbuild.adapters.machine import memory_bytes, usable_cores
+    from onnxbuild.api import Request, check_points, graph_of, load
+    from onnxbuild.recipe.point_bytes import point_remarks
     from onnxbuild.recipe.session_checks import session_remarks
     from onnxbuild.recipe.target_sense import doubts_of
 
     request = Request(tuple(map(Path, recipes)), settings=settings)
     loaded = load(request)
     graph = graph_of(request, loaded)
+    check_points(loaded, memory_bytes())
     for recipe in loaded.recipes:
-        for remark in (*doubts_of(recipe), *session_remarks(recipe, usable_cores())):
+        remarks = (*doubts_of(recipe), *session_remarks(recipe, usable_cores()))
+        for remark in (*remarks, *point_remarks(recipe)):
             click.echo(f"note: {remark}", err=True)
-    names = sorted({name.partition(":")[0] for name in graph.names()})
+    names = sorted(recipe.name for recipe in loaded.recipes)
     click.echo(f"ok: {', '.join(names)} ({len(graph.steps)} steps)")

@@ -8,7 +8,7 @@ import click
 
 from onnxbuild.cli.names import find_step, split_name
 from onnxbuild.cli.options import store_option
-from onnxbuild.core.errors import UsageError
+from onnxbuild.core.errors import BuildError, UsageError
 
 
 @click.command("log")
@@ -20,14 +20,26 @@ def command(*, name: str, store: str | None) -> None:
     \b
     onnxbuild log bert:export
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.api import Request, graph_of, last_log
+    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.api import Request, graph_of
+    from onnxbuild.recipe.project import find_project
+    from onnxbuild.wiring import last_log
 
-    recipe, _ = split_name(name)
-    request = Request((recipe,), store=store)
-    full = find_step(graph_of(request), name)
-    path = last_log(request, full)
-    if path is None or not Path(path).is_file():
+    try:
+        recipe, _ = split_name(name, store)
+        request = Request((recipe,), store=store)
+        graph, root = graph_of(request), request.store_root
+        steps = graph.equals(find_step(graph, name))
+    except BuildError:
+        # As `run` printed it, of a recipe that is gone, or that was built with --set.
+        root = store_root(find_project(Path("recipe.yaml")), store)
+        path = last_log(root, [name])
+        if path is None:
+            raise
+    else:
+        path = last_log(root, steps)
+    if path is None:
         raise UsageError(
-            f"there is no log of {full}: it has not run here", fix=f"onnxbuild run {recipe}"
+            f"there is no log of {steps[0]}: it has not run here", fix=f"onnxbuild run {recipe}"
         )
-    click.echo(Path(path).read_text(encoding="utf-8", errors="replace"), nl=False)
+    click.echo(path.read_text(encoding="utf-8", errors="replace"), nl=False)

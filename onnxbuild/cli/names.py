@@ -11,45 +11,78 @@ if TYPE_CHECKING:
     from onnxbuild.core.graph import Graph
 
 
-def split_name(text: str) -> tuple[Path, str]:
+def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
     """The recipe file and the step that `text` names.
 
     Args:
-        text: `bert:export`, `recipes/bert.yaml:int8/quantize`; a bare name is looked for in
-            recipes/ and here.
+        text: `bert:export`, `recipes/bert.yaml:int8/quantize`.
+        store: As for `find_recipe`.
 
     Raises:
-        UsageError: No step is named, or there is no such recipe.
+        UsageError: No step is named, or there is no such recipe, or there are several.
     """
     recipe, colon, step = text.rpartition(":")
     if not colon or not recipe or not step:
         raise UsageError(
             f"'{text}' is not RECIPE:STEP", fix="write it like bert:export or bert:int8/quantize"
         )
-    return find_recipe(recipe), step
+    return find_recipe(recipe, store), step
 
 
-def find_recipe(text: str) -> Path:
-    """The file of a recipe given by path or by name.
+def find_recipe(text: str, store: str | None = None) -> Path:
+    """The file of a recipe that is given by its path, its name (as `run` prints it) or its file's.
+
+    Files are looked for in recipes/, here, and among those that were built last.
+
+    Args:
+        text: `recipes/bert.yaml`, `bert`; of a matrix, `bert@size=8`, too.
+        store: `--store`, whose runs know which files were built.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or several recipes have the name.
     """
+    from onnxbuild.adapters.locate import environment
+    from onnxbuild.recipe.names import names_in
+
+    if Path(text).is_file():
+        return Path(text)
     base = text.partition("@")[0]
-    candidates = [Path(text)]
-    candidates += [
-        Path(folder) / f"{base}{suffix}"
-        for folder in ("recipes", ".")
-        for suffix in (".yaml", ".yml")
-    ]
-    for path in candidates:
-        if path.is_file():
+    beside = [path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))]
+    alike = [path for path in beside if path.stem == base]
+    for path in alike:
+        if base in names_in(path, environment()):
             return path
-    known = sorted(path.stem for path in Path("recipes").glob("*.y*ml"))
+    built = [path for path in _built(base, store) if path not in beside]
+    found = [path for path in (*beside, *built) if base in names_in(path, environment())]
+    if len(found) > 1:
+        files = ", ".join(map(str, found))
+        raise UsageError(
+            f"several files hold a recipe named '{base}': {files}",
+            fix=f"name the file instead: {found[0]}:STEP",
+        )
+    if found or alike:
+        return (*found, *alike)[0]
+    known = sorted({path.stem for path in beside if path.parent.name})
     raise UsageError(
         f"there is no recipe '{text}'" + (f"; recipes/ has {', '.join(known)}" if known else ""),
         fix=did_you_mean(base, known) or "give the path of a recipe file",
     )
+
+
+def _built(name: str, store: str | None) -> list[Path]:
+    """Files that were built here and held a recipe of this name, the newest first."""
+    from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.run_notes import files_built
+    from onnxbuild.recipe.project import find_project
+
+    project = find_project(Path("recipe.yaml"))
+    return [shown(project / file) for file in files_built(store_root(project, store), name)]
+
+
+def shown(path: Path) -> Path:
+    """A path as a person here would type it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def find_step(graph: Graph, text: str) -> str:
@@ -62,18 +95,17 @@ def find_step(graph: Graph, text: str) -> str:
     Raises:
         UsageError: There is none, or several recipes of a matrix have it.
     """
-    names = graph.names()
-    if text in names:
+    if text in graph.addresses:
         return graph.resolve(text)
     step = text.rpartition(":")[2]
-    found = sorted({n for n in names if n.partition(":")[2] == step})
+    found = sorted(name for name, address in graph.addresses.items() if address.local == step)
     if len(found) == 1:
         return graph.resolve(found[0])
     if found:
         raise UsageError(
             f"'{step}' is a step of several recipes: {', '.join(found)}", fix=f"write {found[0]}"
         )
-    known = sorted({n.partition(":")[2] for n in names})
+    known = sorted({address.local for address in graph.addresses.values()})
     raise UsageError(
         f"there is no step '{step}'; there are {', '.join(known)}", fix=did_you_mean(step, known)
     )

@@ -72,8 +72,9 @@ def set_option() -> Decorator:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_settings,
-        help="Replace a value of the recipe: a variable of `vars`, or a dotted key such as "
-        "opset or quantization.int8.per_channel. May be given several times.",
+        help="Replace a value of the recipe: a variable of `vars`, the values of a name of "
+        "`matrix`, or a dotted key such as opset or quantization.int8.per_channel. May be given "
+        "several times.",
     )
 
 

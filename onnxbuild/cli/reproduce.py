@@ -95,7 +95,8 @@ def command(
 def _show(found: Reproduction) -> None:
     builds = "1 fresh build" if len(found.rounds) == 1 else f"{len(found.rounds)} fresh builds"
     for recipe in found.build.loaded.recipes:
-        own = [name for name in found.compared if name.startswith(f"{recipe.name}:")]
+        addresses = found.build.graph.addresses
+        own = [name for name in found.compared if addresses[name].recipe == recipe.name]
         steps = "1 step" if len(own) == 1 else f"{len(own)} steps"
         click.echo(f"{recipe.name}: {steps}, the same bytes in {builds}")
     for number, varied in enumerate(found.rounds, start=1):

@@ -34,8 +34,18 @@ _SHOWN = 20
 @click.option(
     "--trust-programs",
     is_flag=True,
-    help="With --run: run PyTorch's programs (TorchScript, torch.export, AOTInductor), too. They may "
-    "do anything that you may: trust who made the release.",
+    help="With --run: run PyTorch's programs (TorchScript, torch.export, AOTInductor), TensorRT's "
+    "engines and compiled models, too. They are machine code, or as good as that: the kernel lets "
+    "them write nothing but a temporary folder, yet trust who made the release.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --run: stop a model that takes longer than this for all its golden inputs.",
 )
 @click.option(
     "--rebuild",
@@ -56,6 +66,7 @@ def command(
     replays: bool,
     providers: tuple[str, ...],
     trust_programs: bool,
+    timeout_s: float,
     rebuild: bool,
     recipe: str | None,
 ) -> None:
@@ -96,7 +107,8 @@ def command(
         if code == 0 and replays:
             from onnxbuild.verification.replay import verify_run
 
-            code = _show(verify_run(found, providers, trust_programs=trust_programs))
+            run = verify_run(found, providers, trust_programs=trust_programs, timeout_s=timeout_s)
+            code = _show(run)
         if code == 0 and rebuild:
             from onnxbuild.cli.display import make_display
             from onnxbuild.verification.rebuild import verify_rebuild

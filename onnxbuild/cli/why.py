@@ -27,7 +27,7 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, graph_of, plan, story
 
-    recipe, _ = split_name(name)
+    recipe, _ = split_name(name, store)
     request = Request((recipe,), (), settings, store)
     graph = graph_of(request)
     full = find_step(graph, name)
@@ -37,10 +37,10 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
         raise each.error
     if each.hit:
         click.echo(f"{full} is up to date")
-        told = story(request, full)
+        told = story(request, graph.equals(full))
         if told is not None:
             click.echo("it last ran because of:")
-            for text in told[0]:
+            for text in told:
                 click.echo(f"  {text}")
         return
     if each.left_out:

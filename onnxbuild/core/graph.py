@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
@@ -25,7 +26,7 @@ class Step:
     """One node.
 
     Attributes:
-        name: `recipe:step` or `recipe:variant/step`.
+        name: Its address as text, `recipe:step` or `recipe:variant/step`.
         kind: A name in the catalog.
         inputs: Input name -> the output it takes.
         params: The kind's parameters dataclass.
@@ -85,15 +86,22 @@ class Graph:
         steps: Name -> step; iteration order is a valid build order.
         aliases: Name of a step that equals an earlier one -> that one's name.
         views: The folders to lay out, in recipe order.
+        addresses: Name of a step, or an alias -> where it stands, in recipe order.
     """
 
     steps: Mapping[str, Step]
     aliases: Mapping[str, str] = field(default_factory=dict)
     views: tuple[View, ...] = ()
+    addresses: Mapping[str, StepAddress] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
         """The name of the step that stands for `name`."""
         return self.aliases.get(name, name)
+
+    def equals(self, name: str) -> tuple[str, ...]:
+        """All names of the step that stands for `name`, its own first."""
+        step = self.resolve(name)
+        return (step, *(alias for alias, each in self.aliases.items() if each == step))
 
     def left_out_with(self, name: str) -> LeftOut:
         """What goes when a step is unfit for the model: all that needs it and can't spare it."""
@@ -148,6 +156,9 @@ class Graph:
             steps={name: step for name, step in self.steps.items() if name in wanted},
             aliases={a: name for a, name in self.aliases.items() if name in wanted},
             views=tuple(views),
+            addresses={
+                name: each for name, each in self.addresses.items() if self.resolve(name) in wanted
+            },
         )
 
 

@@ -30,7 +30,7 @@ def example_sizes(axes: Sequence[Axis]) -> dict[str, int]:
 def reference_points(
     axes: Sequence[Axis], extra: Sequence[Mapping[str, int]], seed: int
 ) -> tuple[Point, ...]:
-    """Example, minimum, each axis at its maximum in turn, one between, then the user's own.
+    """Example, minimum, empty ones, each axis at its maximum in turn, one between, the user's own.
 
     Maxima are taken one axis at a time, the others at their example: all at once costs their
     product (64 x 512 tokens for a BERT) and shows no more. Axes that can be 1 are 1 at `min`, so
@@ -45,6 +45,7 @@ def reference_points(
     points = [Point("example", example)]
     if axes:
         points.append(Point("min", {axis.name: axis.min for axis in axes}))
+        points += empty_points(axes, example)
         points += [Point(f"max-{axis.name}", {**example, axis.name: axis.max}) for axis in axes]
         between = {axis.name: _between(axis, seed) for axis in axes}
         points.append(Point("between", between))
@@ -61,8 +62,16 @@ def reference_points(
 
 def _between(axis: Axis, seed: int) -> int:
     """A size strictly inside the range where there is one, near the example's scale."""
-    low, high = axis.min + 1, min(axis.max - 1, 4 * axis.example)
+    step = axis.multiple_of
+    low, high = axis.min + step, min(axis.max - step, 4 * axis.example)
     if high < low:
         return axis.example
     draw = int.from_bytes(hashlib.sha256(f"{seed}:{axis.name}".encode()).digest()[:8], "big")
-    return low + draw % (high - low + 1)
+    return low + step * (draw % ((high - low) // step + 1))
+
+
+def empty_points(axes: Sequence[Axis], others: Mapping[str, int]) -> tuple[Point, ...]:
+    """Each axis that may be 0 at 0, the others as in `others`: a prefill, whose cache is empty."""
+    return tuple(
+        Point(f"empty-{axis.name}", {**others, axis.name: 0}) for axis in axes if axis.min == 0
+    )

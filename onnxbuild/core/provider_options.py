@@ -247,6 +247,17 @@ DEVICE_OPTIONS = frozenset(
 )
 """Options that say where: whether a provider loads hangs on them."""
 
+FILE_OPTIONS = frozenset(
+    {
+        "trt_int8_calibration_table_name", "trt_engine_cache_path", "trt_engine_cache_prefix",
+        "trt_timing_cache_path", "trt_extra_plugin_lib_paths", "trt_dump_subgraphs",
+        "trt_dump_ep_context_model", "trt_ep_context_file_path", "cache_dir", "load_config",
+        "migraphx_int8_calibration_table_name", "migraphx_model_cache_dir", "backend_path",
+        "profiling_file_path", "ModelCacheDirectory",
+    }
+)  # fmt: skip
+"""Options that name a file, a folder or a library, or that make a provider write files."""
+
 
 def as_written(provider: str, options: Mapping[str, object]) -> dict[str, str]:
     """Options of a recipe as ONNX Runtime takes them."""

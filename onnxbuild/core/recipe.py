@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
 from onnxbuild.core.target import Target, TargetGates
 
@@ -54,7 +55,7 @@ class DummyInput:
     Attributes:
         name: forward's parameter and the ONNX graph's input.
         dtype: One of DTYPES.
-        shape: Ints (fixed) and symbols (dynamic axes), outermost first.
+        shape: Ints (fixed), symbols (dynamic axes) and sums of both, outermost first.
         low: Least random value; floats default to a standard normal when `high` is None too.
         high: Integers: one past the greatest; floats: the upper bound.
         fill: A constant instead of random values.
@@ -62,20 +63,10 @@ class DummyInput:
 
     name: str
     dtype: str
-    shape: tuple[int | str, ...]
+    shape: tuple[Dimension, ...]
     low: float | int | None = None
     high: float | int | None = None
     fill: float | int | bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A dynamic axis's range; sizes count elements along it."""
-
-    name: str
-    min: int
-    max: int
-    example: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +79,7 @@ class Variant:
         options: The mode's options dataclass (the options type of the mode's step kind), or None.
         sections: Per-variant overrides of recipe sections: section name -> options dataclass.
         location: Where the recipe declares it.
+        search: Of a trial, the name of the variant that is searched for; else empty.
     """
 
     name: str
@@ -95,6 +87,7 @@ class Variant:
     options: object
     sections: Mapping[str, object]
     location: Location
+    search: str = ""
 
     @property
     def precision(self) -> Precision:

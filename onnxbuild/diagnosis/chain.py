@@ -71,8 +71,11 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
             fix=f"onnxbuild diagnose {names[0]}",
         )
     recipe, name = found[0].recipe, found[0].variant
-    if graph.resolve(f"{recipe}:{name}/make") in graph.steps:
-        portable = name.rpartition("-")[0]
+    made = [
+        each for each in graph.addresses.values() if (each.recipe, each.bundle) == (recipe, name)
+    ]
+    if made and made[0].artifact:
+        portable = made[0].variant
         raise UsageError(
             f"'{name}' is made ahead of time from '{portable}'; what can be looked into are variants",
             fix=f"onnxbuild diagnose {text.removesuffix(name)}{portable}",
@@ -82,7 +85,11 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
 
 def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
     """How a variant's model is made; of a search, `pinned` gives the trial first."""
-    own = [step for name, step in graph.steps.items() if name.startswith(f"{recipe}:{variant}/")]
+    own = [
+        step
+        for name, step in graph.steps.items()
+        if (at := graph.addresses[name]).recipe == recipe and at.bundle == variant and not at.trial
+    ]
     gates = tuple(step for step in own if step.kind in _GATES)
     validate = next(step for step in gates if step.kind == "validate")
     models: list[Step] = []

@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from onnxbuild.api import BuildResult, Request, build, choices_of, graph_of, load
+from onnxbuild.api import BuildResult, Request, build, graph_of, load
+from onnxbuild.choices import chosen_sessions
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
@@ -123,8 +124,9 @@ def diagnose(
     wanted += [] if goal is None else goal.steps
     result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events)
     chain = _where_it_ran(chain, request, result)
-    sessions = {n: choice for n, choice in choices_of(result).items() if "/session" in n}
-    if sessions:  # remedies are judged, and nothing is searched for them
+    if sessions := chosen_sessions(
+        result
+    ):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **sessions})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):

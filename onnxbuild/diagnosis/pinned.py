@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.api import Request, build, choices_of, graph_of, load
+from onnxbuild.api import Request, build, graph_of, load
+from onnxbuild.choices import choices_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant

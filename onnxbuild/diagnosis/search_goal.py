@@ -47,7 +47,10 @@ class SearchGoal:
     def steps(self) -> tuple[str, ...]:
         """The steps whose reports tell."""
         kinds = {"evaluate" if name == "max_drop" else "fidelity" for name in asked(self.goal)}
-        return tuple(f"{self.variant}/{kind}" for kind in sorted(kinds))
+        return tuple(map(self._step, sorted(kinds)))
+
+    def _step(self, kind: str) -> str:
+        return f"{self.variant}/{kind}"
 
     @property
     def written(self) -> str:
@@ -65,7 +68,8 @@ class SearchGoal:
         with artifacts_shown(request, result, self.steps) as folders:
             if len(folders) < len(self.steps):
                 return Standing("nothing", self._unreported(result))
-            shown = [_figures(folders, half) for half in (CHOOSING, JUDGING)]
+            scored = folders.get(self._step("evaluate"))
+            shown = [_figures(folders, scored, half) for half in (CHOOSING, JUDGING)]
         choosing, judging = (
             (missed(self.goal, figures, margin), reached(self.goal, figures))
             for figures, margin in zip(shown, (self.margin, 0.0), strict=True)
@@ -86,10 +90,10 @@ class SearchGoal:
         return failures[0].error.what if failures else "it was not judged"
 
 
-def _figures(folders: Mapping[str, Path], half: int) -> dict[str, Any]:
+def _figures(folders: Mapping[str, Path], evaluated: Path | None, half: int) -> dict[str, Any]:
     errors, scored = None, {}
-    for name, folder in folders.items():
-        if name.endswith("/evaluate"):
+    for folder in folders.values():
+        if folder == evaluated:
             scored = json.loads((folder / REPORT_FILE).read_text("utf-8"))
         elif (folder / ERRORS_FILE).exists():
             errors = read_errors(folder)

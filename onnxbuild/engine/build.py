@@ -11,6 +11,7 @@ from onnxbuild.core.event import (
     RunStarted,
 )
 from onnxbuild.core.graph import Graph
+from onnxbuild.core.ports import EventSink, Views
 from onnxbuild.engine.loop import Loop
 from onnxbuild.engine.report import Report
 from onnxbuild.engine.setup import Ports, Setup
@@ -40,7 +41,7 @@ class Builder(Setup):
         loop = Loop(self, graph)
         try:
             report = loop.run()
-            self._lay_views(graph, report)
+            lay_views(graph, report, self.ports.views, self.ports.events)
         except BaseException as error:
             self._say_end(run, loop.report, started_s, _exit_code(error))
             raise
@@ -60,22 +61,31 @@ class Builder(Setup):
             )
         )
 
-    def _lay_views(self, graph: Graph, report: Report) -> None:
-        artifacts = {
-            (name, output): artifact
-            for name, result in report.results.items()
-            for output, artifact in result.outputs.items()
-        }
-        failed = {failure.step for failure in report.failures}
-        for view in graph.views:
-            bundle = view.parts[0][0]
-            if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
-                stale = self.ports.views.held(view)
-                if stale and report.failures:
-                    self.ports.events.emit(Notice(f"{stale} still holds an earlier build"))
-                continue
-            for remark in self.ports.views.lay(view, artifacts):
-                self.ports.events.emit(Notice(remark))
+
+def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> None:
+    """Lay the folders of all that was made and passed; say which still hold an earlier build.
+
+    Args:
+        graph: What was built.
+        report: What happened.
+        views: Where the folders are.
+        events: Told what had to be put back.
+    """
+    artifacts = {
+        (name, output): artifact
+        for name, result in report.results.items()
+        for output, artifact in result.outputs.items()
+    }
+    failed = {failure.step for failure in report.failures}
+    for view in graph.views:
+        bundle = view.parts[0][0]
+        if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
+            stale = views.held(view)
+            if stale and report.failures:
+                events.emit(Notice(f"{stale} still holds an earlier build"))
+            continue
+        for remark in views.lay(view, artifacts):
+            events.emit(Notice(remark))
 
 
 def _exit_code(error: BaseException) -> int:

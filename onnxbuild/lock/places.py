@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from onnxbuild.core.address import recipe_of
 from onnxbuild.core.recipe import Recipe
 
 
@@ -37,7 +38,7 @@ class LockPlaces:
             step: The step's name in the lock.
             path: As recorded (see core.places).
         """
-        recipe = step.partition(":")[0]
+        recipe = recipe_of(step)
         folder = path.partition("/")[0]
         return _qualified(recipe, path) if folder in self._known.get(recipe, ()) else path
 

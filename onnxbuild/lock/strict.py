@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_MOST_VALUES = 10_000_000
+
 
 def load_strictly(text: str) -> Any:
     """The value of a YAML document as `lock_text` writes it.
@@ -32,6 +34,26 @@ def load_strictly(text: str) -> Any:
 
     loader = Loader(text)
     try:
-        return loader.get_single_data()
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _values(node, {}) > _MOST_VALUES:
+            raise _fault("aliases stand for more values than a lock has", node)
+        return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _values(node: Any, known: dict[int, float]) -> float:
+    """How many values a node holds, each alias counted as all that it stands for.
+
+    Forty lines of aliases to aliases are more than anybody can walk through, and an alias within what it
+    stands for has no end.
+    """
+    if not isinstance(node.value, list):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = float("inf")  # until it is counted: it may be within itself
+        pairs = ((each,) if hasattr(each, "value") else each for each in node.value)
+        known[id(node)] = 1 + sum(_values(each, known) for pair in pairs for each in pair)
+    return known[id(node)]

@@ -115,6 +115,18 @@ def cpu_flags(path: str = "/proc/cpuinfo") -> set[str] | None:
     return None
 
 
+def size_of(dimension: int | str, sizes: dict[str, int]) -> int:
+    """The size of a number, an axis, or a sum of both (`past + sequence`)."""
+    parts = str(dimension).split(" + ")
+    return sum(int(part) if part.isdecimal() else sizes.get(part, 1) for part in parts)
+
+
+def rule_of(axis: dict[str, int]) -> str:
+    """Which sizes an axis of the manifest's takes."""
+    step = axis["multiple_of"]
+    return f"{axis['min']} to {axis['max']}" + (f", a multiple of {step}" if step > 1 else "")
+
+
 def main() -> None:
     """Show what the model takes and gives, and run it once on ones."""
     import numpy as np
@@ -124,9 +136,11 @@ def main() -> None:
     sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
     feeds = {}
     for each in manifest["inputs"]:
-        shape = [sizes.get(n, 1) if isinstance(n, str) else n for n in each["shape"]]
+        shape = [size_of(n, sizes) for n in each["shape"]]
         feeds[each["name"]] = np.ones(shape, each["dtype"])
         print("input ", each["name"], each["dtype"], each["shape"])
+    for name, axis in manifest["dynamic_axes"].items():
+        print("axis  ", name, rule_of(axis))
     print("runs on", session.get_providers()[0])
     for value, array in zip(session.get_outputs(), session.run(None, feeds), strict=True):
         print("output", value.name, array.dtype, list(array.shape))

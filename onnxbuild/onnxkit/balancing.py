@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.graphs import insert_nodes
 from onnxbuild.onnxkit.linear_nodes import Constants, LinearNode, by_activation, linear_nodes
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> l
     from onnx import helper
 
     constants = Constants(model)
+    places = {name: n for n, node in enumerate(model.graph.node) for name in node.output}
+    sources = _Sources(model, constants)
+    inserted: dict[int, list[onnx.NodeProto]] = {}
     found = []
     for number, (value, linears) in enumerate(_groups(model).items()):
         peak = peaks[value]
@@ -86,52 +90,61 @@ def balance_values(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> l
         for linear, matrix in zip(linears, matrices, strict=True):
             constants.replace_matrix(linear, matrix * divisor[:, None])
         prefix = f"onnxbuild/balance/{number}"
-        if not _scale_at_source(model, constants, value, len(linears), divisor):
+        if not sources.scale(value, len(linears), divisor):
             factor = constants.add(f"{prefix}/factor", 1 / divisor)
             for linear in linears:
                 linear.node.input[0] = f"{prefix}/value"
-            place = list(model.graph.node).index(linears[0].node)
             node = helper.make_node("Mul", [value, factor], [f"{prefix}/value"], prefix)
-            model.graph.node.insert(place, node)
+            inserted.setdefault(places[linears[0].node.output[0]], []).append(node)
         names = tuple(each.node.name for each in linears)
         found.append(Balanced(value, names, _spread(peak), _spread(peak / divisor)))
+    insert_nodes(model.graph, inserted)
     return found
 
 
-def _scale_at_source(
-    model: onnx.ModelProto, constants: Constants, value: str, readers: int, divisor: np.ndarray
-) -> bool:
-    """Let the normalization itself divide, where nothing else reads what it makes.
+class _Sources:
+    """The nodes that make the values of a graph, those that normalize them in particular.
 
     Args:
-        model: Changed in place.
+        model: Changed in place by `scale`.
         constants: Its.
-        value: The normalization's output.
-        readers: Multiplications whose matrices are scaled already.
-        divisor: By channel.
-
-    Returns: Whether it was possible; if not, nothing is changed.
     """
-    branches = [each for each in linear_nodes(model, branches=True) if each.activation == value]
-    maker = {node.output[0]: node for node in model.graph.node if node.output}
-    source = maker[value]
-    if source.op_type == "Reshape":
-        if constants.reads(source.input[0]) != 1:
+
+    def __init__(self, model: onnx.ModelProto, constants: Constants) -> None:
+        self._constants = constants
+        self._branches = by_activation(linear_nodes(model, branches=True))
+        self._maker = {node.output[0]: node for node in model.graph.node if node.output}
+
+    def scale(self, value: str, readers: int, divisor: np.ndarray) -> bool:
+        """Let the normalization itself divide, where nothing else reads what it makes.
+
+        Args:
+            value: The normalization's output.
+            readers: Multiplications whose matrices are scaled already.
+            divisor: By channel.
+
+        Returns: Whether it was possible; if not, nothing is changed.
+        """
+        constants = self._constants
+        branches = self._branches.get(value, [])
+        source = self._maker[value]
+        if source.op_type == "Reshape":
+            if constants.reads(source.input[0]) != 1:
+                return False
+            source = self._maker[source.input[0]]
+        places = [n for n in _NORMALIZATIONS[source.op_type] if n < len(source.input)]
+        places = [n for n in places if source.input[n]]
+        if constants.reads(value) != readers + len(branches):
             return False
-        source = maker[source.input[0]]
-    places = [n for n in _NORMALIZATIONS[source.op_type] if n < len(source.input)]
-    places = [n for n in places if source.input[n]]
-    if constants.reads(value) != readers + len(branches):
-        return False
-    if not places or not all(source.input[n] in constants for n in places):
-        return False
-    if any(constants.read(source.input[n]).shape != divisor.shape for n in places):
-        return False
-    for n in places:
-        constants.replace(source, n, constants.read(source.input[n]) / divisor)
-    for branch in branches:
-        constants.replace_matrix(branch, constants.matrix(branch) * divisor[:, None])
-    return True
+        if not places or not all(source.input[n] in constants for n in places):
+            return False
+        if any(constants.read(source.input[n]).shape != divisor.shape for n in places):
+            return False
+        for n in places:
+            constants.replace(source, n, constants.read(source.input[n]) / divisor)
+        for branch in branches:
+            constants.replace_matrix(branch, constants.matrix(branch) * divisor[:, None])
+        return True
 
 
 def divisors(peak: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -38,12 +38,12 @@ def benchmark_points(
                     where=where,
                     fix=did_you_mean(axis, example) or "declare it in `dynamic_axes`",
                 )
-            if not bounds[axis].min <= size <= bounds[axis].max:
+            if not bounds[axis].takes(size):
                 raise StepError(
                     f"`benchmark.points` has {axis}={size}; `dynamic_axes` allows "
-                    f"{bounds[axis].min} to {bounds[axis].max}",
+                    f"{bounds[axis].rule}",
                     where=where,
-                    fix="take a size within, or widen the axis",
+                    fix=f"write `{bounds[axis].nearest(size)}`, or widen the axis",
                 )
         filled = {**example, **sizes}
         name = ",".join(f"{axis}={size}" for axis, size in filled.items()) or "fixed"

@@ -158,7 +158,7 @@ def table_metrics(
         "variants": {
             each.name: {
                 "p50_ms": measured.latency[each.name].p50_ms,
-                "speedup": _speedup(measured.ratios.get(each.name))["speedup"],
+                **_speedup(measured.ratios.get(each.name)),
                 "size_bytes": each.size_bytes,
             }
             for each in contenders

@@ -148,6 +148,9 @@ def _stretches(model: onnx.ModelProto, names: Sequence[str]) -> list[Block]:
     """
     numbers = {name: number for number, name in enumerate(names)}
     last_read = _last_reads(model)
+    ends: dict[int, set[str]] = {}
+    for name, place in last_read.items():
+        ends.setdefault(place, set()).add(name)
     following: set[str] = set()
     live: set[str] = set()
     found: list[list[int]] = [[]]
@@ -157,8 +160,8 @@ def _stretches(model: onnx.ModelProto, names: Sequence[str]) -> list[Block]:
         if node.name in numbers or names_read(node) & following:
             made = {each for each in node.output if each}
             following |= made
-            live |= made
-        live = {each for each in live if last_read.get(each, -1) > place}
+            live |= {each for each in made if last_read.get(each, -1) > place}
+        live -= ends.get(place, set())
         if len(live) <= 1 and found[-1]:
             found.append([])
     return [_stretch(nodes, names) for nodes in found if nodes]

@@ -7,7 +7,7 @@
 
 Needs onnxruntime alone. `python load.py [TARGET]` shows inputs and outputs and runs once.
 Each target has session settings of its own; `load(session={"intra_op_threads": 1})` puts others over
-them.
+them. `config` and `free_dimensions` are merged entry by entry, and None takes an entry out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ from typing import Any
 
 _UNSIGNED = "session.x64quantprecision"
 """Whether signed weights become unsigned ones as the model is opened, whose sums never saturate."""
+
+_SHARED = "Attempt to replace the existing tensor"
+_SHARED_REASON = (
+    f"onnxruntime can't open this model with {_UNSIGNED} 1, which keeps sums of 8-bit products from "
+    "saturating on a CPU without VNNI or AMX: two of its nodes share a weight. Build it with "
+    "`reduce_range: pairs`, or load(session={'config': {'"
+    + _UNSIGNED
+    + "': '0'}}) to let sums saturate"
+)
 
 HERE = Path(__file__).resolve().parent
 
@@ -42,7 +51,7 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
 
     Args:
         target: One of the manifest's; empty for the first of all providers that loads.
-        session: Settings over those that the manifest has for the target.
+        session: Settings over those that the manifest has for the target, see `merged`.
     """
     import onnxruntime
 
@@ -56,7 +65,7 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
     left = [(each["name"], each["options"]) for each in chain if each["name"] in there]
     reasons = [f"{each['name']} is not in it" for each in chain if each["name"] not in there]
     while left:
-        told = {**targets[own[left[0][0]]]["session"], **(session or {})}
+        told = merged(targets[own[left[0][0]]]["session"], session or {})
         if manifest["sums_may_saturate"] and _UNSIGNED not in told["config"] and adds_in_16_bits():
             told["config"] = {**told["config"], **_without_saturation()}
         options = session_options(told)
@@ -65,6 +74,8 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
                 str(HERE / "model.onnx"), options, providers=left
             )
         except Exception as error:
+            if _SHARED in str(error) and told["config"].get(_UNSIGNED) in {1, "1"}:
+                raise SystemExit(_SHARED_REASON) from error
             if len(left) == 1 or (left[0][0] not in str(error) and "TensorRT" not in str(error)):
                 raise
         else:
@@ -73,6 +84,24 @@ def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
         reasons.append(f"{left[0][0]} does not load")
         left = left[1:]
     raise SystemExit(f"onnxruntime {onnxruntime.__version__}: {', '.join(reasons)}")
+
+
+def merged(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """A target's settings with a user's over them.
+
+    Args:
+        own: The target's, as in the manifest.
+        given: The user's: what they leave out stays, entries of `config` and `free_dimensions` too;
+            an entry that is None is taken out.
+    """
+    unknown = sorted(set(given) - set(own))
+    if unknown:
+        raise SystemExit(f"there is no session setting '{unknown[0]}'; there are {sorted(own)}")
+    told = {**own, **given}
+    for name in ("config", "free_dimensions"):
+        entries = {**own[name], **(given.get(name) or {})}
+        told[name] = {key: value for key, value in entries.items() if value is not None}
+    return told
 
 
 def adds_in_16_bits(facts: Path = Path("/proc/cpuinfo")) -> bool:
@@ -120,6 +149,18 @@ def session_options(told: dict[str, Any]) -> Any:
     return options
 
 
+def size_of(dimension: int | str, sizes: dict[str, int]) -> int:
+    """The size of a number, an axis, or a sum of both (`past + sequence`)."""
+    parts = str(dimension).split(" + ")
+    return sum(int(part) if part.isdecimal() else sizes.get(part, 1) for part in parts)
+
+
+def rule_of(axis: dict[str, int]) -> str:
+    """Which sizes an axis of the manifest's takes."""
+    step = axis["multiple_of"]
+    return f"{axis['min']} to {axis['max']}" + (f", a multiple of {step}" if step > 1 else "")
+
+
 def main() -> None:
     """Show what the model takes and gives, and run it once on ones."""
     import numpy as np
@@ -129,9 +170,11 @@ def main() -> None:
     sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
     feeds = {}
     for each in manifest["inputs"]:
-        shape = [sizes.get(n, 1) if isinstance(n, str) else n for n in each["shape"]]
+        shape = [size_of(n, sizes) for n in each["shape"]]
         feeds[each["name"]] = np.ones(shape, each["dtype"])
         print("input ", each["name"], each["dtype"], each["shape"])
+    for name, axis in manifest["dynamic_axes"].items():
+        print("axis  ", name, rule_of(axis))
     print("runs on", session.get_providers()[0])
     for value, array in zip(session.get_outputs(), session.run(None, feeds), strict=True):
         print("output", value.name, array.dtype, list(array.shape))

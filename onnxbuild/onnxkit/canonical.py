@@ -6,7 +6,16 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.graphs import all_graphs, all_nodes, graphs_below, initializers, names_read
+from onnxbuild.onnxkit.graphs import (
+    all_graphs,
+    all_nodes,
+    graphs_below,
+    initializers,
+    keep,
+    names_read,
+    names_read_in,
+    subgraphs,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -76,15 +85,13 @@ def _drop_initializer_inputs(model: onnx.ModelProto, graph: onnx.GraphProto) -> 
     if model.ir_version < _FIRST_IR_WITH_FREE_INITIALIZERS:
         return
     held = {tensor.name for tensor in graph.initializer}
-    _keep(graph.input, lambda value: value.name not in held)
+    keep(graph.input, lambda value: value.name not in held)
 
 
 def _drop_unused_initializers(graph: onnx.GraphProto) -> None:
-    used = {value.name for inner in graphs_below(graph) for value in inner.output}
-    for node in graph.node:
-        used |= names_read(node)
-    _keep(graph.initializer, lambda tensor: tensor.name in used)
-    _keep(graph.sparse_initializer, lambda tensor: tensor.values.name in used)
+    used = names_read_in(graph)
+    keep(graph.initializer, lambda tensor: tensor.name in used)
+    keep(graph.sparse_initializer, lambda tensor: tensor.values.name in used)
 
 
 def _name_nodes(model: onnx.ModelProto) -> None:
@@ -151,29 +158,31 @@ def _drop_stale_value_info(graph: onnx.GraphProto) -> None:
         seen.add(value.name)
         return fresh
 
-    _keep(graph.value_info, wanted)
+    keep(graph.value_info, wanted)
     graph.value_info.sort(key=lambda value: made[value.name])
 
 
 def _tidy_opset_imports(model: onnx.ModelProto) -> None:
     for holder in (model, *model.functions):
-        nodes = list(all_nodes(model)) if holder is model else list(holder.node)
+        nodes = all_nodes(model) if holder is model else _nodes_of(holder)
         domains = {_domain(node.domain) for node in nodes} | {""}
         if holder is model:
             domains |= {_domain(function.domain) for function in model.functions}
         for imported in holder.opset_import:
             imported.domain = _domain(imported.domain)
-        _keep(holder.opset_import, lambda imported, used=domains: imported.domain in used)
+        used = [imported for imported in holder.opset_import if imported.domain in domains]
+        keep(holder.opset_import, used.__contains__)
         holder.opset_import.sort(key=lambda imported: imported.domain)
+
+
+def _nodes_of(function: onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a function's body and of the graphs nested in it."""
+    for node in function.node:
+        yield node
+        for inner in subgraphs(node):
+            for graph in graphs_below(inner):
+                yield from graph.node
 
 
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
-
-
-def _keep(field: Any, wanted: Any) -> None:
-    """Delete from a repeated field all that is not wanted, without copying what stays."""
-    kept = [bool(wanted(item)) for item in field]
-    for n in reversed(range(len(kept))):
-        if not kept[n]:
-            del field[n]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from onnxbuild.core.axis import Dimension, shape_at, size_at, sums_of, symbols_of
 from onnxbuild.core.recipe import Axis
 from onnxbuild.onnxkit.program_files import ProgramDescription, ProgramFormat
 
@@ -40,7 +41,7 @@ def write_program_example(
     sizes = {axis.name: axis.example for axis in axes}
     inputs = []
     for each in description.inputs:
-        shape = ", ".join(str(sizes[n] if isinstance(n, str) else n) for n in each.shape)
+        shape = ", ".join(map(str, shape_at(each.shape, sizes)))
         inputs.append(f"    {{{_quoted(each.name)}, {_SCALAR_TYPES[each.dtype]}, {{{shape}}}}},")
     filled = {
         "@INPUTS@": "\n".join(inputs),
@@ -55,15 +56,21 @@ def write_program_example(
     shutil.copyfile(_EXAMPLES / "CMakeLists.txt", folder / "CMakeLists.txt")
 
 
-def write_onnx_example(folder: Path, axes: Sequence[Axis]) -> None:
+def write_onnx_example(
+    folder: Path, axes: Sequence[Axis], shapes: Sequence[Sequence[Dimension]]
+) -> None:
     """Write main.cpp and CMakeLists.txt, which need ONNX Runtime's headers and library alone.
 
     Args:
         folder: Made if need be.
         axes: Their example sizes are those of the inputs; all else the program asks the model.
+        shapes: The inputs', whose sums of axes the program must know, too.
     """
     folder.mkdir()
-    told = ", ".join(f"{{{_quoted(axis.name)}, {axis.example}}}" for axis in axes)
+    sizes = {axis.name: axis.example for axis in axes}
+    known = (each for each in sums_of(shapes) if sizes.keys() >= set(symbols_of(each)))
+    sizes |= {each: size_at(each, sizes) for each in known}
+    told = ", ".join(f"{{{_quoted(name)}, {size}}}" for name, size in sizes.items())
     program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", told)
     (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
     shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")

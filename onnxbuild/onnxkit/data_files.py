@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import is_sum
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 
@@ -123,6 +124,7 @@ def _cut(
     whole = not stacked and (
         len(first) > 1
         or not isinstance(symbol, str)
+        or is_sum(symbol)
         or any(array.ndim != len(declared[n].shape) for n, array in known.items())
     )
     if whole:
@@ -136,7 +138,7 @@ def _cut(
             where=where,
             fix="give each array the same length along its first axis",
         )
-    size = next((axis.min for axis in axes if axis.name == symbol), 1)
+    size = next((axis.nearest(max(axis.min, 1)) for axis in axes if axis.name == symbol), 1)
     count = next(iter(lengths.values()), 0)
     for start in range(0, count if stacked else count - size + 1, 1 if stacked else size):
         part = start if stacked else slice(start, start + size)

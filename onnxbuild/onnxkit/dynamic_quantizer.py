@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.captures import hide_captures, show_captures
+from onnxbuild.onnxkit.gemms import split_gemms
 from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.onnxkit.pair_overrides import pair_overrides
 from onnxbuild.onnxkit.quantization import quant_type
+from onnxbuild.onnxkit.shared_tables import part_readers
 from onnxbuild.onnxkit.weights import map_weights, outside_tensors, weights_in_reach
 
 if TYPE_CHECKING:
@@ -48,9 +51,11 @@ def quantize_weights_alone(
     import onnx
     from onnxruntime.quantization import quantize_dynamic
 
+    split_gemms(model)
+    part_readers(model, per_channel=per_channel)
+    shown = show_captures(model)
     overrides: dict[str, Any] = {}
     if pairs:
-        _without_gemms(model)
         overrides = pair_overrides(model, per_channel=per_channel, dynamic=True)
     told: dict[str, Any] = {
         "op_types_to_quantize": list(op_types),
@@ -65,7 +70,9 @@ def quantize_weights_alone(
         "reduce_range": reduce_range,
     }
     if any(True for _ in outside_tensors(model)):
-        return _in_place(model, weight_type, **told)
+        made = _in_place(model, weight_type, **told)
+        hide_captures(made, shown)
+        return made
     typed, quantized = scratch / "typed", scratch / "quantized"
     save_model(model, typed)
     del model  # the quantizer reads it anew
@@ -73,17 +80,9 @@ def quantize_weights_alone(
     quantize_dynamic(
         typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **told
     )
-    return load_model(quantized)
-
-
-def _without_gemms(model: onnx.ModelProto) -> None:
-    """Make MatMul and Add of each Gemm, as the quantizer does first, which transposes weights."""
-    from onnxruntime.quantization.onnx_model import ONNXModel
-
-    with weights_in_reach(model) as folder:
-        ONNXModel(model).replace_gemm_with_matmul()
-    if folder is not None:
-        map_weights(model, folder)
+    made = load_model(quantized)
+    hide_captures(made, shown)
+    return made
 
 
 def _in_place(
@@ -98,14 +97,12 @@ def _in_place(
     """
     import onnx
     from onnxruntime.quantization import QuantType
-    from onnxruntime.quantization.onnx_model import ONNXModel
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
     from onnxruntime.quantization.quant_utils import QuantizationMode, add_infer_metadata
     from onnxruntime.quantization.registry import IntegerOpsRegistry
 
     with weights_in_reach(model) as folder:
         assert folder is not None
-        ONNXModel(model).replace_gemm_with_matmul()
         typed = onnx.shape_inference.infer_shapes(model)
         del model
         add_infer_metadata(typed)

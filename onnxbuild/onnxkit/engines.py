@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from onnxbuild.core.axis import Dimension, shape_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import Link, Target
@@ -77,5 +78,5 @@ def build_engines(
     return made
 
 
-def _shape(shape: Sequence[int | str], sizes: Mapping[str, int]) -> str:
-    return "x".join(str(sizes[n] if isinstance(n, str) else n) for n in shape)
+def _shape(shape: Sequence[Dimension], sizes: Mapping[str, int]) -> str:
+    return "x".join(map(str, shape_at(shape, sizes)))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def export_program(
     import torch
 
     try:
-        with quiet(), torch.no_grad():
+        with quiet(), torch.no_grad(), _small_multiples(axes):
             program = torch.export.export(
                 flattening_wrapper(module, inputs, where),
                 example_tensors(inputs, feeds),
@@ -67,6 +68,22 @@ def export_program(
         for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
             _forget_this_process(node.meta)
     return program
+
+
+@contextlib.contextmanager
+def _small_multiples(axes: Sequence[Axis]) -> Iterator[None]:
+    """Let a program take an axis at its step itself.
+
+    torch.export takes 1 for a constant, and of `16 * n` it is n that it looks at: the program would
+    refuse the size 16 (`Guard failed: x.size()[2] // 16 != 1`).
+    """
+    from torch.fx.experimental import _config
+
+    if any(axis.multiple_of > 1 for axis in axes):
+        with _config.patch(backed_size_oblivious=True):
+            yield
+    else:
+        yield
 
 
 def _forget_this_process(meta: dict[str, Any]) -> None:

@@ -13,8 +13,10 @@ from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.grouped_products import dynamo_translations, torchscript_symbolics
+from onnxbuild.onnxkit.output_axes import spell_dimensions
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
+    dimension_spellings,
     dynamic_shapes,
     example_tensors,
     flattening_wrapper,
@@ -82,6 +84,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     names = list(request.output_names)
     final |= zip(_safe_names("output", len(names)), names, strict=True)
     settle_names(model, final, WRAPPED)
+    spell_dimensions(model, dimension_spellings(request.inputs, request.axes))
     return model, (*trace_remarks(caught), *sorted(notes))
 
 

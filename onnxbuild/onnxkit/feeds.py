@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import is_sum, shape_at, size_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.feed_faults import check_array, check_names
@@ -32,11 +33,6 @@ def make_feeds(inputs: Sequence[DummyInput], sizes: Mapping[str, int], seed: str
     return {each.name: _make(each, sizes, seed) for each in inputs}
 
 
-def shape_at(shape: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """A declared shape with its symbols replaced by sizes."""
-    return tuple(sizes[n] if isinstance(n, str) else n for n in shape)
-
-
 def check_feeds(
     feeds: object, inputs: Sequence[DummyInput], where: str, axes: Sequence[Axis] = ()
 ) -> Feeds:
@@ -46,7 +42,7 @@ def check_feeds(
         feeds: A mapping of input name -> numpy array or torch tensor.
         inputs: What the recipe declares.
         where: For messages: which sample of which callable.
-        axes: The declared ranges; sizes outside of them are refused. Empty checks none.
+        axes: The declared ones; sizes that they do not take are refused. Empty checks none.
 
     Raises:
         StepError: Not a mapping, or a name, dtype, rank or size is not as declared, or a NaN or inf
@@ -65,26 +61,30 @@ def check_feeds(
     ranges = {axis.name: axis for axis in axes}
     for name, size in sizes_of(checked, inputs, where).items():
         axis = ranges.get(name)
-        if axis is not None and not axis.min <= size <= axis.max:
+        if axis is not None and not axis.takes(size):
+            is_range = not axis.min <= size <= axis.max
+            other = (
+                f"cut or pad the data to {'that range' if is_range else f'{axis.nearest(size)}'}"
+            )
             raise StepError(
-                f"axis '{name}' has size {size}; expected {axis.min}..{axis.max}",
+                f"axis '{name}' has size {size}; expected {axis.rule}",
                 where=where,
-                fix=f"widen `dynamic_axes: {{{name}: ...}}`, or cut the data to that range",
+                fix=f"widen `dynamic_axes: {{{name}: ...}}`, or {other}" if is_range else other,
             )
     return checked
 
 
 def sizes_of(feeds: Feeds, inputs: Sequence[DummyInput], where: str) -> dict[str, int]:
-    """Axis name -> size, read from feeds of the right ranks.
+    """Axis name -> size, read from feeds of the right ranks; sums are held against their parts.
 
     Raises:
-        StepError: Two inputs disagree on an axis.
+        StepError: Two inputs disagree on an axis, or a sum is not that of its parts.
     """
     sizes: dict[str, int] = {}
     maker: dict[str, str] = {}
     for each in inputs:
         for symbol, size in zip(each.shape, feeds[each.name].shape, strict=True):
-            if isinstance(symbol, int):
+            if isinstance(symbol, int) or is_sum(symbol):
                 continue
             if sizes.setdefault(symbol, int(size)) != size:
                 raise StepError(
@@ -94,6 +94,17 @@ def sizes_of(feeds: Feeds, inputs: Sequence[DummyInput], where: str) -> dict[str
                     fix=f"give both inputs the same size along '{symbol}'",
                 )
             maker.setdefault(symbol, each.name)
+    for each in inputs:
+        for n, dimension in enumerate(each.shape):
+            found = int(feeds[each.name].shape[n])
+            if is_sum(dimension) and found != size_at(dimension, sizes):
+                parts = ", ".join(f"'{name}' is {size}" for name, size in sizes.items())
+                raise StepError(
+                    f"input '{each.name}' has size {found} along '{dimension}'; expected "
+                    f"{size_at(dimension, sizes)}, as {parts}",
+                    where=where,
+                    fix=f"give '{each.name}' {size_at(dimension, sizes)} elements along axis {n}",
+                )
     return sizes
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.graphs import names_read
+from onnxbuild.onnxkit.casts import FLOAT, tidy_casts
+from onnxbuild.onnxkit.graphs import keep
+from onnxbuild.onnxkit.kept_nodes import hide_kept, restore_kept
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
-
-FLOAT = 1
-FLOAT16 = 10
-"""TensorProto's codes (onnx/onnx.proto, DataType)."""
 
 LARGEST = 65504.0
 """The largest finite fp16 value (IEEE 754 binary16)."""
@@ -26,23 +24,18 @@ and a row that is masked wholly into NaN."""
 
 def lift_constants(model: onnx.ModelProto) -> None:
     """Turn the main graph's Constant nodes into initializers, in place; their readers don't see it."""
-    import onnx
-
     outputs = {value.name for value in model.graph.output}
-    kept = []
-    for node in model.graph.node:
-        tensor = None
-        if node.op_type == "Constant" and node.output[0] not in outputs:
-            tensor = _constant(node.attribute[0])
-        if tensor is None:
-            kept.append(node)
-        else:
+
+    def stays(node: onnx.NodeProto) -> bool:
+        if node.op_type != "Constant" or node.output[0] in outputs:
+            return True
+        tensor = _constant(node.attribute[0])
+        if tensor is not None:
             tensor.name = node.output[0]
             model.graph.initializer.append(tensor)
-    if len(kept) < len(model.graph.node):
-        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
+        return tensor is None
+
+    keep(model.graph.node, stays)
 
 
 def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
@@ -77,89 +70,16 @@ def convert(
     """
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
+    kept = hide_kept(model, [*DEFAULT_OP_BLOCK_LIST, *op_types], nodes)
     converted: onnx.ModelProto = convert_float_to_float16(
         model,
         keep_io_types=keep_io_types,
         disable_shape_infer=True,  # the types are known, and onnx's inference stops at 2 GB
-        op_block_list=[*DEFAULT_OP_BLOCK_LIST, *op_types],
-        node_block_list=list(nodes),
+        op_block_list=[],
     )
-    _drop_twin_casts(converted.graph)
-    drop_cast_pairs(converted)
+    restore_kept(converted, kept)
+    tidy_casts(converted)
     return converted
-
-
-def _drop_twin_casts(graph: onnx.GraphProto) -> None:
-    """The converter casts a value anew, under the same name, for each fp32 node that reads it."""
-    made: set[str] = set()
-    twins = []
-    for n, node in enumerate(graph.node):
-        if node.op_type == "Cast" and node.output[0] in made:
-            twins.append(n)
-        made.update(node.output)
-    for n in reversed(twins):
-        del graph.node[n]
-
-
-def drop_cast_pairs(model: onnx.ModelProto) -> None:
-    """Let readers of fp32 -> fp16 -> fp32 read the first value, and drop casts nobody reads."""
-    graph = model.graph
-    casts = {
-        node.output[0]: (node.input[0], _target(node))
-        for node in graph.node
-        if node.op_type == "Cast"
-    }
-    origin = {
-        output: casts[middle][0]
-        for output, (middle, target) in casts.items()
-        if target == FLOAT and middle in casts and casts[middle][1] == FLOAT16
-        and _is_fp32(graph, casts[middle][0])
-    }  # fmt: skip
-    for node in graph.node:
-        for n, name in enumerate(node.input):
-            node.input[n] = origin.get(name, name)
-    _bypass_to_outputs(graph, origin)
-    while True:
-        read = {value.name for value in graph.output}
-        for node in graph.node:
-            read |= names_read(node)
-        dead = [
-            n for n, node in enumerate(graph.node)
-            if node.op_type == "Cast" and node.output[0] not in read
-        ]  # fmt: skip
-        if not dead:
-            return
-        for n in reversed(dead):
-            del graph.node[n]
-
-
-def _bypass_to_outputs(graph: onnx.GraphProto, origin: dict[str, str]) -> None:
-    """Where a graph output ends such a pair, the node before it makes the output itself."""
-    made = {name for node in graph.node for name in node.output}
-    outputs = {value.name for value in graph.output}
-    for value in graph.output:
-        source = origin.get(value.name)
-        if source is None or source not in made or source in outputs:
-            continue
-        for n in reversed([n for n, o in enumerate(graph.node) if value.name in o.output]):
-            del graph.node[n]
-        for node in graph.node:
-            for names in (node.input, node.output):
-                for n, name in enumerate(names):
-                    if name == source:
-                        names[n] = value.name
-
-
-def _is_fp32(graph: onnx.GraphProto, name: str) -> bool:
-    for field in (graph.value_info, graph.input, graph.output):
-        for value in field:
-            if value.name == name:
-                return bool(value.type.tensor_type.elem_type == FLOAT)
-    return False
-
-
-def _target(node: onnx.NodeProto) -> int:
-    return next((int(each.i) for each in node.attribute if each.name == "to"), 0)
 
 
 def _is_large(array: np.ndarray) -> bool:

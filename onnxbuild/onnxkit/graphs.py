@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import onnx
@@ -55,12 +55,60 @@ def names_read(node: onnx.NodeProto) -> set[str]:
     """The values a node reads, those its subgraphs capture included."""
     names = set(node.input)
     for inner in subgraphs(node):
-        for graph in graphs_below(inner):
-            names.update(value.name for value in graph.output)
-            for each in graph.node:
-                names.update(each.input)
+        names |= names_read_in(inner) - names_defined(inner)
     names.discard("")
     return names
+
+
+def names_read_in(graph: onnx.GraphProto) -> set[str]:
+    """The values that a graph's nodes and outputs read, those its subgraphs capture included."""
+    names = {value.name for value in graph.output}
+    for node in graph.node:
+        names |= names_read(node)
+    return names
+
+
+def names_defined(graph: onnx.GraphProto) -> set[str]:
+    """The values that a graph itself defines: inputs, initializers and outputs of its nodes."""
+    names = {value.name for value in graph.input}
+    names.update(tensor.name for tensor in graph.initializer)
+    names.update(tensor.values.name for tensor in graph.sparse_initializer)
+    for node in graph.node:
+        names.update(node.output)
+    names.discard("")
+    return names
+
+
+def keep(field: Any, wanted: Callable[[Any], bool]) -> None:
+    """Delete from a repeated field all that is not wanted, without copying what stays.
+
+    Deleting one at a time moves all that follow each time; a stable sort moves each once.
+
+    Args:
+        field: Of a message; its items are messages.
+        wanted: Is asked of each item once, in order.
+    """
+    dropped = [not wanted(item) for item in field]
+    if any(dropped):
+        flags = iter(dropped)
+        field.sort(key=lambda _: next(flags))
+        del field[len(dropped) - sum(dropped) :]
+
+
+def insert_nodes(graph: onnx.GraphProto, before: Mapping[int, Sequence[onnx.NodeProto]]) -> None:
+    """Insert nodes into a graph without copying the others; time is linear in all together.
+
+    Args:
+        graph: Changed in place.
+        before: Place of a node that is there -> what comes before it, in that order; the number of
+            nodes stands for the end.
+    """
+    order = [(n, 1) for n in range(len(graph.node))]
+    for n, nodes in before.items():
+        graph.node.extend(nodes)
+        order += [(n, 0)] * len(nodes)
+    ranks = iter(order)
+    graph.node.sort(key=lambda _: next(ranks))
 
 
 def element_count(tensor: onnx.TensorProto) -> int:

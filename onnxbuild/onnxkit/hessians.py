@@ -17,7 +17,7 @@ from onnxbuild.onnxkit.channel_probes import measure_moments
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.moment_passes import budget_bytes, passes
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.weight_only import weighted_nodes
+from onnxbuild.onnxkit.weight_only import Weighted, weighted_nodes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,15 +32,19 @@ _DAMPING = 0.01
 def input_widths(model: onnx.ModelProto) -> dict[str, int]:
     """Value name -> its last axis's size, of all that MatMul and Gemm nodes multiply by a weight.
 
-    Those of the main graph alone: what is inside of an If or Loop can't be made an output.
+    Values of the main graph alone, nodes of nested graphs that capture one included: what an If or
+    Loop computes inside can't be made an output.
     """
     widths = {}
-    dims = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-    for each in weighted_nodes(model):
-        if each.graph is model.graph and each.node.op_type != "Gather" and each.weight in dims:
-            rows, columns = dims[each.weight]
-            widths[each.node.input[0]] = columns if each.transposed else rows
+    for each in rounded_nodes(model):
+        if each.reads_main_graph:
+            widths[each.node.input[0]] = each.dims[1 if each.transposed else 0]
     return widths
+
+
+def rounded_nodes(model: onnx.ModelProto) -> list[Weighted]:
+    """The nodes whose weights GPTQ rounds where their inputs can be observed: MatMul and Gemm."""
+    return [each for each in weighted_nodes(model) if each.node.op_type != "Gather"]
 
 
 def write_factors(

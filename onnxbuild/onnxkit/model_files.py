@@ -11,6 +11,7 @@ from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.graphs import initializers, tensor_bytes
 from onnxbuild.onnxkit.weights import (
     copy_weights,
+    is_name_below,
     is_outside,
     map_weights,
     outside_tensors,
@@ -37,11 +38,21 @@ Runtime's writer use the same two numbers); small ones are aligned for vector lo
 
 
 def model_path(folder_or_file: Path) -> Path:
-    """The model's file: `folder_or_file` itself, or MODEL_FILE in it, or ORT_FILE."""
+    """The model's file: `folder_or_file` itself, or MODEL_FILE in it, or ORT_FILE.
+
+    Raises:
+        StepError: The folder holds both, and either may be meant.
+    """
     if not folder_or_file.is_dir():
         return folder_or_file
-    ort = folder_or_file / ORT_FILE
-    return ort if ort.exists() else folder_or_file / MODEL_FILE
+    onnx, ort = folder_or_file / MODEL_FILE, folder_or_file / ORT_FILE
+    if ort.exists() and onnx.exists():
+        raise StepError(
+            f"the folder holds two models, {MODEL_FILE} and {ORT_FILE}",
+            where=str(folder_or_file),
+            fix="name one of the two files",
+        )
+    return ort if ort.exists() else onnx
 
 
 Weights = Literal["read", "mapped", "left"]
@@ -188,10 +199,18 @@ def external_files(path: Path) -> tuple[str, ...]:
     """Files beside a model that hold its weights, by their names relative to it, sorted.
 
     Raises:
-        StepError: It can't be read.
+        StepError: It can't be read, or names a file that is not below its folder.
     """
     model = load_model(path, weights="left")
-    return tuple(sorted({told_location(tensor) for tensor in outside_tensors(model)}))
+    names = sorted({told_location(tensor) for tensor in outside_tensors(model)})
+    for name in names:
+        if not is_name_below(name):
+            raise StepError(
+                f"{path.name} has weights in {name!a}, which is no name in its folder",
+                where=str(path),
+                fix="save it again with its weights beside it: onnx.save(..., save_as_external_data=True)",
+            )
+    return tuple(names)
 
 
 def file_bytes(folder: Path) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.parity import probe_feeds
 from onnxbuild.onnxkit.probes import probe_points
+from onnxbuild.onnxkit.randomness import refuse_random
 from onnxbuild.onnxkit.torch_module import (
     check_signature,
     load_module,
@@ -48,8 +50,9 @@ def load_example(
     make_torch_deterministic()
     module = load_module(context, model)
     check_signature(module, inputs, context.where)
-    feeds = probe_feeds(inputs, probe_points(axes)[0])
+    feeds = probe_feeds(inputs, probe_points(axes, sums_of([each.shape for each in inputs]))[0])
     arrays = run_module(module, feeds, context.where)
     names = output_names(outputs, len(arrays), context.where)
     refuse_nan(names, arrays, "exported", context.where)
+    refuse_random(module, feeds, names, arrays, context.where)
     return ModuleExample(module, feeds, names)

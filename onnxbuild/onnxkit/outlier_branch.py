@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.graphs import insert_nodes
 from onnxbuild.onnxkit.linear_nodes import BRANCH_PREFIX, Constants
 from onnxbuild.onnxkit.mlp_topology import Mlp, find_mlps
 
@@ -54,15 +55,19 @@ def branch_outliers(model: onnx.ModelProto, peaks: Mapping[str, np.ndarray]) -> 
         peaks: Value name -> greatest magnitude by channel, for all of `hidden_values`.
     """
     constants = Constants(model)
+    places = {name: n for n, node in enumerate(model.graph.node) for name in node.output}
+    inserted: dict[int, list[onnx.NodeProto]] = {}
     found = []
     for number, mlp in enumerate(find_mlps(model)):
         peak = peaks[mlp.down.activation]
         channels = outliers(peak)
         if not channels:
             continue
-        _branch(model, constants, mlp, channels, f"{BRANCH_PREFIX}{number}")
+        behind = places[mlp.down.node.output[0]] + 1
+        inserted[behind] = _branch(constants, mlp, channels, f"{BRANCH_PREFIX}{number}")
         stay = [float(each) for n, each in enumerate(peak) if n not in channels]
         found.append(Branch(mlp.down.node.name, channels, max(stay)))
+    insert_nodes(model.graph, inserted)
     return found
 
 
@@ -78,12 +83,9 @@ def outliers(peak: np.ndarray) -> tuple[int, ...]:
 
 
 def _branch(
-    model: onnx.ModelProto,
-    constants: Constants,
-    mlp: Mlp,
-    channels: tuple[int, ...],
-    prefix: str,
-) -> None:
+    constants: Constants, mlp: Mlp, channels: tuple[int, ...], prefix: str
+) -> list[onnx.NodeProto]:
+    """Take channels out of an MLP's constants, in place; returns the nodes that carry them."""
     import onnx
     from onnx import helper
 
@@ -123,6 +125,4 @@ def _branch(
     nodes.append(
         helper.make_node("Add", [f"{prefix}/rest", f"{prefix}/down"], [output], f"{prefix}/sum")
     )
-    place = list(model.graph.node).index(mlp.down.node)
-    for offset, node in enumerate(nodes, 1):
-        model.graph.node.insert(place + offset, node)
+    return nodes

@@ -1,4 +1,4 @@
-"""Give the graph's outputs the recipe's axis names, from the shapes PyTorch really returned."""
+"""Give a graph's dimensions the recipe's names: what it declares, and what PyTorch really returned."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import size_at
+from onnxbuild.onnxkit.graphs import all_graphs
+
 if TYPE_CHECKING:
     import onnx
+
+
+def spell_dimensions(model: onnx.ModelProto, spellings: Mapping[str, str]) -> None:
+    """Rename dimensions wherever they are named, in place.
+
+    Args:
+        model: As an exporter made it.
+        spellings: The exporter's name -> the recipe's.
+    """
+    for graph in all_graphs(model):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in spellings:
+                    dim.dim_param = spellings[dim.dim_param]
 
 
 def name_output_axes(
@@ -23,7 +40,7 @@ def name_output_axes(
     Args:
         model: Its outputs are in the order of the shapes.
         observed: For each point tried: axis name -> size, and each output's shape.
-        symbols: The declared axes, in order.
+        symbols: The declared axes, then the sums of them, in order.
     """
     for n, value in enumerate(model.graph.output):
         shapes = [shapes[n] for _, shapes in observed]
@@ -38,7 +55,7 @@ def name_output_axes(
         for axis, dim in enumerate(dims):
             seen = [shape[axis] for shape in shapes]
             symbol = next(
-                (s for s in symbols if [sizes[s] for sizes, _ in observed] == seen), None
+                (s for s in symbols if [size_at(s, sizes) for sizes, _ in observed] == seen), None
             )
             if len(set(seen)) == 1 and dim.HasField("dim_value"):
                 continue

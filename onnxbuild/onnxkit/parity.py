@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.axis_search import find_rule
 from onnxbuild.onnxkit.comparison import breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.forward_faults import explain_failure
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.randomness import refuse_random
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.torch_module import output_names, refuse_nan, run_module
 
@@ -61,14 +65,21 @@ def run_probes(
     """
     names: tuple[str, ...] = ()
     runs: list[Probe] = []
-    for point in probe_points(axes):
+    shapes = [each.shape for each in inputs]
+    for point in probe_points(axes, sums_of(shapes)):
         feeds = probe_feeds(inputs, point)
         try:
             arrays = run_module(module, feeds, where)
         except StepError as error:
+            rule = find_rule(
+                axes, shapes, point, lambda sizes: _runs(module, inputs, Point("", sizes), where)
+            )
+            if rule is not None:
+                what = f"{rule.what}: forward fails at {_show(point)}: {error.what}"
+                raise StepError(what, where=error.where, fix=rule.fix) from error
             if not runs:
-                raise
-            guilty = _guilty_axes(axes, point, lambda p: _runs(module, inputs, p, where))
+                raise explain_failure(error, module, feeds) from error
+            guilty = _guilty_axes(inputs, axes, point, lambda p: _runs(module, inputs, p, where))
             raise StepError(
                 f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
                 f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
@@ -78,6 +89,8 @@ def run_probes(
             ) from error
         names = names or output_names(outputs, len(arrays), where)
         refuse_nan(names, arrays, _show(point), where)
+        if not runs:
+            refuse_random(module, feeds, names, arrays, where)
         runs.append(Probe(point, feeds, tuple(arrays)))
     return Probes(module, inputs, axes, names, tuple(runs))
 
@@ -104,7 +117,10 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
         reason = _difference(session, probe, probes.names)
         if reason:
             guilty = _guilty_axes(
-                probes.axes, probe.point, lambda p: _agrees(session, probes, p, where)
+                probes.inputs,
+                probes.axes,
+                probe.point,
+                lambda p: _agrees(session, probes, p, where),
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
             raise StepError(
@@ -173,8 +189,14 @@ def _agrees(
     return not _difference(session, probe, probes.names)
 
 
-def _guilty_axes(axes: Sequence[Axis], point: Point, fine: Callable[[Point], bool]) -> list[str]:
-    return [name for name, single in axis_by_axis(axes, point) if not fine(single)]
+def _guilty_axes(
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    point: Point,
+    fine: Callable[[Point], bool],
+) -> list[str]:
+    sums = sums_of([each.shape for each in inputs])
+    return [name for name, single in axis_by_axis(axes, point, sums) if not fine(single)]
 
 
 def _name_axes(guilty: Sequence[str], axes: Sequence[Axis]) -> str:

@@ -103,12 +103,18 @@ def example_feeds() -> dict[str, Any]:
     sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
     feeds = {}
     for each in manifest["inputs"]:
-        shape = [sizes.get(n, n) for n in each["shape"]]
+        shape = [size_of(n, sizes) for n in each["shape"]]
         dtype = np.dtype(each["dtype"])
         count = int(np.prod(shape))
         values = (np.arange(count) % 7 - 3) / 4 if dtype.kind == "f" else np.ones(count)
         feeds[each["name"]] = values.reshape(shape).astype(dtype)
     return feeds
+
+
+def size_of(dimension: int | str, sizes: Mapping[str, int]) -> int:
+    """The size of a number, an axis, or a sum of both (`past + sequence`)."""
+    parts = str(dimension).split(" + ")
+    return sum(int(part) if part.isdecimal() else sizes[part] for part in parts)
 
 
 def main() -> None:

@@ -73,6 +73,9 @@ KNOWN_KEYS = frozenset(
     }
 )
 
+LOAD_KEYS = frozenset({"session.enable_saved_runtime_optimizations"})
+"""Keys that steps write into what they make ahead of time; no recipe needs them."""
+
 FREE_PREFIXES = ("ep.", "custom_op.")
 """Below these, providers and libraries of custom operators have keys of their own, which none but
 they know: `ep.NAME.KEY`, `custom_op.NAME.KEY`."""

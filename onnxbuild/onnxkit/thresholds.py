@@ -59,11 +59,37 @@ def choose_range(
         percentile: For `percentile`: the share of values that stay inside, in percent.
     """
     if grid.symmetric:
-        folded = _folded(histogram)
-        top = _METHODS[method](folded, grid, percentile)[1]
-        return max(seen[0], -top), min(seen[1], top)
-    low, high = _METHODS[method](histogram, grid, percentile)
-    return max(seen[0], low), min(seen[1], high)
+        top = _METHODS[method](_folded(histogram), grid, percentile)[1]
+        low, high = -top, top
+    else:
+        low, high = _METHODS[method](histogram, grid, percentile)
+    chosen = max(seen[0], low), min(seen[1], high)
+    if method != "mse" or squared_error(histogram, chosen, grid) < squared_error(
+        histogram, seen, grid
+    ):
+        return chosen
+    return seen
+
+
+def squared_error(histogram: Histogram, bounds: Range, grid: Grid) -> float:
+    """The sum of squared differences that quantization makes, each value taken as its bin's center.
+
+    Args:
+        histogram: Of the values.
+        bounds: What is quantized; a range that leaves zero out is extended to it.
+        grid: What it is mapped to.
+    """
+    import numpy as np
+
+    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
+    values = histogram.low + histogram.width * (np.arange(len(histogram.counts)) + 0.5)
+    step = (2 * max(-low, high) if grid.symmetric else high - low) / grid.steps
+    if step > 0:
+        zero = grid.steps // 2 if grid.symmetric else np.rint(-low / step)
+        quantized = (np.clip(np.rint(values / step) + zero, 0, grid.steps) - zero) * step
+    else:
+        quantized = np.zeros_like(values)
+    return float((histogram.counts * (values - quantized) ** 2).sum())
 
 
 def clipped_share(histogram: Histogram, chosen: Range) -> float:
@@ -107,8 +133,10 @@ def _least_squares(histogram: Histogram, grid: Grid, _: float) -> Range:
     """The range whose quantization has the least mean squared error.
 
     Inside the range a value's error is uniform over a step, its square step^2 / 12 on average
-    (Widrow and Kollar, Quantization Noise, 2008); outside, it is the distance to the range's end.
-    Both are sums over bins, so that every pair of ends is weighed by three prefix sums.
+    (Widrow and Kollar, Quantization Noise, 2008); within half a step of zero it is the value itself,
+    which becomes zero; outside, it is the distance to the range's end. All are sums over bins, so that
+    every pair of ends is weighed by three prefix sums. The uniform error is a model: `choose_range`
+    compares the result with the whole range, number by number.
     """
     import numpy as np
 
@@ -175,7 +203,17 @@ def _best(
     inside = sums[0][high_places][None, :] - sums[0][low_places][:, None]
     reach = np.maximum(highs, 0.0)[None, :] - np.minimum(lows, 0.0)[:, None]
     step = (2 * reach if grid.symmetric else reach) / grid.steps
-    cost = clipped_low[:, None] + clipped_high[None, :] + inside * step**2 / 12
+    below, above = (  # the bins within half a step of zero, as edges inside the range
+        np.clip(
+            np.rint((end - histogram.low) / width).astype(np.int64),
+            low_places[:, None],
+            high_places[None, :],
+        )
+        for end in (-step / 2, step / 2)
+    )
+    vanishing = sums[0][above] - sums[0][below]
+    lost = sums[2][above] - sums[2][below] + (inside - vanishing) * step**2 / 12
+    cost = clipped_low[:, None] + clipped_high[None, :] + lost
     cost[reach <= 0] = np.inf
     rows, columns = np.nonzero(cost <= cost.min() * (1 + 1e-9))
     widest = int(np.argmax(high_places[columns] - low_places[rows]))

@@ -6,10 +6,11 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.axis import Dimension, is_sum, size_at, symbols_of
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.torch_module import flatten_outputs
@@ -44,17 +45,51 @@ def flattening_wrapper(
 def dynamic_shapes(
     inputs: Sequence[DummyInput], axes: Sequence[Axis]
 ) -> tuple[dict[int, Any], ...]:
-    """For each input, dimension -> the Dim that its symbol shares across inputs."""
+    """For each input, dimension -> the Dim that its symbol shares across inputs.
+
+    Multiples are `k * Dim`. Sums of Dims there are none (`Dim + Dim` raises): each sum is a Dim of its
+    own, and torch.export finds out by itself what it is equal to.
+    """
     import torch
 
-    dims = {
-        axis.name: torch.export.Dim(axis.name, min=axis.min, max=axis.max)
-        for axis in axes
-        if axis.min < axis.max
-    }
-    return tuple(
-        {n: dims[name] for n, name in enumerate(each.shape) if name in dims} for each in inputs
-    )
+    known = {axis.name: axis for axis in axes}
+    dims: dict[Dimension, Any] = {}
+    for each in inputs:
+        for dimension in each.shape:
+            low, high = _bounds(dimension, known)
+            if dimension in dims or low == high:
+                continue
+            step = 1 if is_sum(dimension) else known[str(dimension)].multiple_of
+            dim = torch.export.Dim(_base_name(dimension, step), min=low // step, max=high // step)
+            dims[dimension] = dim if step == 1 else step * dim
+    return tuple({n: dims[d] for n, d in enumerate(each.shape) if d in dims} for each in inputs)
+
+
+def dimension_spellings(inputs: Sequence[DummyInput], axes: Sequence[Axis]) -> dict[str, str]:
+    """What graphs exported with `dynamic_shapes` call a dimension -> what the recipe calls it."""
+    steps = {axis.name: axis.multiple_of for axis in axes}
+    found = {}
+    for dimension in dict.fromkeys(d for each in inputs for d in each.shape):
+        step = steps.get(str(dimension), 1)
+        if symbols_of(dimension):
+            base = _base_name(dimension, step)
+            found[base if step == 1 else f"{step}*{base}"] = str(dimension)
+    return found
+
+
+def _bounds(dimension: Dimension, axes: Mapping[str, Axis]) -> tuple[int, int]:
+    """The least and the greatest size of a dimension."""
+    low = {name: axes[name].min for name in symbols_of(dimension)}
+    high = {name: axes[name].max for name in symbols_of(dimension)}
+    return size_at(dimension, low), size_at(dimension, high)
+
+
+def _base_name(dimension: Dimension, step: int) -> str:
+    """The name of the Dim that stands for a dimension, an identifier."""
+    name = str(dimension).replace(" + ", "_plus_")
+    if step > 1:
+        return f"_{name}_per_{step}"
+    return f"_{name}" if is_sum(dimension) else name
 
 
 def example_tensors(inputs: Sequence[DummyInput], feeds: Feeds) -> tuple[torch.Tensor, ...]:

@@ -61,7 +61,12 @@ def user_line(error: BaseException, folders: Sequence[str]) -> str:
         folders: The import path. A project's root is on it (`Entrypoint.roots`), and so may be
             folders inside: what is shown is relative to the outermost that holds the file.
     """
-    own = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    return line_of(traceback.extract_tb(error.__traceback__), folders)
+
+
+def line_of(frames: Sequence[traceback.FrameSummary], folders: Sequence[str]) -> str:
+    """As `user_line`, of frames: outermost first."""
+    own = [frame for frame in frames if _is_users(frame.filename)]
     if not own:
         return ""
     file = own[-1].filename

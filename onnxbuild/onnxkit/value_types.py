@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.graphs import tensor_bytes
 from onnxbuild.onnxkit.model_files import Weights, load_model
+from onnxbuild.onnxkit.scopes import separate_names
 from onnxbuild.onnxkit.sessions import session_errors
 from onnxbuild.onnxkit.weights import is_outside, read_mapped
 
@@ -18,10 +19,11 @@ _INLINE_BYTES = 1024
 
 
 def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
-    """A model in which every value of the main graph has a `value_info`.
+    """A model in which every value of the main graph has a `value_info`, and every value its own name.
 
     Quantizers and the fp16 converter go by these entries; onnx infers none behind an operator of
-    another domain (com.microsoft), where they then fail or leave a Cast out.
+    another domain (com.microsoft), where they then fail or leave a Cast out. They keep one table of
+    names for all graphs, too, so values of nested graphs that share one are renamed.
 
     Args:
         folder: An artifact's folder, or a model's file.
@@ -31,6 +33,7 @@ def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
         StepError: The model can't be read.
     """
     model = load_model(folder, weights="mapped")
+    separate_names(model)
     _add_types(model)
     if weights == "read":
         read_mapped(model)
@@ -38,7 +41,10 @@ def load_typed(folder: Path, *, weights: Weights = "read") -> onnx.ModelProto:
 
 
 def _add_types(model: onnx.ModelProto) -> None:
-    """Ask ONNX Runtime for the types that are missing; where it refuses, they stay missing."""
+    """Ask ONNX Runtime for the types that are missing; where it refuses, they stay missing.
+
+    Its API says `[]` of a scalar and of an unknown shape alike: both get a type without a shape.
+    """
     import onnx
     import onnxruntime
 
@@ -49,9 +55,12 @@ def _add_types(model: onnx.ModelProto) -> None:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    probe = _probe(model, missing).SerializeToString()
+    probe = without_weights(model)
+    probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     try:
-        session = onnxruntime.InferenceSession(probe, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            probe.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
     except session_errors():
         return
     element_types = runtime_types()
@@ -59,7 +68,7 @@ def _add_types(model: onnx.ModelProto) -> None:
         if output.name in missing and output.type in element_types:
             model.graph.value_info.append(
                 onnx.helper.make_tensor_value_info(
-                    output.name, element_types[output.type], output.shape or []
+                    output.name, element_types[output.type], output.shape or None
                 )
             )
 
@@ -77,8 +86,8 @@ def _untyped(graph: onnx.GraphProto) -> dict[str, None]:
     return {name: None for name in made if name and name not in typed}
 
 
-def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
-    """The graph with its weights as inputs, so that none is copied, and `missing` as outputs."""
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy with its weights as inputs, so that none is copied; small constants stay."""
     import onnx
 
     probe = onnx.ModelProto(ir_version=model.ir_version)
@@ -89,7 +98,6 @@ def _probe(model: onnx.ModelProto, missing: dict[str, None]) -> onnx.ModelProto:
     graph.node.extend(model.graph.node)
     graph.input.extend(model.graph.input)
     graph.output.extend(model.graph.output)
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     for tensor in model.graph.initializer:
         if tensor_bytes(tensor) <= _INLINE_BYTES and not is_outside(tensor):
             graph.initializer.append(tensor)

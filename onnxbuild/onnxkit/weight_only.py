@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.blockwise import Blocks, pack
-from onnxbuild.onnxkit.graphs import graphs_below, initializers
+from onnxbuild.onnxkit.scopes import Scope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.weights import weight_array
 
 if TYPE_CHECKING:
@@ -28,43 +28,49 @@ class Weighted:
     """A node whose weight can be kept in few bits.
 
     Attributes:
-        weight: Name of the initializer, a float32 matrix.
+        scope: Of the graph that the node is in.
+        weight: Name of the initializer in that scope, a float32 matrix.
         transposed: The initializer is (rows, columns) as blockwise wants it: one row an output.
     """
 
-    graph: onnx.GraphProto
+    scope: Scope
     node: onnx.NodeProto
     weight: str
     transposed: bool
 
+    @property
+    def reads_main_graph(self) -> bool:
+        """Whether the activation is a value of the main graph, which can be observed."""
+        home = self.scope.home(self.node.input[0])
+        return home is not None and home.outer is None
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The initializer's shape."""
+        tensor = self.scope.initializer(self.weight)
+        assert tensor is not None
+        rows, columns = tensor.dims
+        return rows, columns
+
 
 def weighted_nodes(model: onnx.ModelProto) -> Iterator[Weighted]:
     """MatMul, Gemm and Gather nodes with a constant float32 matrix, nested graphs' included."""
-    import onnx
-
-    matrices = {
-        tensor.name
-        for tensor in initializers(model)
-        if tensor.data_type == onnx.TensorProto.FLOAT
-        and len(tensor.dims) == _MATRIX
-        and all(tensor.dims)
-    }
-    for graph in graphs_below(model.graph):
-        for node in graph.node:
+    for scope in scopes(model):
+        for node in scope.graph.node:
             attributes = {each.name: each for each in node.attribute}
             place = 0 if node.op_type == "Gather" else 1
             if node.domain not in ("", "ai.onnx") or len(node.input) <= place:
                 continue
             weight = node.input[place]
-            if weight not in matrices:
+            if not _is_matrix(scope.initializer(weight)):
                 continue
             if node.op_type == "MatMul":
-                yield Weighted(graph, node, weight, transposed=False)
+                yield Weighted(scope, node, weight, transposed=False)
             elif node.op_type == "Gemm" and _is_plain(attributes):
                 transposed = "transB" in attributes and bool(attributes["transB"].i)
-                yield Weighted(graph, node, weight, transposed=transposed)
+                yield Weighted(scope, node, weight, transposed=transposed)
             elif node.op_type == "Gather" and _axis(attributes) in (0, -_MATRIX):
-                yield Weighted(graph, node, weight, transposed=True)
+                yield Weighted(scope, node, weight, transposed=True)
 
 
 def replace_weights(
@@ -84,24 +90,24 @@ def replace_weights(
     import numpy as np
     import onnx
 
-    homes = {
-        tensor.name: (graph, tensor)
-        for graph in graphs_below(model.graph)
-        for tensor in graph.initializer
-    }
-    done: dict[tuple[str, bool, bool], _Stored] = {}
+    make = name_maker(all_names(model))
+    done: dict[tuple[Scope, str, bool, bool], _Stored] = {}
     for each in nodes:
-        home, tensor = homes[each.weight]
+        home = each.scope.home(each.weight)
+        assert home is not None
         is_gather = each.node.op_type == "Gather"
-        key = (each.weight, each.transposed, is_gather)
+        key = (home, each.weight, each.transposed, is_gather)
         if key not in done:
-            weight = weight_array(tensor)
+            weight = weight_array(home.initializers[each.weight])
             rows = np.ascontiguousarray(weight if each.transposed else weight.T)
             stem = each.weight + ("_rows" if is_gather else "")
-            stored = _Stored.of(stem, quantize(each, rows), rows.shape, as_rows=is_gather)
-            home.initializer.extend(stored.tensors)
-            done[key] = stored
-        (_gather if is_gather else _multiply)(each, done[key], accuracy_level)
+            blocks = quantize(each, rows)
+            done[key] = _Stored.of(stem, blocks, rows.shape, make, as_rows=is_gather)
+            home.graph.initializer.extend(done[key].tensors)
+        if is_gather:
+            _gather(each, done[key])
+        else:
+            _multiply(each, done[key], accuracy_level, make)
     if DOMAIN not in {imported.domain for imported in model.opset_import}:
         model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
 
@@ -115,8 +121,24 @@ class _Stored:
     attributes: Mapping[str, int]
 
     @classmethod
-    def of(cls, stem: str, blocks: Blocks, shape: tuple[int, ...], *, as_rows: bool) -> _Stored:
-        """`as_rows`: codes as the matrix they were, which is what Gather picks rows from."""
+    def of(
+        cls,
+        stem: str,
+        blocks: Blocks,
+        shape: tuple[int, ...],
+        make: Callable[[str], str],
+        *,
+        as_rows: bool,
+    ) -> _Stored:
+        """Store blocks under names that begin with the weight's.
+
+        Args:
+            stem: The beginning.
+            blocks: The weight.
+            shape: (rows, columns).
+            make: Makes a name that nothing has.
+            as_rows: Store codes as the matrix they were, which is what Gather picks rows from.
+        """
         import numpy as np
         import onnx
 
@@ -127,7 +149,7 @@ class _Stored:
         if zeros is not None:
             packed = pack(zeros, bits) if zeros.dtype == np.uint8 else zeros
             arrays[f"{stem}_zero_points"] = packed
-        tensors = tuple(onnx.numpy_helper.from_array(a, name) for name, a in arrays.items())
+        tensors = tuple(onnx.numpy_helper.from_array(a, make(name)) for name, a in arrays.items())
         return cls(tensors, (rows, columns), {"bits": bits, "block_size": blocks.grid.block_size})
 
     @property
@@ -135,7 +157,9 @@ class _Stored:
         return [tensor.name for tensor in self.tensors]
 
 
-def _multiply(each: Weighted, stored: _Stored, accuracy_level: int) -> None:
+def _multiply(
+    each: Weighted, stored: _Stored, accuracy_level: int, make: Callable[[str], str]
+) -> None:
     """MatMul, or Gemm without its addend, which an Add behind it takes over."""
     node, (rows, columns) = each.node, stored.shape
     addend = node.input[2] if node.op_type == "Gemm" and len(node.input) > _MATRIX else ""
@@ -144,16 +168,15 @@ def _multiply(each: Weighted, stored: _Stored, accuracy_level: int) -> None:
         attributes["accuracy_level"] = accuracy_level
     output = node.output[0]
     if addend:
-        product = f"{output}_product"
-        added = each.graph.node.add(op_type="Add", name=f"{node.name}_add")
+        product = make(f"{output}_product")
+        added = each.scope.graph.node.add(op_type="Add", name=f"{node.name}_add")
         added.input.extend([product, addend])
         added.output.append(output)
         output = product
     _become(node, "MatMulNBits", [node.input[0], *stored.names], output, attributes)
 
 
-def _gather(each: Weighted, stored: _Stored, accuracy_level: int) -> None:
-    del accuracy_level  # a row is read, nothing is multiplied
+def _gather(each: Weighted, stored: _Stored) -> None:
     codes, *rest = stored.names
     inputs = [codes, each.node.input[1], *rest]
     attributes = {**stored.attributes, "gather_axis": 0, "quantize_axis": 1}
@@ -174,6 +197,18 @@ def _become(
         op_type, inputs, [output], name=node.name, domain=DOMAIN, **attributes
     )
     node.CopyFrom(made)
+
+
+def _is_matrix(tensor: onnx.TensorProto | None) -> bool:
+    """Whether it is float32, two-dimensional and not empty."""
+    import onnx
+
+    return (
+        tensor is not None
+        and tensor.data_type == onnx.TensorProto.FLOAT
+        and len(tensor.dims) == _MATRIX
+        and all(tensor.dims)
+    )
 
 
 def _is_plain(attributes: Mapping[str, Any]) -> bool:

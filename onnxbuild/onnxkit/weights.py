@@ -206,6 +206,12 @@ def told_location(tensor: onnx.TensorProto) -> str:
     return next((str(e.value) for e in tensor.external_data if e.key == "location"), "")
 
 
+def is_name_below(name: Path | str) -> bool:
+    """Whether a name that a model says leads to something below its folder."""
+    path = PurePosixPath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     yield from initializers(model)
     for node in all_nodes(model):
@@ -229,7 +235,7 @@ def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
     """
     told = _told(tensor)
     name = PurePosixPath(told.path)
-    if name.is_absolute() or ".." in name.parts or not name.parts:
+    if not is_name_below(told.path):
         raise ValueError(
             f"tensor '{tensor.name}' lies in '{told.path}', which is no name in its folder"
         )

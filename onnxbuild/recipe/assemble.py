@@ -17,7 +17,7 @@ from onnxbuild.recipe.extend import Sources, read_with_bases
 from onnxbuild.recipe.faults import Fault, Faults
 from onnxbuild.recipe.globs import Glob
 from onnxbuild.recipe.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
-from onnxbuild.recipe.overrides import apply_overrides
+from onnxbuild.recipe.overrides import apply_overrides, unused_vars
 from onnxbuild.recipe.parts import DEFAULT_OPSET, Parts, read_parts, variant_nodes
 from onnxbuild.recipe.validator import KeyValidator
 
@@ -60,9 +60,12 @@ class Loader:
         recipes: list[Recipe] = []
         root, self._complete = read_with_bases(file, content, self._sources, self._faults)
         if root is not None:
+            written = root
             root = apply_overrides(root, overrides, self._validator.known, self._faults)
             self._faults.update(self._validator.frame(root, complete=self._complete))
             recipes = self._expanded(root)
+            if not self._faults and overrides:
+                self._faults.update(self._without_effect(root, written, overrides))
         if self._faults:
             raise self._faults.error(list(self._sources.files))
         return tuple(recipes)
@@ -86,6 +89,16 @@ class Loader:
                 recipes.append(recipe)
         self._check_names(recipes)
         return recipes
+
+    def _without_effect(
+        self, root: Node, written: Node, overrides: Mapping[str, str]
+    ) -> Iterable[Fault]:
+        """Settings of vars that no template takes, neither now nor in the recipe as it is written."""
+
+        def is_used(var: str) -> bool:
+            return Renderer(self._faults).takers(root, written)(var)
+
+        return unused_vars(root, overrides, self._validator.known, is_used)
 
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from onnxbuild.core.recipe import Axis, Location
+from onnxbuild.core.recipe import Location
 from onnxbuild.recipe.ahead_of_time_checks import check_ahead_of_time
+from onnxbuild.recipe.axis_checks import check_axes
 from onnxbuild.recipe.eight_bit_checks import check_eight_bits
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.format_checks import check_formats
 from onnxbuild.recipe.keys import CALLABLES
-from onnxbuild.recipe.node import Node, Path, dotted, locate, locate_key
+from onnxbuild.recipe.node import Node, dotted, locate, locate_key
 from onnxbuild.recipe.parts import SECTIONS, Parts, variant_nodes
 from onnxbuild.recipe.provider_checks import check_providers
 from onnxbuild.recipe.sensitivity_checks import check_sensitivity
@@ -30,15 +31,10 @@ _FLOAT_MAX = {"float16": 65504.0, "float32": 3.4028234663852886e38}
 
 def check_parts(parts: Parts) -> Iterator[Fault]:
     """Every breach, as far as the parts without faults show it."""
-    for axis in parts.axes.values():
-        yield from _axis(axis, parts)
+    yield from check_axes(parts)
     for name in _declared(parts, "dummy_inputs"):
-        yield from _symbols(name, parts)
         yield from _values(name, parts)
-    yield from _unused_axes(parts)
     yield from _output_names(parts)
-    for section in ("reference", "benchmark"):
-        yield from _points(section, parts)
     yield from _variant_names(parts)
     yield from check_formats(parts)
     yield from check_ahead_of_time(parts)
@@ -65,52 +61,6 @@ def _key_at(parts: Parts, *path: str | int) -> Location:
 def _declared(parts: Parts, key: str) -> list[str]:
     node = parts.node(key)
     return [] if node is None else list(node.members)
-
-
-def _axis(axis: Axis, parts: Parts) -> Iterator[Fault]:
-    path = ("dynamic_axes", axis.name)
-    if axis.min > axis.max:
-        what = f"axis '{axis.name}' has min {axis.min} above max {axis.max}"
-        yield Fault(what, _at(parts, *path, "min"), "exchange the two")
-    elif not axis.min <= axis.example <= axis.max:
-        what = f"axis '{axis.name}' has example {axis.example}; expected {axis.min} to {axis.max}"
-        fix = f"write `example: {min(max(axis.example, axis.min), axis.max)}`"
-        yield Fault(what, _at(parts, *path, "example"), fix)
-
-
-def _sizes(name: str, parts: Parts) -> Iterator[tuple[int, object]]:
-    """(position, size or symbol) of each part of an input's shape that has no fault."""
-    shape = parts.node("dummy_inputs", name, "shape")
-    for n, item in enumerate(shape.items if shape else ()):
-        if parts.sound("dummy_inputs", name, "shape", n):
-            yield n, item.value
-
-
-def _symbols(name: str, parts: Parts) -> Iterator[Fault]:
-    axes = parts.node("dynamic_axes")
-    if axes is not None and not isinstance(axes.value, dict):
-        return
-    declared = _declared(parts, "dynamic_axes")
-    for n, size in _sizes(name, parts):
-        if not isinstance(size, str) or size in declared:
-            continue
-        path = ("dummy_inputs", name, "shape", n)
-        near = nearest(size, declared)
-        what = f"symbol '{size}' in {dotted(path)} is not declared in dynamic_axes"
-        fix = f"add `{size}: {{min: 1, max: 64, example: 2}}` to dynamic_axes"
-        yield Fault(hinted(what, near), _at(parts, *path), f"write `{near}`" if near else fix)
-
-
-def _unused_axes(parts: Parts) -> Iterator[Fault]:
-    names = _declared(parts, "dummy_inputs")
-    if not all(parts.sound("dummy_inputs", name, "shape") for name in names) or not names:
-        return
-    used = {size for name in names for _, size in _sizes(name, parts)}
-    for name in _declared(parts, "dynamic_axes"):
-        if name not in used:
-            what = f"axis '{name}' is used by no shape of dummy_inputs"
-            at = _key_at(parts, "dynamic_axes", name)
-            yield Fault(what, at, "remove it, or use it in a shape")
 
 
 def _output_names(parts: Parts) -> Iterator[Fault]:
@@ -163,47 +113,6 @@ def _misfit(dtype: str, key: str, value: object) -> str:
     greatest = _FLOAT_MAX.get(dtype)
     fits = greatest is None or abs(value) <= greatest
     return "" if fits else f"a number from -{greatest:g} to {greatest:g}"
-
-
-def _points(section: str, parts: Parts) -> Iterator[Fault]:
-    points = parts.node(section, "points")
-    if points is None or not parts.sound(section, "points"):
-        return
-    declared = _declared(parts, "dynamic_axes")
-    for n, point in enumerate(points.items):
-        for name, member in point.members.items():
-            path = (section, "points", n, name)
-            if name not in declared:
-                yield _undeclared(path, name, declared, member.at)
-                continue
-            yield from _point_sizes(path, member.node, parts.axes.get(name))
-
-
-def _point_sizes(path: Path, node: Node, axis: Axis | None) -> Iterator[Fault]:
-    """One size, or a list of them."""
-    sizes = node.items if isinstance(node.value, tuple) else (node,)
-    if not sizes:
-        yield Fault(f"{dotted(path)} is an empty list; expected sizes", node.at, "write `[1, 8]`")
-    if axis is None or axis.min > axis.max:
-        return
-    for each in sizes:
-        if not axis.min <= _int(each.value) <= axis.max:
-            what = f"{dotted(path)} is {each.value}; expected {axis.min} to {axis.max}"
-            fix = f"write a size in that range, or widen axis '{path[-1]}'"
-            yield Fault(what, each.at, fix)
-
-
-def _int(size: object) -> int:
-    assert isinstance(size, int)
-    return size
-
-
-def _undeclared(path: Path, name: str, declared: list[str], at: Location) -> Fault:
-    near = nearest(name, declared)
-    what = f"{dotted(path[:-1])} names axis '{name}', which dynamic_axes does not declare"
-    if near:
-        return Fault(hinted(what, near), at, f"write `{near}`")
-    return Fault(what, at, f"declare '{name}' in dynamic_axes, or remove it")
 
 
 def _variant_names(parts: Parts) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Location
@@ -70,6 +70,31 @@ class Renderer:
         self._templates: Templates | None = None
         self._declared: set[str] = set()
 
+    def takers(self, *roots: Node) -> Callable[[str], bool]:
+        """Says of a var whether a template outside of `vars` takes it, by way of other vars or not.
+
+        Args:
+            roots: Recipes; a template of any of them counts.
+        """
+        takes: dict[str, set[str]] = {}
+        for root in roots:
+            for path, text in _templates_of(root, ()):
+                taker = str(path[1]) if path[0] == "vars" else ""
+                takes.setdefault(taker, set()).update(self._names(text))
+        reached, stack = set[str](), list(takes.get("", ()))
+        while stack:
+            name = stack.pop()
+            if name not in reached:
+                reached.add(name)
+                stack += takes.get(name, ())
+        return reached.__contains__
+
+    def _names(self, text: str) -> frozenset[str]:
+        from onnxbuild.recipe.template import Templates
+
+        self._templates = self._templates or Templates()
+        return self._templates.names(text)
+
     def scope(self, variables: Node | None, chosen: Mapping[str, Scalar]) -> dict[str, Any]:
         """What templates see: the matrix's choice, then the vars, each over those before it.
 
@@ -123,6 +148,19 @@ class Renderer:
             fix = "give a string, a number, true or false, a list or a mapping, and not too large"
             self._faults.add(Fault(f"the template gives {error}", at, fix, path))
         return Node(at, UNKNOWN)
+
+
+def _templates_of(node: Node, path: Path) -> Iterator[tuple[Path, str]]:
+    if not node.templated:
+        return
+    if isinstance(node.value, Mapping):
+        for key, member in node.value.items():
+            yield from _templates_of(member.node, (*path, key))
+    elif isinstance(node.value, tuple):
+        for number, item in enumerate(node.value):
+            yield from _templates_of(item, (*path, number))
+    else:
+        yield path, str(node.value)
 
 
 class _NotPlainError(ValueError):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from onnxbuild.recipe.dimensions import symbol_for
 from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.json_schema import Schema
 from onnxbuild.recipe.keys import PATTERN_WORDS
@@ -76,7 +77,8 @@ class Explainer:
             what += " (a string)"
         what = f"{what}; expected {self._phrases.expected(schema)}"
         near = meant(found, list(self._phrases.enumerated(schema)))
-        fix = f"write `{near}`" if near else self._phrases.fix(found, schema)
+        symbol = symbol_for(found, root, path)
+        fix = f"write `{near}`" if near else symbol or self._phrases.fix(found, schema)
         return Fault(hinted(what, near), locate(root, path), fix, path)
 
 

@@ -84,8 +84,29 @@ def read_with_bases(
         return None, False
     merged = layers.pop()
     while layers:
-        merged = merge(merged, layers.pop())
+        over = layers.pop()
+        merged = merge(_without_swept(merged, over), over)
     return merged, complete
+
+
+def _without_swept(base: Node, over: Node) -> Node:
+    """The base without what its matrix sweeps and the recipe over it has as a var: one value.
+
+    In one file, or the other way round, a name in both is the matrix's.
+    """
+    matrix, names = base.child("matrix"), over.child("vars")
+    if matrix is None or names is None or not isinstance(matrix.value, Mapping):
+        return base
+    again = over.child("matrix")
+    fixed = names.members.keys() - (again.members.keys() if again is not None else ())
+    kept = {name: member for name, member in matrix.members.items() if name not in fixed}
+    if len(kept) == len(matrix.members):
+        return base
+    members = dict(base.members)
+    del members["matrix"]
+    if kept:
+        members["matrix"] = Member(base.members["matrix"].at, mapping(kept, matrix.at))
+    return mapping(members, base.at)
 
 
 def merge(base: Node, over: Node) -> Node:

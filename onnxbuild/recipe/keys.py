@@ -6,8 +6,12 @@ from collections.abc import Mapping
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
+DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
+"""A symbol, or a sum of symbols and numbers."""
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
+    DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
     SYMBOL: "letters, digits and '_', not starting with a digit",
     r"^\w+$": "letters, digits and '_'",
 }
@@ -82,11 +86,13 @@ PARTS: Mapping[str, str] = {
     "below it",
     "env": "environment variables it sees: a list of names to pass on, or name -> value",
     "dtype": "type of the elements",
-    "shape": "sizes, outermost first: integers, or symbols of dynamic_axes",
+    "shape": "sizes, outermost first: integers, symbols of dynamic_axes, or sums of both "
+    "(`past + sequence`)",
     "low": "least random value",
     "high": "upper bound of the random values; for integers one past the greatest",
     "fill": "one constant instead of random values",
-    "min": "least size",
+    "min": "least size; 0 where tensors may be empty, such as a cache",
+    "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",
     "example": "size the model is exported with; from min to max",
     "mode": "how weights and activations are stored",

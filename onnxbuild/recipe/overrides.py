@@ -1,8 +1,8 @@
-"""`--set key=value`: a var, a matrix name narrowed to one value, or any key of the recipe."""
+"""`--set key=value`: a var, the values of a matrix name, or any key of the recipe."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from onnxbuild.core.recipe import PRECISION_OF_MODE, Location
@@ -41,14 +41,46 @@ def apply_overrides(
         except ValueError as error:
             faults.add(Fault(str(error), at, "write another value, or quote it", path))
             continue
-        if path[0] == "matrix":
+        if path[0] == "matrix" and not isinstance(value.value, tuple):
             value = sequence([value], at)
+        if hidden := _hidden(root, path, value):
+            what = (
+                f"--set {key} would change nothing: '{hidden}' is in matrix too, which comes first"
+            )
+            faults.add(Fault(what, at, f"write `--set {hidden}=VALUE`, which sets it there", path))
+            continue
         try:
             root = _put(root, path, 0, Member(at, value))
         except _ClosedError as closed:
             fix = f"set `{closed}` as a whole, or edit the recipe"
             faults.add(Fault(f"'{closed}' is no mapping; --set can't reach inside", at, fix))
     return root
+
+
+def unused_vars(
+    root: Node,
+    overrides: Mapping[str, str],
+    known: Collection[str],
+    is_used: Callable[[str], bool],
+) -> Iterator[Fault]:
+    """What is wrong with settings of vars that no template takes: they change nothing.
+
+    Args:
+        root: The recipe with the values in place.
+        overrides: As for `apply_overrides`.
+        known: As for `apply_overrides`.
+        is_used: Whether a var has a say in the recipe.
+    """
+    for key in overrides:
+        path = _path(root, key, known)
+        if path is None or path[0] != "vars" or len(path) == 1 or is_used(path[1]):
+            continue
+        name = path[1]
+        what = f"this changes nothing: no template of the recipe takes the var '{name}'"
+        fix = f"take it: write `{{{{ {name} }}}}` where its value belongs, or leave `--set {key}` out"
+        if name in known:
+            fix = f"rename the var '{name}': as it is, `--set {name}` can't reach the key `{name}`"
+        yield Fault(what, Location(f"--set {key}", 0, 0), fix)
 
 
 class _ClosedError(ValueError):
@@ -84,23 +116,40 @@ def _unquoted(text: str) -> str | int | float | bool | None:
     return resolve(text)
 
 
+def _path(root: Node, key: str, known: Collection[str]) -> tuple[str, ...] | None:
+    """Where the value goes; None if nothing is of that name.
+
+    A name of the matrix comes before a var, as it does in templates, and both before a key.
+    """
+    parts = tuple(key.split("."))
+    for home in ("matrix", "vars"):
+        if parts[0] in _names(root, home) and (len(parts) == 1 or parts[0] not in known):
+            return (home, *parts)
+    return parts if parts[0] in known and parts[0] != "extends" else None
+
+
+def _hidden(root: Node, path: tuple[str, ...], value: Node) -> str:
+    """A var that would be set and that the matrix has, too; empty if there is none."""
+    if path[0] != "vars":
+        return ""
+    asked = path[1:2] or tuple(value.members)
+    return next((name for name in asked if name in _names(root, "matrix")), "")
+
+
 def _target(
     root: Node, key: str, known: Collection[str], at: Location, faults: Faults
 ) -> tuple[str, ...] | None:
-    for home in ("vars", "matrix"):
-        names = root.child(home)
-        if names is not None and key in names.members:
-            return (home, key)
-    parts = tuple(key.split("."))
-    if parts[0] in known and parts[0] != "extends":
+    parts = _path(root, key, known)
+    if parts is not None:
         if parts == ("matrix",) or "" in parts:
             what = f"--set {key} names no single value"
             faults.add(Fault(what, at, "write `--set NAME=VALUE`"))
             return None
         return parts
+    first = key.partition(".")[0]
     names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
     names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
-    near = nearest(key, names_known) or nearest(parts[0], names_known)
+    near = nearest(key, names_known) or nearest(first, names_known)
     what = f"--set names '{key}', which is no var, no matrix name and no key of the recipe"
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
     faults.add(Fault(hinted(what, near), at, fix))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from onnxbuild.catalog import CATALOG, KIND_OF_FORMAT, KIND_OF_MODE
+from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
     ONNX,
@@ -165,7 +166,7 @@ def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str,
 
 
 def _input(name: str, value: Any) -> DummyInput:
-    return DummyInput(name, **{**value, "shape": tuple(value["shape"])})
+    return DummyInput(name, **{**value, "shape": tuple(map(one_spelling, value["shape"]))})
 
 
 def _axis(name: str, value: Any) -> Axis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from onnxbuild.recipe.aliases import meaning
 from onnxbuild.recipe.faults import choices, nearest, show
 from onnxbuild.recipe.json_schema import Schema
 from onnxbuild.recipe.keys import PATTERN_WORDS
@@ -97,10 +98,10 @@ class Phrases:
 
 
 def meant(found: object, known: list[str]) -> str:
-    """The one of `known` that `found` seems to mean: by its case, or its letters."""
+    """The one of `known` that `found` seems to mean: by its case, as a word of others, by its letters."""
     if not isinstance(found, str):
         return ""
-    return found.lower() if found.lower() in known else nearest(found, known)
+    return meaning(found, known) or nearest(found, known)
 
 
 def mended(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_MARKS = ("pyproject.toml", ".git")
+
 
 def find_project(recipe: Path) -> Path:
     """The nearest folder above the recipe with pyproject.toml or .git, else the recipe's own.
@@ -13,7 +15,9 @@ def find_project(recipe: Path) -> Path:
         recipe: A recipe's path; it need not be there.
     """
     own = Path(os.path.abspath(recipe)).parent  # noqa: PTH100 - resolves `..`, keeps links
-    for folder in (own, *own.parents):
-        if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
-            return folder
-    return own
+    return next((folder for folder in (own, *own.parents) if mark_of(folder)), own)
+
+
+def mark_of(folder: Path) -> str:
+    """Return what makes a folder a project's root: `pyproject.toml`, `.git`, or nothing."""
+    return next((mark for mark in _MARKS if (folder / mark).exists()), "")

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
 from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, Mode
 from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
-from onnxbuild.recipe.keys import CALLABLES, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.keys import CALLABLES, DIMENSION, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts import SECTIONS
 from onnxbuild.recipe.provider_schema import provider_definitions, providers_schema
 
@@ -177,12 +177,12 @@ def _entrypoint(builder: SchemaBuilder) -> Schema:
 def _dummy_input(builder: SchemaBuilder) -> Schema:
     value = builder.value
     size = {"type": "integer", "minimum": 1}
-    symbol = {"type": "string", "title": "a symbol of dynamic_axes"}
+    symbol = {"type": "string", "title": "a symbol of dynamic_axes, or a sum of them"}
     properties: dict[str, Schema] = {
         "dtype": value({"enum": list(DTYPES)}),
         "shape": {
             "type": "array",
-            "items": {"anyOf": [size, {**symbol, **_pattern(SYMBOL, builder)}]},
+            "items": {"anyOf": [size, {**symbol, **_pattern(DIMENSION, builder)}]},
         },
         "low": value({"type": "number"}),
         "high": value({"type": "number"}),
@@ -194,8 +194,15 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
 
 
 def _axis(builder: SchemaBuilder) -> Schema:
-    size = builder.value({"type": "integer", "minimum": 1})
-    properties = {key: {"description": PARTS[key], **size} for key in ("min", "max", "example")}
+    least = {"min": 0, "max": 1, "example": 1, "multiple_of": 1}
+    properties: dict[str, Schema] = {
+        key: {
+            "description": PARTS[key],
+            **builder.value({"type": "integer", "minimum": minimum}),
+        }
+        for key, minimum in least.items()
+    }
+    properties["multiple_of"]["default"] = 1
     return _closed("an axis", properties, ["min", "max", "example"])
 
 

@@ -84,11 +84,10 @@ def _dimensions(owner: Path, parts: Parts) -> Iterator[Fault]:
             yield Fault(hinted(what, near, known), member.at, fix)
             continue
         axis, size = parts.axes.get(name), member.node.value
-        if axis is not None and isinstance(size, int) and not axis.min <= size <= axis.max:
-            what = f"{dotted(path)} is {size}; expected {axis.min} to {axis.max}"
-            yield Fault(
-                what, member.node.at, f"write a size in that range, or widen axis '{name}'"
-            )
+        if axis is not None and isinstance(size, int) and not axis.takes(size):
+            what = f"{dotted(path)} is {size}; expected {axis.rule}"
+            fix = f"write `{axis.nearest(size)}`, or widen axis '{name}'"
+            yield Fault(what, member.node.at, fix)
 
 
 def _config(owner: Path, parts: Parts) -> Iterator[Fault]:

@@ -132,6 +132,13 @@ class Templates:
             raise TemplateFault(what, "shorten it")
         return value
 
+    def names(self, text: str) -> frozenset[str]:
+        """The names that a template takes; none of one that is faulty, which `render` refuses."""
+        try:
+            return self._compile(text)[2] if len(text) <= TEMPLATE_MAX else frozenset()
+        except (TemplateFault, jinja2.TemplateError, BoundError, RecursionError, MemoryError):
+            return frozenset()
+
     def _compile(self, text: str) -> tuple[jinja2.Template, bool, frozenset[str]]:
         if text not in self._compiled:
             tree = self._environment.parse(text)

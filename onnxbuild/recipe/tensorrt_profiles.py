@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from onnxbuild.core.axis import shape_at, symbols_of
 from onnxbuild.core.recipe import Axis, DummyInput
 
 FROM_AXES = "profiles_from_axes"
@@ -28,19 +29,15 @@ def with_profiles(
 
     Source: the page of the TensorRT execution provider, section on explicit shape ranges.
     """
-    symbols = {n for each in inputs.values() for n in each.shape if isinstance(n, str)}
+    dynamic = [each for each in inputs.values() if any(map(symbols_of, each.shape))]
+    symbols = {name for each in dynamic for size in each.shape for name in symbols_of(size)}
     if symbols - axes.keys():
         return dict(options)  # the recipe's fault, told elsewhere
-    dynamic = [each for each in inputs.values() if not symbols.isdisjoint(each.shape)]
-    made = {
-        f"trt_profile_{profile}_shapes": ",".join(
-            f"{each.name}:" + "x".join(str(_size(n, axes, size)) for n in each.shape)
-            for each in dynamic
+    made = {}
+    for profile, which in _SIZES.items():
+        sizes = {name: int(getattr(axis, which)) for name, axis in axes.items()}
+        shapes = ((each.name, shape_at(each.shape, sizes)) for each in dynamic)
+        made[f"trt_profile_{profile}_shapes"] = ",".join(
+            f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes
         )
-        for profile, size in _SIZES.items()
-    }
     return {**made, **options} if dynamic else dict(options)
-
-
-def _size(size: int | str, axes: Mapping[str, Axis], which: str) -> int:
-    return size if isinstance(size, int) else int(getattr(axes[size], which))

@@ -37,6 +37,11 @@ class Originals:
         """Path of the lock in the release."""
         return next(reversed(list(self.files)))
 
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Paths of the bases in the release."""
+        return tuple(self.files)[1:-1]
+
     def check_unchanged(self) -> None:
         """Refuse if any of them is not what it was.
 

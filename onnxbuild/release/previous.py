@@ -66,6 +66,7 @@ def read_previous(path: Path, name: str) -> Previous:
             LookupError,
             TypeError,
             AttributeError,
+            ArithmeticError,
             RecursionError,
         ) as error:
             raise UsageError(

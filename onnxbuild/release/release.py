@@ -137,7 +137,7 @@ def make_release(
             fix="run again",
         )
     title = release_name(name, wanted.version)
-    what = Title(name, wanted.version, originals.recipe, originals.lock_file)
+    what = Title(name, wanted.version, originals.recipe, originals.lock_file, originals.bases)
     told = about(what, recipes, result.graph, source)
     with closing(open_workspace(project, result.store)) as workspace:
         lock = locks.wait_lock(result.store / "locks" / "store", shared=True)  # gc waits

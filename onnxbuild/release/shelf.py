@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters.delivery import FILE_MODE, Content, put, scratch_beside, write_tree
+from onnxbuild.adapters.delivery import FILE_MODE, Content, put, scratch_beside, tidy, write_tree
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.release_format.archive import HashSink, write_archive
@@ -53,6 +53,7 @@ def shelve(
         BuildError: It can't be written; what was there is as it was.
     """
     folder, archive = shelf / name, shelf / f"{name}.tar"
+    tidy(shelf)
     known = _Archive(name, tree, epoch_s)
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
     archive_differs = os.path.lexists(archive) and _sha256(archive) != known.hashed().sha256

@@ -34,12 +34,14 @@ class Title:
         version: As given.
         recipe: Path of the recipe's file in the release.
         lock: Path of its lock in the release.
+        bases: Paths of the recipes that it extends in the release, the nearest first.
     """
 
     name: str
     version: str
     recipe: str
     lock: str
+    bases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
         "epoch_s": source.epoch_s,
         "recipe": title.recipe,
         "lock": title.lock,
+        "bases": list(title.bases),
         **bundles,
         "reports": reports,
     }

@@ -44,8 +44,15 @@ def bundles_of(about: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def model_file(manifest: Mapping[str, Any]) -> str:
-    """The file of a bundle that is opened: a manifest of an ONNX variant does not say."""
-    return str(manifest.get("file", "model.onnx"))
+    """The file of a bundle that is opened: a manifest of an ONNX variant does not say.
+
+    Raises:
+        ValueError: The manifest says a name that is not a file's, directly in the bundle.
+    """
+    name = manifest.get("file", "model.onnx")
+    if not isinstance(name, str) or name in {"", ".", ".."} or set(name) & set("/\\\0"):
+        raise ValueError(f"its file is {name!a}, which is no name of a file in its folder")
+    return name
 
 
 def bound_to(manifest: Mapping[str, Any]) -> str:

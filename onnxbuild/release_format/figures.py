@@ -26,6 +26,8 @@ class Latency:
         low_ms: Least median that the measurement leaves possible; see `benchmark.json`.
         high_ms: Greatest.
         ratio: p50_ms by PyTorch's; None if PyTorch was not measured.
+        speedup: How many times as fast as PyTorch, and its 95 % confidence interval, low and high;
+            None each where it was not measured.
     """
 
     provider: str
@@ -34,6 +36,7 @@ class Latency:
     low_ms: float
     high_ms: float
     ratio: float | None
+    speedup: tuple[float | None, float | None, float | None] = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +116,9 @@ def _latencies(variant: Mapping[str, Any], lock: Lock) -> Iterator[Latency]:
                 low_ms=found["p50_low_ms"],
                 high_ms=found["p50_high_ms"],
                 ratio=None if base is None else found["p50_ms"] / base["p50_ms"],
+                speedup=(
+                    found.get("speedup"),
+                    found.get("speedup_low"),
+                    found.get("speedup_high"),
+                ),
             )

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import (
     AHEAD_OF_TIME,
     FORMATS,
@@ -122,7 +123,7 @@ def _of_first(values: Mapping[str, float], form: str) -> str:
 
 
 def _speedup(latency: Latency | None) -> str:
-    return "-" if latency is None or not latency.ratio else f"{1 / latency.ratio:.2f} x"
+    return UNKNOWN if latency is None else shown_ratio(*latency.speedup)
 
 
 def _size(size_bytes: int) -> str:

@@ -9,7 +9,12 @@ from typing import Any
 from onnxbuild.core.errors import UsageError
 from onnxbuild.release_format.about import EPOCH_MAX_S, check_version
 from onnxbuild.release_format.bundles import SECTIONS, section_bundles
-from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.release_format.layout import (
+    GOLDEN_FOLDER,
+    MANIFEST,
+    RECIPE_FOLDER,
+    REPORTS_FOLDER,
+)
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -52,10 +57,11 @@ def about_fault(about: object, files: Collection[str]) -> str:
         epoch_s=_whole,
         recipe=file,
         lock=file,
+        bases=_list(file),
         **sections,
         reports=_map(_text, key=file),
     )(about).strip()
-    return fault or _names_fault(about)
+    return fault or _names_fault(about) or _place_fault(about)
 
 
 def _names_fault(about: Any) -> str:
@@ -71,6 +77,26 @@ def _names_fault(about: Any) -> str:
         names.append(name)
         places.append(told["bundle"])
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
+
+
+def _place_fault(about: Any) -> str:
+    """Whether each thing is where releases have it, so that nothing passes for something else."""
+    for section, name, told in section_bundles(about):
+        where = f".{section.key}.{name}"
+        if told["bundle"] != f"{section.folder}/{name}":
+            return f"{where}.bundle is not {section.folder}/{name}"
+        if told["golden"].partition("/")[0].partition("-")[0] != GOLDEN_FOLDER:
+            return f"{where}.golden is not below {GOLDEN_FOLDER}/"
+    for key, names in (
+        ("recipe", [about["recipe"]]),
+        ("lock", [about["lock"]]),
+        ("bases", about["bases"]),
+    ):
+        if any(not name.startswith(f"{RECIPE_FOLDER}/") for name in names):
+            return f".{key} is not below {RECIPE_FOLDER}/"
+    if any(not name.startswith(f"{REPORTS_FOLDER}/") for name in about["reports"]):
+        return f".reports names a file that is not below {REPORTS_FOLDER}/"
+    return ""
 
 
 def _slashes(name: str) -> list[int]:

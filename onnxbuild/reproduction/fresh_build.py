@@ -103,7 +103,10 @@ def build_fresh(
             "the recipes ask for other steps in another folder",
             fix="see `onnxbuild graph RECIPE` in both",
         )
-    graph = Graph({name: step for name, step in whole.steps.items() if name in steps})
+    graph = Graph(
+        {name: step for name, step in whole.steps.items() if name in steps},
+        addresses=whole.addresses,
+    )
     run = run_id()
     with ExitStack() as cleanup:
         workspace = open_workspace(copy.project, copy.store)

@@ -11,7 +11,8 @@ from pathlib import Path
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.durable import make_folder
 from onnxbuild.adapters.sinks import Several
-from onnxbuild.api import BuildResult, Request, build_chosen
+from onnxbuild.api import BuildResult, Request
+from onnxbuild.choices import build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.reproduction.parting import Parting
@@ -56,7 +57,9 @@ def reproduce(
     times: int = 1,
     keep: Path | None = None,
 ) -> Reproduction:
-    """Bring recipes up to date, then build them from nothing and compare every artifact.
+    """Bring recipes up to date in the store, then build them from nothing and compare every artifact.
+
+    What is delivered below out/ stays as it is.
 
     A build that fails a gate is compared, too: a model that is another one each time fails, and this
     tells why.
@@ -81,7 +84,7 @@ def reproduce(
     chosen = options or RunOptions()
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise UsageError(f"{keep} is not an empty folder", fix="name a new one: --keep FOLDER")
-    request, built = build_chosen(request, chosen, events)
+    request, built = build_chosen(request, chosen, events, lay=False)
     if built.exit_code not in {0, EXIT_GATE}:
         return Reproduction(built)
     clock = SystemClock()

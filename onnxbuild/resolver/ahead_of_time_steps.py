@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.providers import full_name, short_name
 from onnxbuild.core.recipe import Recipe, Variant
@@ -15,6 +16,7 @@ from onnxbuild.onnxkit.ahead_of_time import AheadOfTimeOptions, CompiledOptions,
 from onnxbuild.onnxkit.engines import TENSORRT, engine_options
 from onnxbuild.onnxkit.ort_format import REPLAY
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.addresses import load_times_step, of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.reference_step import add_reference, taken_axes
 from onnxbuild.resolver.sections import typed
@@ -121,7 +123,7 @@ class AheadOfTimeSteps:
         own = dict(target.chain[0].options)
         params = tensorrt_engines.EngineParams(recipe.inputs, recipe.axes, own, options)
         step = self._assembly.step(
-            f"{recipe.name}:{variant.name}-tensorrt/make",
+            _address(recipe, variant, "tensorrt", "make"),
             tensorrt_engines.KIND.name,
             params,
             recipe.lines.get(SECTION, variant.location),
@@ -142,7 +144,7 @@ class AheadOfTimeSteps:
         model: OutputRef,
     ) -> OutputRef:
         step = self._assembly.step(
-            f"{recipe.name}:{variant.name}-{what}/make",
+            _address(recipe, variant, what, "make"),
             kind,
             params,
             recipe.lines.get(SECTION, variant.location),
@@ -153,10 +155,10 @@ class AheadOfTimeSteps:
     def _packaged(
         self, recipe: Recipe, variant: Variant, model: OutputRef, made: _Made
     ) -> OutputRef:
-        prefix, at = f"{recipe.name}:{variant.name}-{made.what}", variant.location
-        reference = add_reference(self._assembly, recipe, variant.name, made.fixed)
+        at = variant.location
+        reference = add_reference(self._assembly, recipe, variant, made.fixed)
         validated = self._assembly.step(
-            f"{prefix}/validate",
+            _address(recipe, variant, made.what, "validate"),
             validate.KIND.name,
             validate.ValidateParams(
                 variant=f"{variant.name}-{made.what}",
@@ -175,7 +177,7 @@ class AheadOfTimeSteps:
             "validation": OutputRef(validated, "report"),
         }
         packaged = self._assembly.step(
-            f"{prefix}/package",
+            _address(recipe, variant, made.what, "package"),
             package_ahead_of_time.KIND.name,
             package_ahead_of_time.PackageAheadParams(
                 onnxbuild=__version__,
@@ -198,17 +200,21 @@ class AheadOfTimeSteps:
         settings = settings_of(recipe, variant)
         fixed = settings.free_dimensions
         step = self._assembly.step(
-            f"{recipe.name}:{variant.name}-load-times",
+            shared(recipe, load_times_step(variant.name)),
             load_times.KIND.name,
             load_times.LoadTimesParams(settings),
             recipe.lines.get(SECTION, variant.location),
             {
                 "model": model,
-                "reference": add_reference(self._assembly, recipe, variant.name, fixed),
+                "reference": add_reference(self._assembly, recipe, variant, fixed),
                 **{f"artifact/{each.what}": each.artifact for each in made},
             },
         )
         return (OutputRef(step, "report"),)
+
+
+def _address(recipe: Recipe, variant: Variant, what: str, step: str) -> StepAddress:
+    return replace(of_variant(recipe, variant, step), artifact=what)
 
 
 def _target(recipe: Recipe, provider: str) -> Target:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.digest import tagged_sha256
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph, OutputRef, Step, View, topological
 from onnxbuild.core.recipe import Location
 
@@ -16,6 +18,7 @@ class Assembly:
     def __init__(self) -> None:
         self._steps: dict[str, Step] = {}
         self._aliases: dict[str, str] = {}
+        self._made: dict[str, tuple[StepAddress, str, str]] = {}
         self._by_identity: dict[tuple[str, str], str] = {}
         self._identity: dict[str, str] = {}
         self._outside: dict[str, str] = {}
@@ -23,7 +26,12 @@ class Assembly:
 
     def graph(self) -> Graph:
         """All that was added, in topological order."""
-        return Graph(topological(self._steps.values()), self._aliases, tuple(self._views))
+        return Graph(
+            topological(self._steps.values()),
+            self._aliases,
+            tuple(self._views),
+            {name: address for name, (address, _, _) in self._made.items()},
+        )
 
     def package_sha256(self, inputs: Mapping[str, OutputRef]) -> str:
         """Digest of how all that goes into a package is made, and under which names."""
@@ -37,7 +45,7 @@ class Assembly:
 
     def step(
         self,
-        name: str,
+        address: StepAddress,
         kind: str,
         params: object,
         location: Location,
@@ -45,7 +53,12 @@ class Assembly:
         *,
         spares: Collection[str] = (),
     ) -> str:
-        """Add a step; returns its name, or that of the equal one that was there first."""
+        """Add a step; returns its name, or that of the equal one that was there first.
+
+        Raises:
+            UsageError: Another step has the same name.
+        """
+        name = str(address)
         refs = dict(inputs or {})
         step = Step(name, kind, refs, params, location, frozenset(spares))
         identity = tagged_sha256(
@@ -59,6 +72,13 @@ class Assembly:
         )
         outside = self._outside_of(kind, params, refs.values())
         first = self._by_identity.setdefault((identity, outside), name)
+        made = (address, identity, outside)
+        if self._made.setdefault(name, made) != made:
+            raise UsageError(
+                f"two different steps would both be named '{name}'",
+                where=str(location),
+                fix="rename the variant or the target that gives a step this name",
+            )
         if first != name:
             self._aliases[name] = first
             return first

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.resolver.addresses import of_variant
 from onnxbuild.resolver.assembly import Assembly
+from onnxbuild.resolver.balancing_steps import own_address
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.sections import typed
 from onnxbuild.resolver.session_steps import settings_of
@@ -18,8 +21,8 @@ from onnxbuild.steps import choose
 Evaluate = Callable[[Variant, OutputRef], OutputRef | None]
 """(trial, its model) -> its score's report, if the recipe evaluates."""
 
-Benchmark = Callable[[str, Mapping[str, OutputRef]], OutputRef]
-"""(step name, models) -> the report that measures them side by side."""
+Benchmark = Callable[[StepAddress, Mapping[str, OutputRef]], OutputRef]
+"""(address, models) -> the report that measures them side by side."""
 
 
 class AutoModels:
@@ -73,10 +76,11 @@ class AutoModels:
             if "fidelity" in recipe.entrypoints:
                 inputs[f"fidelity/{trial}"] = self._fidelity.report(
                     recipe,
-                    f"{each.name}/fidelity",
+                    of_variant(recipe, each, "fidelity"),
                     models[trial],
                     fp32,
                     recipe.targets[0],
+                    baseline=own_address(recipe, variant, "baseline"),
                     settings=settings_of(recipe, each).judged_anywhere(),
                 )
             scored = evaluate(each, models[trial]) if options.goal.max_drop is not None else None
@@ -84,7 +88,7 @@ class AutoModels:
                 inputs[f"evaluation/{trial}"] = scored
         if not choice:
             inputs["benchmark"] = benchmark(
-                f"{variant.name}/trials", {choose.UNCHANGED: fp32, **models}
+                of_variant(recipe, variant, "trials"), {choose.UNCHANGED: fp32, **models}
             )
         params = choose.ChooseParams(
             variant=variant.name,
@@ -94,7 +98,7 @@ class AutoModels:
             choice=choice,
         )
         step: Any = self._assembly.step(
-            f"{name}/choose",
+            of_variant(recipe, variant, "choose"),
             choose.KIND.name,
             params,
             variant.location,

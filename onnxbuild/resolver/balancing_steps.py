@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.resolver.addresses import of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import balance, round_weights
@@ -30,7 +32,7 @@ class BalancingSteps:
     def balanced(self, recipe: Recipe, variant: Variant, model: OutputRef) -> OutputRef:
         """The model, equal in value, with even channels; variants share it."""
         step = self._assembly.step(
-            f"{recipe.name}:{own_name(variant, 'balance')}",
+            own_address(recipe, variant, "balance"),
             balance.KIND.name,
             balance.BalanceParams(**self._data(recipe)),
             recipe.lines.get("calibration", variant.location),
@@ -43,7 +45,7 @@ class BalancingSteps:
     ) -> OutputRef:
         """The model with weights that are rounded for the quantizer that follows."""
         step = self._assembly.step(
-            f"{recipe.name}:{variant.name}/round",
+            of_variant(recipe, variant, "round"),
             round_weights.KIND.name,
             round_weights.RoundParams(
                 **self._data(recipe),
@@ -67,6 +69,8 @@ class BalancingSteps:
         }
 
 
-def own_name(variant: Variant, step: str) -> str:
-    """`step`, which all variants share, unless this one has a fused model of its own."""
-    return f"{variant.name}/{step}" if "optimize" in variant.sections else step
+def own_address(recipe: Recipe, variant: Variant, step: str) -> StepAddress:
+    """A step that all variants share, unless this one has a fused model of its own."""
+    if "optimize" in variant.sections:
+        return of_variant(recipe, variant, step)
+    return shared(recipe, step)

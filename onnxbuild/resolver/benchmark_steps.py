@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.target import Target
+from onnxbuild.resolver.addresses import further, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.comparison_steps import Rivals, add_rivals
 from onnxbuild.resolver.session_steps import VariantSession
@@ -51,7 +53,7 @@ class BenchmarkSteps:
         return [
             self._measured(
                 recipe,
-                f"benchmark-{target.name}" if n else "benchmark",
+                shared(recipe, "benchmark", further(recipe, n)),
                 {**models, **rivals.models},
                 target,
                 sessions,
@@ -63,7 +65,7 @@ class BenchmarkSteps:
     def of_trials(
         self,
         recipe: Recipe,
-        name: str,
+        address: StepAddress,
         models: Mapping[str, OutputRef],
         target: Target,
         session: VariantSession,
@@ -72,13 +74,15 @@ class BenchmarkSteps:
 
         Args:
             recipe: Whose points and options count.
-            name: The step's, without the recipe's.
+            address: The step's.
             models: Trial -> its model; one that the model is unfit for is left out.
             target: Where they run.
             session: How each session runs it.
         """
         sessions = dict.fromkeys(models, session)
-        return self._measured(recipe, name, models, target, sessions, programs={}, pytorch=False)
+        return self._measured(
+            recipe, address, models, target, sessions, programs={}, pytorch=False
+        )
 
     def _rivals(self, measured: Collection[str]) -> tuple[str, ...]:
         """Names of models from elsewhere, of those that are measured."""
@@ -88,7 +92,7 @@ class BenchmarkSteps:
     def _measured(
         self,
         recipe: Recipe,
-        name: str,
+        address: StepAddress,
         models: Mapping[str, OutputRef],
         target: Target,
         sessions: Mapping[str, VariantSession],
@@ -98,7 +102,7 @@ class BenchmarkSteps:
     ) -> OutputRef:
         options: Any = recipe.sections["benchmark"]
         step = self._assembly.step(
-            f"{recipe.name}:{name}",
+            address,
             benchmark.KIND.name,
             benchmark.BenchmarkParams(
                 model=recipe.model,

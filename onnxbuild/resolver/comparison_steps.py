@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison, Rival
+from onnxbuild.resolver.addresses import shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.steps import import_model, import_program
 
@@ -35,7 +37,7 @@ def add_rivals(assembly: Assembly, recipe: Recipe, comparison: Comparison) -> Ri
 
 def _model(assembly: Assembly, recipe: Recipe, rival: Rival) -> OutputRef:
     params = import_model.ImportParams(rival.model, rival.shown, recipe.inputs)
-    step = assembly.step(_name(recipe, rival), import_model.KIND.name, params, recipe.location)
+    step = assembly.step(_address(recipe, rival), import_model.KIND.name, params, recipe.location)
     return OutputRef(step, "model")
 
 
@@ -47,9 +49,11 @@ def _program(assembly: Assembly, recipe: Recipe, rival: Rival) -> OutputRef:
         inputs=recipe.inputs,
         axes=recipe.axes,
     )
-    step = assembly.step(_name(recipe, rival), import_program.KIND.name, params, recipe.location)
+    step = assembly.step(
+        _address(recipe, rival), import_program.KIND.name, params, recipe.location
+    )
     return OutputRef(step, "program")
 
 
-def _name(recipe: Recipe, rival: Rival) -> str:
-    return f"{recipe.name}:against/{rival.name}"
+def _address(recipe: Recipe, rival: Rival) -> StepAddress:
+    return shared(recipe, f"against={rival.name}")

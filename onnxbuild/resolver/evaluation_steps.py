@@ -9,6 +9,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.addresses import of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.session_steps import settings_of
 from onnxbuild.resolver.target_steps import TargetSteps
@@ -37,7 +38,7 @@ class EvaluationSteps:
         model: OutputRef,
         target: Target,
         *,
-        suffix: str = "",
+        further: str = "",
         baseline: OutputRef | None,
         gates: bool = True,
     ) -> OutputRef | None:
@@ -48,12 +49,12 @@ class EvaluationSteps:
             variant: One of its, or a trial of one.
             model: What is scored.
             target: Where it runs.
-            suffix: Of the step's name.
+            further: The target's name, if it is not the first.
             baseline: PyTorch's score.
             gates: Hold it to `evaluate.min` and `max_drop`.
         """
         return self._score(
-            recipe, variant, model, target, suffix=suffix, baseline=baseline, gates=gates
+            recipe, variant, model, target, further=further, baseline=baseline, gates=gates
         )
 
     def _score(
@@ -63,13 +64,12 @@ class EvaluationSteps:
         model: OutputRef | None,
         target: Target | None,
         *,
-        suffix: str = "",
+        further: str = "",
         baseline: OutputRef | None = None,
         gates: bool = True,
     ) -> OutputRef | None:
         if "evaluation" not in recipe.entrypoints:
             return None
-        name = "evaluate" if variant is None else f"{variant.name}/evaluate{suffix}"
         options: Any = recipe.sections["evaluate"]
         inputs = {
             "model": model,
@@ -77,7 +77,9 @@ class EvaluationSteps:
             **self._targets.inputs(recipe, target),
         }
         step = self._assembly.step(
-            f"{recipe.name}:{name}",
+            shared(recipe, "evaluate")
+            if variant is None
+            else of_variant(recipe, variant, "evaluate", further),
             evaluate.KIND.name,
             evaluate.EvaluateParams(
                 data=recipe.entrypoints["evaluation"],

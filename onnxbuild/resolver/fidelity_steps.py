@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Target
@@ -29,25 +30,27 @@ class FidelitySteps:
     def report(
         self,
         recipe: Recipe,
-        name: str,
+        address: StepAddress,
         model: OutputRef,
         fp32: OutputRef,
         target: Target,
         *,
+        baseline: StepAddress,
         settings: SessionSettings,
     ) -> OutputRef:
         """How near a model is to the fp32 model.
 
         Args:
             recipe: Names the data.
-            name: The step's, without the recipe's.
+            address: The step's.
             model: What is compared.
             fp32: What it is compared with.
             target: Where the model runs.
+            baseline: Address of the step that runs the fp32 model.
             settings: How its session runs it.
         """
         step = self._assembly.step(
-            f"{recipe.name}:{name}",
+            address,
             fidelity.KIND.name,
             fidelity.FidelityParams(
                 **self._data(recipe),
@@ -58,7 +61,7 @@ class FidelitySteps:
             recipe.lines.get("fidelity", recipe.location),
             {
                 "model": model,
-                "baseline": self._baseline(recipe, fp32),
+                "baseline": self._baseline(recipe, baseline, fp32),
                 **self._targets.inputs(recipe, target),
             },
         )
@@ -68,7 +71,7 @@ class FidelitySteps:
         self,
         recipe: Recipe,
         model: OutputRef,
-        name: str = "sensitivity",
+        address: StepAddress,
         *,
         static: StaticScheme | None = None,
         calibration: OutputRef | None = None,
@@ -78,14 +81,14 @@ class FidelitySteps:
         Args:
             recipe: Names the data, or the metric.
             model: In fp32.
-            name: The step's, without the recipe's.
+            address: The step's.
             static: How a static variant rounds; None rounds as dynamic ones do.
             calibration: Its ranges.
         """
         options: sensitivity.SensitivityOptions = typed(recipe.sections["sensitivity"])
         by_metric = options.rank_by == "metric"
         step = self._assembly.step(
-            f"{recipe.name}:{name}",
+            address,
             sensitivity.KIND.name,
             sensitivity.SensitivityParams(
                 data=recipe.entrypoints["evaluation" if by_metric else "fidelity"],
@@ -101,9 +104,9 @@ class FidelitySteps:
         )
         return OutputRef(step, "sensitivity")
 
-    def _baseline(self, recipe: Recipe, fp32: OutputRef) -> OutputRef:
+    def _baseline(self, recipe: Recipe, address: StepAddress, fp32: OutputRef) -> OutputRef:
         step = self._assembly.step(
-            f"{recipe.name}:baseline",
+            address,
             baseline.KIND.name,
             baseline.BaselineParams(
                 **self._data(recipe), samples=typed(recipe.sections["fidelity"]).samples

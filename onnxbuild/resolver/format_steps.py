@@ -7,6 +7,7 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.recipe import Format, Recipe
 from onnxbuild.resolver.assembly import Assembly
@@ -47,9 +48,8 @@ class FormatSteps:
             program: What `programs` gave.
             measured: The report of the benchmark that it takes part in.
         """
-        prefix = f"{recipe.name}:{each.name}"
         validated = self._assembly.step(
-            f"{prefix}/validate",
+            StepAddress(recipe.name, "validate", each.name),
             validate_program.KIND.name,
             validate_program.ValidateProgramParams(each.name, tolerances_of_format(recipe, each)),
             each.location,
@@ -57,7 +57,7 @@ class FormatSteps:
         )
         inputs = {"program": program, "validation": OutputRef(validated, "report")}
         packaged = self._assembly.step(
-            f"{prefix}/package",
+            StepAddress(recipe.name, "package", each.name),
             package_program.KIND.name,
             package_program.PackageProgramParams(
                 onnxbuild=__version__,
@@ -90,8 +90,8 @@ class FormatSteps:
         params = torch_export.TorchExportParams(
             recipe.model, recipe.inputs, recipe.outputs, recipe.axes, options
         )
-        name = f"{recipe.name}:{each.name}/{step}"
-        made = self._assembly.step(name, torch_export.KIND.name, params, each.location)
+        address = StepAddress(recipe.name, step, each.name)
+        made = self._assembly.step(address, torch_export.KIND.name, params, each.location)
         return OutputRef(made, "program")
 
     def _converted(
@@ -102,7 +102,7 @@ class FormatSteps:
         inputs: dict[str, OutputRef] | None = None,
     ) -> OutputRef:
         step = self._assembly.step(
-            f"{recipe.name}:{each.name}/convert",
+            StepAddress(recipe.name, "convert", each.name),
             KIND_OF_FORMAT[each.name].name,
             params,
             each.location,

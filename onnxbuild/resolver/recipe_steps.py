@@ -11,6 +11,7 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.addresses import further, of_variant, shared
 from onnxbuild.resolver.ahead_of_time_steps import AheadOfTimeSteps
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.auto_models import AutoModels
@@ -72,7 +73,7 @@ class RecipeSteps:
         options: Mapping[str, Any] = recipe.sections
         lines, top = recipe.lines, recipe.location
         exported = self._assembly.step(
-            f"{recipe.name}:export",
+            shared(recipe, "export"),
             export.KIND.name,
             export.ExportParams(
                 model=recipe.model,
@@ -86,7 +87,7 @@ class RecipeSteps:
             lines.get("model", top),
         )
         checked = self._assembly.step(
-            f"{recipe.name}:check",
+            shared(recipe, "check"),
             check.KIND.name,
             check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
             lines.get("dynamic_axes", top),
@@ -150,8 +151,8 @@ class RecipeSteps:
             evaluate=lambda trial, model: self._evaluation.variant(
                 recipe, trial, model, target, baseline=baseline, gates=False
             ),
-            benchmark=lambda name, models: self._benchmarks.of_trials(
-                recipe, name, models, target, VariantSession(settings_of(recipe, variant))
+            benchmark=lambda address, models: self._benchmarks.of_trials(
+                recipe, address, models, target, VariantSession(settings_of(recipe, variant))
             ),
         )
 
@@ -162,10 +163,11 @@ class RecipeSteps:
         return {
             f"fidelity/{target.name}": self._fidelity.report(
                 recipe,
-                f"{variant.name}/fidelity" + (f"-{target.name}" if number else ""),
+                of_variant(recipe, variant, "fidelity", further(recipe, number)),
                 model,
                 fp32,
                 target,
+                baseline=shared(recipe, "baseline"),
                 settings=settings_of(recipe, variant).judged_anywhere(),
             )
             for number, target in enumerate(recipe.targets)
@@ -183,13 +185,12 @@ class RecipeSteps:
         baseline: OutputRef | None,
         reports: Mapping[str, OutputRef],
     ) -> OutputRef:
-        prefix = f"{recipe.name}:{variant.name}"
         settings = session.settings
         fixed = settings.free_dimensions
         if fixed:
-            referenced = add_reference(self._assembly, recipe, variant.name, fixed)
+            referenced = add_reference(self._assembly, recipe, variant, fixed)
         own_check = self._assembly.step(
-            f"{prefix}/check",
+            of_variant(recipe, variant, "check"),
             check.KIND.name,
             check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, None),
             variant.location,
@@ -202,9 +203,9 @@ class RecipeSteps:
             **reports,
         }
         for number, target in enumerate(recipe.targets):
-            suffix = f"-{target.name}" if number else ""
+            elsewhere = further(recipe, number)
             validated = self._assembly.step(
-                f"{prefix}/validate{suffix}",
+                of_variant(recipe, variant, "validate", elsewhere),
                 validate.KIND.name,
                 validate.ValidateParams(
                     variant=variant.name,
@@ -225,12 +226,12 @@ class RecipeSteps:
             inputs[f"validation/{target.name}"] = OutputRef(validated, "report")
             inputs |= session.inputs(target, "settings", f"session/{target.name}")
             scored = self._evaluation.variant(
-                recipe, variant, model, target, suffix=suffix, baseline=baseline
+                recipe, variant, model, target, further=elsewhere, baseline=baseline
             )
             if scored is not None:
                 inputs[f"evaluation/{target.name}"] = scored
         packaged = self._assembly.step(
-            f"{prefix}/package",
+            of_variant(recipe, variant, "package"),
             package.KIND.name,
             package.PackageParams(
                 onnxbuild=__version__,

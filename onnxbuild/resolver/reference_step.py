@@ -7,7 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Axis, Recipe
+from onnxbuild.core.recipe import Axis, Recipe, Variant
+from onnxbuild.resolver.addresses import of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
 from onnxbuild.steps import reference
@@ -16,14 +17,17 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 
 
 def add_reference(
-    assembly: Assembly, recipe: Recipe, variant: str = "", fixed: Mapping[str, int] = _NONE
+    assembly: Assembly,
+    recipe: Recipe,
+    variant: Variant | None = None,
+    fixed: Mapping[str, int] = _NONE,
 ) -> OutputRef:
     """Add a recipe's reference step, or find it again.
 
     Args:
         assembly: Where it goes.
         recipe: Whose.
-        variant: One that takes some sizes alone; empty for all others.
+        variant: One that takes some sizes alone; None for all others.
         fixed: Axis -> that size. Real samples have sizes of their own, and are left out.
 
     Returns: PyTorch's inputs and outputs at several points.
@@ -37,7 +41,9 @@ def add_reference(
         )
         options = replace(options, points=points)
     step = assembly.step(
-        f"{recipe.name}:{variant}/reference" if fixed else f"{recipe.name}:reference",
+        of_variant(recipe, variant, "reference")
+        if fixed and variant is not None
+        else shared(recipe, "reference"),
         reference.KIND.name,
         reference.ReferenceParams(
             model=recipe.model,

@@ -7,6 +7,7 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import DUMMY_DATA, Entrypoint, Recipe, Variant
+from onnxbuild.resolver.addresses import of_variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.steps import saturation
 
@@ -45,7 +46,7 @@ def add_saturation(
         return
     calibration: Any = recipe.sections["calibration"]
     assembly.step(
-        f"{recipe.name}:{variant.name}/{saturation.KIND.name}",
+        of_variant(recipe, variant, saturation.KIND.name),
         saturation.KIND.name,
         saturation.SaturationParams(
             data=recipe.entrypoints.get("calibration", Entrypoint(DUMMY_DATA)),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
+from onnxbuild.resolver.addresses import load_times_step
 
 _MEASUREMENT = "benchmark"
 _WITH_EVERY_VARIANT = ("check", _MEASUREMENT)
@@ -21,11 +24,24 @@ def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tu
     formats = {each.name for each in recipe.formats}
     if not (formats | {each.name for each in recipe.variants}).intersection(local):
         return recipe.variants, recipe.formats
-    wanted = {name.partition("/")[0] for name in local}
+    owners = _owners(recipe)
+    firsts = [name.partition("/")[0] for name in local]  # no name of a variant has a slash
+    wanted = {owners.get(first, first) for first in firsts}
     variants = tuple(each for each in recipe.variants if each.name in wanted)
     if not variants and not wanted <= formats:
         variants = recipe.variants  # a step of ONNX's, such as `check`
     return variants, tuple(each for each in recipe.formats if each.name in wanted)
+
+
+def _owners(recipe: Recipe) -> dict[str, str]:
+    """What `only` may begin with -> the variant that it takes, for all that is made of variants."""
+    ahead: Any = recipe.sections["ahead_of_time"]
+    owners: dict[str, str] = {}
+    for each in recipe.variants:
+        made = (*ahead.folders([each.name]), load_times_step(each.name))
+        owners |= dict.fromkeys(made, each.name)
+    owners |= {variant.name: variant.name for variant in recipe.variants}
+    return owners | {each.name: each.name for each in recipe.formats}
 
 
 def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> list[str]:
@@ -34,43 +50,42 @@ def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> 
     Raises:
         UsageError: A name is no variant and no step.
     """
-    steps: dict[str, list[str]] = {recipe.name: [] for recipe in recipes}
-    for step in graph.names():
-        recipe_name, _, local = step.partition(":")
-        steps[recipe_name].append(local)
     targets: list[str] = []
     for name in only:
         found = [
-            f"{recipe.name}:{local}"
+            step
             for recipe in recipes
-            for local in _meant(name, recipe, steps[recipe.name])
+            for step, address in graph.addresses.items()
+            if address.recipe == recipe.name and _is_meant(name, recipe, address)
         ]
         if not found:
-            raise _unknown(name, recipes, steps)
+            raise _unknown(name, recipes, graph.addresses)
         targets += found
     return targets
 
 
-def _meant(name: str, recipe: Recipe, steps: Sequence[str]) -> list[str]:
-    """The recipe's steps that `name` stands for, without the recipe's name."""
+def _is_meant(name: str, recipe: Recipe, address: StepAddress) -> bool:
+    """Whether `name`, with or without the recipe's, stands for a step of the recipe, too.
+
+    A variant's name stands for its steps, and for those that check and measure all variants; the
+    name of a format likewise; that of a trial, or of what is made ahead of time, for its steps.
+    """
     local = name.removeprefix(f"{recipe.name}:")
     if any(each.name == local for each in recipe.formats):
-        return [s for s in steps if s.startswith(f"{local}/") or s == _MEASUREMENT]
-    if any(variant.name == local for variant in recipe.variants):
-        return [
-            step
-            for step in steps
-            if step.startswith(f"{local}/") or step.split("-")[0] in _WITH_EVERY_VARIANT
-        ]
-    return [local] if local in steps else [step for step in steps if step.startswith(f"{local}/")]
+        return address.bundle == local or address.local == _MEASUREMENT
+    if any(each.name == local for each in recipe.variants):
+        if address.variant:
+            return address.bundle == local
+        return address.step in _WITH_EVERY_VARIANT
+    return local in {address.local, address.trial or address.bundle}
 
 
 def _unknown(
-    name: str, recipes: Sequence[Recipe], steps: Mapping[str, Sequence[str]]
+    name: str, recipes: Sequence[Recipe], addresses: Mapping[str, StepAddress]
 ) -> UsageError:
     made = {each.name for recipe in recipes for each in recipe.variants}
     made |= {each.name for recipe in recipes for each in recipe.formats}
-    known = sorted(made.union(*steps.values()))
+    known = sorted(made.union(address.local for address in addresses.values()))
     return UsageError(
         f"--only {name} is no variant or step of these recipes; there are {', '.join(known)}",
         fix=did_you_mean(name, known) or "see `onnxbuild graph RECIPE`",

@@ -14,6 +14,7 @@ from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.session_options import SessionOptions, TuneOptions
 from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.resolver.addresses import further, of_variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
 from onnxbuild.resolver.target_steps import TargetSteps
@@ -69,7 +70,7 @@ class SessionSteps:
             found = self._tuned_everywhere(recipe, variant, model, settings, tuning)
         if options.profiling:
             step = self._assembly.step(
-                f"{recipe.name}:{variant.name}/profile",
+                of_variant(recipe, variant, "profile"),
                 profile.KIND.name,
                 profile.ProfileParams(
                     variant=variant.name,
@@ -99,12 +100,12 @@ class SessionSteps:
         steps: dict[str, str] = {}
         reports: list[tuple[OutputRef, str]] = []
         for number, target in enumerate(recipe.targets):
-            suffix = f"-{target.name}" if number else ""
-            name = f"{recipe.name}:{variant.name}/session{suffix}"
-            choice = self._choices.get(name, "")
+            elsewhere = further(recipe, number)
+            address = of_variant(recipe, variant, "session", elsewhere)
+            choice = self._choices.get(str(address), "")
             inputs: dict[str, OutputRef] = {}
             if choice:
-                _check_choice(name, choice, settings)
+                _check_choice(str(address), choice, settings)
             else:
                 params = tune.TuneParams(
                     variant=variant.name,
@@ -113,16 +114,18 @@ class SessionSteps:
                     **_measured_at(recipe, target),
                 )
                 searched = self._assembly.step(
-                    f"{recipe.name}:{variant.name}/tune{suffix}",
+                    of_variant(recipe, variant, "tune", elsewhere),
                     tune.KIND.name,
                     params,
                     variant.location,
                     {"model": model, **self._targets.inputs(recipe, target)},
                 )
                 inputs["tune"] = OutputRef(searched, "report")
-                reports.append((inputs["tune"], f"tune{suffix}.json"))
+                reports.append(
+                    (inputs["tune"], f"tune-{elsewhere}.json" if elsewhere else "tune.json")
+                )
             steps[target.name] = self._assembly.step(
-                name,
+                address,
                 session.KIND.name,
                 session.SessionParams(settings, choice),
                 variant.location,

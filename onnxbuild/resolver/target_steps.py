@@ -6,6 +6,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Require, Target
 from onnxbuild.onnxkit.targets import TARGET_INPUT
+from onnxbuild.resolver.addresses import shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.steps import provider
 
@@ -28,7 +29,7 @@ class TargetSteps:
         if target is None or (target.is_cpu and target.environment is None):
             return {}
         step = self._assembly.step(
-            f"{recipe.name}:provider-{target.name}",
+            shared(recipe, "provider", target.name),
             provider.KIND.name,
             provider.ProviderParams(target, _required(recipe, target)),
             recipe.lines.get("providers", recipe.location),

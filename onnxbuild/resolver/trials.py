@@ -50,7 +50,9 @@ def trials_of(recipe: Recipe, variant: Variant, options: AutoOptions) -> dict[st
         if mode in include and not known and len(found) < options.trials and kind.options:
             made: Any = dataclasses.replace(kind.options(), **changes)
             trial = f"{variant.name}/{name}"
-            found[name] = Variant(trial, mode, made, variant.sections, variant.location)
+            found[name] = Variant(
+                trial, mode, made, variant.sections, variant.location, search=variant.name
+            )
     return found
 
 

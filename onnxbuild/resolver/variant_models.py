@@ -10,8 +10,9 @@ from onnxbuild.catalog import KIND_OF_MODE
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import TARGETS, HostFacts
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.resolver.addresses import of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
-from onnxbuild.resolver.balancing_steps import BalancingSteps, own_name
+from onnxbuild.resolver.balancing_steps import BalancingSteps, own_address
 from onnxbuild.resolver.fidelity_steps import FidelitySteps
 from onnxbuild.resolver.reference_step import add_reference
 from onnxbuild.resolver.saturation_step import add_saturation
@@ -88,8 +89,8 @@ class VariantModels:
         for each in variants:
             if each.mode == "auto" or (not found and each.mode == "none"):
                 model = self.optimized(recipe, each, exported)
-                name = own_name(each, "sensitivity")
-                found[each.name] = self._fidelity.sensitivity(recipe, model, name)
+                address = own_address(recipe, each, "sensitivity")
+                found[each.name] = self._fidelity.sensitivity(recipe, model, address)
         return found
 
     def ranges(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
@@ -99,7 +100,7 @@ class VariantModels:
     def fused(self, recipe: Recipe, exported: str) -> OutputRef:
         """The recipe's fused fp32 model."""
         step = self._assembly.step(
-            f"{recipe.name}:optimize",
+            shared(recipe, "optimize"),
             optimize.KIND.name,
             optimize.OptimizeParams(typed(recipe.sections["optimize"])),
             recipe.lines.get("optimize", recipe.location),
@@ -113,7 +114,7 @@ class VariantModels:
         if override is None:
             return self.fused(recipe, exported)
         step = self._assembly.step(
-            _name(recipe, variant, "optimize"),
+            of_variant(recipe, variant, "optimize"),
             optimize.KIND.name,
             optimize.OptimizeParams(typed(override)),
             variant.location,
@@ -147,9 +148,9 @@ class VariantModels:
 
     def _dynamic_table(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         """What 8 bits at each run's scale do to each node."""
-        name = "balance/sensitivity" if typed(variant.options).balance else "sensitivity"
+        step = "balance-sensitivity" if typed(variant.options).balance else "sensitivity"
         model = self._balanced(recipe, variant, exported)
-        return self._fidelity.sensitivity(recipe, model, own_name(variant, name))
+        return self._fidelity.sensitivity(recipe, model, own_address(recipe, variant, step))
 
     def _weight_only(self, recipe: Recipe, variant: Variant, exported: str) -> OutputRef:
         inputs = {"model": self.optimized(recipe, variant, exported)}
@@ -161,7 +162,7 @@ class VariantModels:
     def _hessians(self, recipe: Recipe, variant: Variant, model: OutputRef) -> OutputRef:
         calibration: Any = recipe.sections["calibration"]
         step = self._assembly.step(
-            _name(recipe, variant, "hessians"),
+            of_variant(recipe, variant, "hessians"),
             hessians.KIND.name,
             hessians.HessianParams(
                 data=recipe.entrypoints["calibration"],
@@ -191,7 +192,7 @@ class VariantModels:
         return self._fidelity.sensitivity(
             recipe,
             inputs["model"],
-            f"{variant.name}/sensitivity",
+            of_variant(recipe, variant, "sensitivity"),
             static=quantize_static.scheme_of(self._without_auto(recipe, variant.options)),
             calibration=inputs["calibration"],
         )
@@ -207,14 +208,14 @@ class VariantModels:
             fused = self.optimized(recipe, variant, exported)
             source = self._balancing.balanced(recipe, variant, fused)
         prepared = self._assembly.step(
-            _name(recipe, variant, "preprocess"),
+            of_variant(recipe, variant, "preprocess"),
             preprocess.KIND.name,
             preprocess.PreprocessParams(),
             variant.location,
             {"model": source},
         )
         calibrated = self._assembly.step(
-            _name(recipe, variant, "calibrate"),
+            of_variant(recipe, variant, "calibrate"),
             calibrate.KIND.name,
             calibrate.CalibrateParams(
                 data=recipe.entrypoints["calibration"],
@@ -242,9 +243,9 @@ class VariantModels:
     ) -> OutputRef:
         """The step of the variant's mode, which makes its model."""
         kind = KIND_OF_MODE[variant.mode].name
-        name = _name(recipe, variant, step)
+        address = of_variant(recipe, variant, step)
         return OutputRef(
-            self._assembly.step(name, kind, params, variant.location, inputs), "model"
+            self._assembly.step(address, kind, params, variant.location, inputs), "model"
         )
 
     def _without_auto(self, recipe: Recipe, options: Any) -> Any:
@@ -263,7 +264,3 @@ class VariantModels:
     def target(self, recipe: Recipe) -> HostFacts:
         """What the recipe's models will run on."""
         return TARGETS.get(typed(recipe.sections["target"]).cpu, self._host)
-
-
-def _name(recipe: Recipe, variant: Variant, step: str) -> str:
-    return f"{recipe.name}:{variant.name}/{step}"

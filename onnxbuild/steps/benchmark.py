@@ -275,7 +275,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=8,
+    version=9,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?"),
     outputs={"report": "report"},

@@ -12,13 +12,8 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.beyond import nodes_beyond
 from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.float16 import (
-    FLOAT,
-    FLOAT16,
-    convert,
-    lift_constants,
-    readers_of_large_constants,
-)
+from onnxbuild.onnxkit.casts import FLOAT, FLOAT16
+from onnxbuild.onnxkit.float16 import convert, lift_constants, readers_of_large_constants
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.reference_files import read_reference

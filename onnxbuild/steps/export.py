@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from onnxbuild.core.axis import sums_of
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
@@ -160,7 +161,8 @@ def _attempt(
     model, remarks = export_graph(exporter, request)
     canonicalize(model)
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
-    name_output_axes(model, observed, [axis.name for axis in params.axes])
+    sums = sums_of([each.shape for each in params.inputs])
+    name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
     faults = interface_faults(model, params.inputs, probes.names, params.opset)
     if faults:
         raise _as_error(faults[0], exporter, request)

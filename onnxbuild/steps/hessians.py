@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.hessians import input_widths, write_factors
+from onnxbuild.onnxkit.hessians import input_widths, rounded_nodes, write_factors
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.onnxkit.spool import Spool
 
@@ -38,7 +38,7 @@ class HessianParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write a factor for each value that `model` multiplies by a constant weight.
+    """Write a factor for each value of the main graph that `model` multiplies by a constant weight.
 
     Raises:
         StepError: No weight can be quantized, the data yields nothing, or not what the recipe
@@ -46,8 +46,11 @@ def run(context: StepContext) -> Outcome:
     """
     params: HessianParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
-    widths = input_widths(_load(context))
-    if not widths:
+    model = _load(context)
+    widths, nodes = input_widths(model), rounded_nodes(model)
+    unobserved = sum(not each.reads_main_graph for each in nodes)
+    del model
+    if not nodes:
         raise UnfitModelError(
             "the model has no MatMul or Gemm with a constant fp32 matrix, which GPTQ rounds",
             where=context.where,
@@ -62,6 +65,11 @@ def run(context: StepContext) -> Outcome:
             fix="yield at least one mapping of input name -> array",
         )
     notes = []
+    if unobserved:
+        notes.append(
+            f"{unobserved} of {len(nodes)} matrices multiply a value that is computed inside an If, "
+            "Loop or Scan, which GPTQ can't observe: these are rounded to the nearest"
+        )
     if source.is_random:
         notes.append("`data: dummy` is no data: GPTQ makes up for errors on what models never see")
     elif samples < min(_FEW_SAMPLES, params.samples):

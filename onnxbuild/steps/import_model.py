@@ -108,5 +108,7 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "numpy", "onnxruntime"),
     run=run,
+    user_code=True,
     entrypoints=lambda params: (params.model,),
 )
+"""User code: what others made is opened behind the fence, like a recipe's own."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from onnxbuild.core.axis import shape_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
@@ -99,7 +100,7 @@ def _outputs_of(params: ImportProgramParams, folder: Path) -> int:
         return len(flatten_outputs(opened.bind(make_feeds(params.inputs, sizes, seed=0))()))
     except PROGRAM_ERRORS as error:
         shown = ", ".join(
-            f"{each.name} {each.dtype}{[sizes.get(str(n), n) for n in each.shape]}"
+            f"{each.name} {each.dtype}{list(shape_at(each.shape, sizes))}"
             for each in params.inputs
         )
         raise StepError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, Precision
@@ -77,13 +78,16 @@ def run(context: StepContext) -> Outcome:
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
     shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
-    write_onnx_example(bundle / "cpp", params.axes)
+    model = load_model(bundle, weights="mapped")
+    summary = summarize(model)
+    write_onnx_example(bundle / "cpp", params.axes, [each["shape"] for each in summary["inputs"]])
     digests = {name: _sha256(bundle / name) for name in _names(bundle)}
     write_report(
         bundle,
         _manifest(
             params,
             bundle,
+            {**summary, "sums_may_saturate": sums_may_saturate(model)},
             digests=digests,
             validations=validations,
             evaluations=evaluations,
@@ -103,6 +107,7 @@ def run(context: StepContext) -> Outcome:
 def _manifest(
     params: PackageParams,
     bundle: Path,
+    summary: dict[str, Any],
     *,
     digests: dict[str, str],
     validations: dict[str, Any],
@@ -110,8 +115,6 @@ def _manifest(
     fidelities: dict[str, Any],
     sessions: dict[str, SessionSettings],
 ) -> dict[str, Any]:
-    model = load_model(bundle, weights="mapped")
-    summary = summarize(model)
     return {
         "format": FORMAT,
         "name": params.recipe,
@@ -124,15 +127,12 @@ def _manifest(
         },
         "inputs": summary["inputs"],
         "outputs": summary["outputs"],
-        "dynamic_axes": {
-            axis.name: {"min": axis.min, "max": axis.max, "example": axis.example}
-            for axis in params.axes
-        },
+        "dynamic_axes": axes_for_callers(params.axes),
         "opsets": summary["opsets"],
         "ir_version": summary["ir_version"],
         "nodes": summary["nodes"],
         "parameters": summary["parameters"],
-        "sums_may_saturate": sums_may_saturate(model),
+        "sums_may_saturate": summary["sums_may_saturate"],
         "providers": _chain(params.targets),
         "targets": {
             target.name: _target(target, validations[target.name], sessions[target.name])

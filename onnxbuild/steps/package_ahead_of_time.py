@@ -7,6 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit import ahead_of_time_loader
@@ -63,10 +64,7 @@ def run(context: StepContext) -> Outcome:
         "recipe_sha256": params.recipe_sha256,
         "inputs": inputs,
         "outputs": outputs,
-        "dynamic_axes": {
-            axis.name: {"min": axis.min, "max": axis.max, "example": axis.example}
-            for axis in params.axes
-        },
+        "dynamic_axes": axes_for_callers(params.axes),
         "files": describe_files(bundle, names_below(bundle)),
         "size_bytes": size,
         "portable_size_bytes": file_bytes(context.input("model")),

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit import program_loader
@@ -52,10 +53,7 @@ def run(context: StepContext) -> Outcome:
         "file": description.file,
         "precision": "fp32",
         "recipe_sha256": params.recipe_sha256,
-        "dynamic_axes": {
-            axis.name: {"min": axis.min, "max": axis.max, "example": axis.example}
-            for axis in params.axes
-        },
+        "dynamic_axes": axes_for_callers(params.axes),
         "files": describe_files(bundle, names_below(bundle)),
         "validation": {key: validation[key] for key in ("passed", "tolerances", "metrics")},
         "versions": {"onnxbuild": params.onnxbuild, "torch": _torch_version()},

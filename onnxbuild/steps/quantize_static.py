@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
@@ -25,16 +25,15 @@ from onnxbuild.onnxkit.quantization import (
     refuse_auto,
     refuse_nothing,
 )
-from onnxbuild.onnxkit.ranges import tensors_data
 from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
 from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import check_loads
-from onnxbuild.onnxkit.shared_tables import part_tables
+from onnxbuild.onnxkit.shared_tables import part_readers
 from onnxbuild.onnxkit.static_gates import StaticScheme
+from onnxbuild.onnxkit.static_quantizer import quantize_with_ranges
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
-from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,7 +150,7 @@ def run(context: StepContext) -> Outcome:
     refuse_auto("reduce_range", options.reduce_range, where)
     refuse_auto("activation_type", options.activation_type, where)
     model = load_typed(source, weights="mapped")
-    misread = _ready(model, options)
+    misread = fold_beta(model)
     check_supported(options.op_types, _supported(), option="op_types", where=where)
     check_op_types(options.op_types, model, option="op_types", where=where)
     included, left_out = (
@@ -164,6 +163,7 @@ def run(context: StepContext) -> Outcome:
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
     excluded = sorted({*left_out, *masked, *misread, *kept, *branches})
+    part_readers(model, per_channel=options.per_channel, kept=excluded)
     notes = []
     try:
         model = call_tool(
@@ -171,7 +171,8 @@ def run(context: StepContext) -> Outcome:
         )
         if options.bias_correction:
             again = load_typed(source, weights="mapped")
-            _ready(again, options)
+            fold_beta(again)
+            part_readers(again, per_channel=options.per_channel, kept=excluded)
             corrected = correct_biases(again, model, _means(context))
             notes.append(f"the biases of {len(corrected)} nodes are corrected")
             model = call_tool(
@@ -199,13 +200,6 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics, notes=tuple(notes))
 
 
-def _ready(model: onnx.ModelProto, options: StaticOptions) -> tuple[str, ...]:
-    """Mend what ONNX Runtime's quantizer would get wrong; returns the nodes where that can't be done."""
-    if options.per_channel:
-        part_tables(model)
-    return fold_beta(model)
-
-
 def _means(context: StepContext) -> dict[str, np.ndarray]:
     """What calibration measured: value name -> the mean of each channel."""
     import numpy as np
@@ -228,37 +222,24 @@ def _quantize(
     included: Sequence[str],
     excluded: Sequence[str],
 ) -> onnx.ModelProto:
-    """onnxruntime.quantization.quantize_static from behind its calibration on."""
-    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
-    from onnxruntime.quantization.quant_utils import add_infer_metadata
-    from onnxruntime.quantization.quantize import update_opset_version
-
-    weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
     overrides = (
         pair_overrides(model, per_channel=options.per_channel, dynamic=False)
         if options.reduce_range == "pairs"
         else {}
     )
-    with weights_in_reach(model) as folder:
-        if folder is not None:  # else all weights are copied, written and read, only for shapes
-            add_infer_metadata(model)
-        quantizer: Any = QDQQuantizer(
-            update_opset_version(model, weights),
-            options.per_channel,
-            options.reduce_range is not False,
-            weights,
-            activations,
-            tensors_data(ranges),
-            list(included),
-            list(excluded),
-            list(options.op_types) or _supported(),
-            {"ActivationSymmetric": _is_symmetric(options), "TensorQuantOverrides": overrides},
-        )
-        quantizer.quantize_model()
-        quantized: onnx.ModelProto = quantizer.model.model
-        if folder is not None:
-            map_weights(quantized, folder)
-    return quantized
+    return quantize_with_ranges(
+        model,
+        ranges,
+        weight_type=quant_type(options.weight_type),
+        activation_type=quant_type(options.activation_type),
+        symmetric=_is_symmetric(options),
+        per_channel=options.per_channel,
+        reduce_range=options.reduce_range is not False,
+        op_types=options.op_types or _supported(),
+        included=included,
+        excluded=excluded,
+        overrides=overrides,
+    )
 
 
 KIND = StepKind(

@@ -129,7 +129,7 @@ def _quantized(
     grid = Grid(options.bits, options.block_size, options.symmetric)
     if each.node.op_type == "Gather":
         return quantize_blocks(rows, grid, round_to_nearest)
-    if each.node.input[0] in factors:
+    if each.reads_main_graph and each.node.input[0] in factors:
         return quantize_by_errors(rows, grid, np.load(factors[each.node.input[0]]))
     return quantize_blocks(
         rows, grid, half_quadratic if options.method == "hqq" else round_to_nearest

@@ -6,8 +6,11 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from onnxbuild import __version__
+from onnxbuild.onnxkit import ahead_of_time_loader, bundle_loader, program_loader
 from onnxbuild.onnxkit.bundle_files import SUMS_FILE
 from onnxbuild.onnxkit.ort_bytes import IDENTIFIER
 from onnxbuild.release_format.bundles import (
@@ -22,10 +25,18 @@ from onnxbuild.release_format.checksums import Fault
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
+from onnxbuild.verification.allowed import config_faults
 
 _IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
 
 _CODE = ".so"
+
+_LOADERS: Mapping[str, ModuleType] = {
+    VARIANTS.key: bundle_loader,
+    FORMATS.key: program_loader,
+    AHEAD_OF_TIME.key: ahead_of_time_loader,
+}
+"""Section -> what its bundles have as load.py, byte for byte."""
 
 _NAMED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     VARIANTS.key: lambda manifest: str(manifest["variant"]) if "targets" in manifest else "",
@@ -48,6 +59,8 @@ def check_bundles(release: Released) -> Iterator[Fault]:
             yield from _check_name(section, told, manifest, place)
             yield from _check_files(release, told["bundle"], manifest, place)
             yield from _check_sums(release, told["bundle"])
+            yield from (Fault(place, fault) for fault in config_faults(manifest))
+            yield from _check_loader(release, section, told["bundle"])
             opened = f"{told['bundle']}/{model_file(manifest)}"
             if opened not in release.files:
                 yield Fault(place, f"names {model_file(manifest)!r}, which is not there")
@@ -94,6 +107,16 @@ def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
     )
     if release.read(place).decode() != "".join(lines):
         yield Fault(place, "does not name the files that lie beside it")
+
+
+def _check_loader(release: Released, section: Section, bundle: str) -> Iterator[Fault]:
+    """The README says to run load.py: it must be the one that this version of onnxbuild writes."""
+    place = f"{bundle}/load.py"
+    expected = Path(str(_LOADERS[section.key].__file__)).read_bytes()
+    if release.about["onnxbuild"] != __version__:
+        return  # other versions write other loaders
+    if place not in release.files or release.read(place) != expected:
+        yield Fault(place, f"is not the loader that onnxbuild {__version__} writes")
 
 
 def _form(section: Section, manifest: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.adapters.sinks import Several
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints
 from onnxbuild.core.recipe import Recipe
@@ -21,11 +20,11 @@ from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import differences
 from onnxbuild.lock.guard import known_now
 from onnxbuild.lock.model import Lock
-from onnxbuild.recipe.project import find_project
 from onnxbuild.release_format.released import Released
 from onnxbuild.reproduction.parting import comparable
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
+from onnxbuild.verification.own_recipe import own_recipe
 from onnxbuild.verification.verify import Checked
 from onnxbuild.wiring import RunOptions, environments_made, open_workspace, start_run
 
@@ -44,18 +43,20 @@ def verify_rebuild(
 
     Args:
         release: Its files are what its checksums say, and its contents what its lock says.
-        recipe: The recipe to build; None for the path that the lock names, in the project here.
+        recipe: The recipe to build; None for the one that the lock names, see `own_recipe`.
         options: How to use the machine.
         events: Told of all that happens.
 
     Raises:
-        UsageError: There is no such recipe.
+        UsageError: There is no such recipe, or it is in no commit.
+        NotReproducibleError: The lock names no recipe of a project, but one that a release brings.
         RecipeErrors: It has faults.
         StepError: The environment of a target can't be made.
     """
-    path = recipe or _recipe_here(release.lock)
+    own_one = own_recipe(release, recipe)
+    yield Checked("recipe", own_one.told)
     with tempfile.TemporaryDirectory(prefix="onnxbuild-rebuild-") as folder:
-        request = Request((path,), store=str(Path(folder) / "store"))
+        request = Request((own_one.path,), store=str(Path(folder) / "store"))
         recipes = load(request).recipes
         own = resolve(recipes, machine.host_facts(), choices=release.lock.choices)
         graph = comparable(own, CATALOG)
@@ -74,17 +75,6 @@ def verify_rebuild(
         f"{len(graph.steps)} steps from nothing, every output as released",
         tuple(_faults(release.lock, own, graph, report, is_other=is_other)),
     )
-
-
-def _recipe_here(lock: Lock) -> Path:
-    path = find_project(Path("recipe.yaml")) / lock.recipe
-    if not path.is_file():
-        raise UsageError(
-            f"there is no {lock.recipe} in the project here",
-            where=str(path),
-            fix="go to the project of the release, or name the recipe: --recipe RECIPE.yaml",
-        )
-    return path
 
 
 def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -> Checked:

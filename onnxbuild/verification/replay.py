@@ -1,65 +1,100 @@
-"""The golden inputs through a release's models, here and now."""
+"""The golden inputs through a release's models, here and now, each in a fenced process of its own."""
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.errors import EXIT_GATE, StepError, UsageError, did_you_mean
+from onnxbuild.adapters import landlock
+from onnxbuild.adapters.fenced_call import TIMEOUT_S
+from onnxbuild.core.errors import (
+    EXIT_GATE,
+    EXIT_NOT_REPRODUCIBLE,
+    StepError,
+    UsageError,
+    did_you_mean,
+)
 from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import PROVIDERS, full_name, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
-from onnxbuild.onnxkit.session_settings import settings_from
-from onnxbuild.release_format.bundles import FORMATS, VARIANTS, section_bundles
-from onnxbuild.release_format.forms import following
+from onnxbuild.onnxkit.session_settings import SessionSettings, settings_from
+from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
+from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.steps import validate
-from onnxbuild.verification.replay_context import ReplayContext, Replayed
+from onnxbuild.verification.allowed import (
+    holds_compiled_nodes,
+    refused_options,
+    refused_settings,
+)
+from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, attempt
+from onnxbuild.verification.replay_context import Asked, Replayed
 from onnxbuild.verification.replay_others import replay_made_ahead, replay_program
 from onnxbuild.verification.verify import Checked
 
 
-def replay(
-    bundle: Path, golden: Path, scratch: Path, *, providers: Sequence[str] = ()
-) -> Iterator[Replayed]:
+def replay(asked: Asked) -> Iterator[Replayed]:
     """Run a variant on every provider that it was validated on and that is at hand.
-
-    Args:
-        bundle: The variant's folder.
-        golden: The reference's folder: inputs and PyTorch's outputs.
-        scratch: For reports that nobody reads.
-        providers: Short names; empty for those that the manifest names.
 
     Raises:
         NotReproducibleError: The manifest can't be followed.
         StepError: A provider that was asked for does not load, or refuses the model.
     """
-    with following(f"{bundle.name}/{MANIFEST}"):
-        manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
-        names = list(providers or manifest["validation"])
-    for provider in names:
-        where = f"{manifest['name']}:{manifest['variant']} on {provider}"
-        try:
-            with following(f"{bundle.name}/{MANIFEST}"):
+    place = f"{asked.bundle.name}/{MANIFEST}"
+    with following(place):
+        manifest = read_json((asked.bundle / MANIFEST).read_bytes())
+        names = list(asked.providers or manifest["validation"])
+        if not names:
+            raise ValueError("it names no target that the model was validated on")
+        variant = str(manifest["variant"])
+        model = asked.bundle / model_file(manifest)
+        untrusted = UNTRUSTED if holds_compiled_nodes(model) and not asked.trusted else ""
+    for number, provider in enumerate(names):
+        with following(place):
+            try:
                 params = _params(manifest, provider)
-            context = ReplayContext(params, where, scratch, {"model": bundle, "reference": golden})
-            outcome = validate.run(context)
-        except StepError as error:
-            if provider in providers:
-                raise
-            yield Replayed(manifest["variant"], provider, {}, skipped=error.what)
+            except StepError as error:
+                if provider in asked.providers:
+                    raise
+                yield Replayed(variant, provider, {}, skipped=error.what)
+                continue
+            reason = untrusted or _refused(params.session, params.target)
+            run = Replay(
+                "validate",
+                params,
+                f"{manifest['name']}:{variant} on {provider}",
+                {"model": model, "reference": asked.golden},
+                (asked.bundle, asked.golden),
+                asked.scratch / str(number),
+                asked.timeout_s,
+            )
+        if reason:
+            yield Replayed(variant, provider, {}, skipped=reason)
             continue
-        metrics = dict(outcome.metrics)
-        skipped = str(metrics.pop("skipped", ""))
-        yield Replayed(manifest["variant"], provider, metrics, outcome.findings, skipped)
+        yield attempt(
+            run,
+            variant,
+            provider,
+            asked_for=provider in asked.providers,
+            on_cpu=params.target.is_cpu,
+        )
+
+
+def _refused(settings: SessionSettings, target: Target) -> str:
+    """Why a session of these is not opened here; empty if it may be."""
+    options = (refused_options(link.provider, link.options) for link in target.chain)
+    return refused_settings(settings.config) or next(filter(None, options), "")
 
 
 def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidateParams:
-    """How a bundle is judged on a provider; as on the first, where it was not validated."""
+    """How a bundle is judged on a provider; as on the first, where it was not validated.
+
+    Raises:
+        StepError: The target is not in a release.
+    """
     recorded = manifest["validation"]
     judged_by = recorded.get(provider) or next(iter(recorded.values()))
     return validate.ValidateParams(
@@ -113,14 +148,20 @@ def check_providers(providers: Iterable[str]) -> None:
 
 
 def verify_run(
-    release: Released, providers: Sequence[str] = (), *, trust_programs: bool = False
+    release: Released,
+    providers: Sequence[str] = (),
+    *,
+    trust_programs: bool = False,
+    timeout_s: float = TIMEOUT_S,
 ) -> Iterator[Checked]:
     """Replay every bundle of a release.
 
     Args:
         release: Its files are what its checksums say.
         providers: Short names; empty for those that each manifest names.
-        trust_programs: Run PyTorch's programs, too. They may do what any program may.
+        trust_programs: Run PyTorch's programs, engines and compiled models, too. They may do what
+            any program may that the kernel fences in.
+        timeout_s: Wall time that each may take.
 
     Raises:
         UsageError: A provider has no such name.
@@ -128,21 +169,23 @@ def verify_run(
         NotReproducibleError: A manifest can't be followed.
     """
     check_providers(providers)
+    if landlock.abi() == 0:
+        told = "this kernel has no Landlock: what the models do is not fenced in"
+        yield Checked("fence", told, skipped=True)
     ran = 0
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
-        for section, name, told in section_bundles(release.about):
-            bundle, golden = release.folder / told["bundle"], release.folder / told["golden"]
-            scratch = Path(folder) / str(len(list(Path(folder).iterdir())))
-            scratch.mkdir()
-            if section == VARIANTS:
-                found = replay(bundle, golden, scratch, providers=providers)
-            elif section == FORMATS:
-                found = replay_program(
-                    bundle, golden, scratch, providers=providers, trusted=trust_programs
-                )
-            else:
-                found = replay_made_ahead(bundle, golden, scratch, providers=providers)
-            for each in found:
+        for number, (section, name, told_of) in enumerate(section_bundles(release.about)):
+            asked = Asked(
+                bundle=release.folder / told_of["bundle"],
+                golden=release.folder / told_of["golden"],
+                scratch=Path(folder) / str(number),
+                providers=providers,
+                trusted=trust_programs,
+                timeout_s=timeout_s,
+            )
+            asked.scratch.mkdir()
+            replayed = {VARIANTS: replay, FORMATS: replay_program}.get(section, replay_made_ahead)
+            for each in replayed(asked):
                 ran += not each.skipped
                 yield _checked(name, each)
     if not ran:
@@ -154,11 +197,14 @@ def _checked(name: str, each: Replayed) -> Checked:
     title = f"{name} on {each.provider}"
     if each.skipped:
         return Checked(title, each.skipped, skipped=True)
+    if each.failed:
+        return Checked(title, faults=(each.failed,), exit_code=EXIT_NOT_REPRODUCIBLE)
+    findings = tuple(f"{finding.what} ({finding.where})" for finding in each.findings)
+    if findings:
+        return Checked(title, faults=findings, exit_code=EXIT_GATE)
     metrics = each.metrics
     return Checked(
         title,
         f"{metrics['points']} golden points within tolerance, largest error "
         f"{metrics['max_abs']:.1e}, worst cosine {metrics['cosine_min']:.5f}",
-        tuple(f"{finding.what} ({finding.where})" for finding in each.findings),
-        exit_code=EXIT_GATE,
     )

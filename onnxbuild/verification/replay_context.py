@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,39 @@ class Replayed:
     """One bundle on one provider.
 
     Attributes:
-        metrics: Of the validate step: the worst of each measure over all golden points.
+        metrics: Of the validate step: how many golden points there were, the worst of each measure.
         findings: Breaches of the tolerances that the release records.
         skipped: Why it was not run; empty if it was.
+        failed: Why it could not be run where it must run; empty if it could.
     """
 
     variant: str
     provider: str
-    metrics: dict[str, Any]
+    metrics: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
     skipped: str = ""
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be replayed, and how.
+
+    Attributes:
+        bundle: A bundle's folder.
+        golden: The reference's folder: inputs and PyTorch's outputs.
+        scratch: An empty folder.
+        providers: Short names that were asked for; empty for those that the manifest names.
+        trusted: Whether programs may be run.
+        timeout_s: Wall time that each may take.
+    """
+
+    bundle: Path
+    golden: Path
+    scratch: Path
+    providers: Sequence[str]
+    trusted: bool
+    timeout_s: float
 
 
 class ReplayContext:

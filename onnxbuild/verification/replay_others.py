@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
@@ -16,100 +13,109 @@ from onnxbuild.onnxkit.ahead_of_time_files import MadeFor, other_machine
 from onnxbuild.onnxkit.program_files import described, write_description
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.tolerances import VariantTolerances
-from onnxbuild.release_format.forms import following
+from onnxbuild.release_format.bundles import model_file
+from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.steps import validate, validate_program
-from onnxbuild.verification.replay_context import ReplayContext, Replayed
-
-_UNTRUSTED = (
-    "a program of PyTorch may do what any program may: with --trust-programs it is run, if you "
-    "trust who made the release (its signature: --key)"
+from onnxbuild.verification.allowed import (
+    COMPILED_KINDS,
+    holds_compiled_nodes,
+    refused_options,
+    refused_settings,
 )
+from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, attempt
+from onnxbuild.verification.replay_context import Asked, Replayed
 
 
-def replay_program(
-    bundle: Path, golden: Path, scratch: Path, *, providers: Sequence[str], trusted: bool
-) -> Iterator[Replayed]:
+def replay_program(asked: Asked) -> Iterator[Replayed]:
     """Run a program beside ONNX.
-
-    Args:
-        bundle: Its folder.
-        golden: The reference's folder: inputs and PyTorch's outputs.
-        scratch: An empty folder.
-        providers: Short names that were asked for; programs run on the CPU alone.
-        trusted: Whether it may be run at all.
 
     Raises:
         NotReproducibleError: The manifest can't be followed.
-        StepError: PyTorch can't load it, though it should.
     """
-    with following(f"{bundle.name}/{MANIFEST}"):
-        manifest = _manifest(bundle)
+    with following(f"{asked.bundle.name}/{MANIFEST}"):
+        manifest = _manifest(asked)
         description = described(manifest)
-        reason = _absence(manifest, CPU, providers)
+        reason = _absence(manifest, CPU, asked.providers)
         params = validate_program.ValidateProgramParams(description.format, _tolerances(manifest))
-    if not reason and not trusted:
-        reason = _UNTRUSTED
-    if not reason:
-        reason = _other_torch(manifest)
-    if reason:
-        yield Replayed(description.format, CPU, {}, skipped=reason)
-        return
-    write_description(scratch, description)
-    (scratch / description.file).symlink_to((bundle / description.file).absolute())
-    where = f"{manifest['name']}:{description.format}"
-    context = ReplayContext(params, where, scratch, {"program": scratch, "reference": golden})
-    outcome = validate_program.run(context)
-    yield Replayed(description.format, CPU, dict(outcome.metrics), outcome.findings)
+        program = asked.bundle / model_file(manifest)
+        where = f"{manifest['name']}:{description.format}"
+        if not reason:
+            reason = "" if asked.trusted else UNTRUSTED
+        if not reason:
+            reason = _other_torch(manifest)
+        if reason:
+            yield Replayed(description.format, CPU, {}, skipped=reason)
+            return
+    artifact = asked.scratch / "program"
+    artifact.mkdir()
+    write_description(artifact, description)
+    (artifact / description.file).symlink_to(program.absolute())
+    run = Replay(
+        "validate-program",
+        params,
+        where,
+        {"program": artifact, "reference": asked.golden},
+        (artifact, asked.bundle, asked.golden),
+        asked.scratch / "own",
+        asked.timeout_s,
+    )
+    yield attempt(run, description.format, CPU, asked_for=False, on_cpu=True)
 
 
-def replay_made_ahead(
-    bundle: Path, golden: Path, scratch: Path, *, providers: Sequence[str]
-) -> Iterator[Replayed]:
+def replay_made_ahead(asked: Asked) -> Iterator[Replayed]:
     """Run what is made ahead of time, on the provider and the kind of machine that it is made for.
-
-    Args:
-        bundle: Its folder.
-        golden: The reference's folder.
-        scratch: An empty folder.
-        providers: Short names that were asked for; empty for its own.
 
     Raises:
         NotReproducibleError: The manifest can't be followed.
         StepError: ONNX Runtime refuses it, on a provider that was asked for.
     """
-    with following(f"{bundle.name}/{MANIFEST}"):
-        manifest = _manifest(bundle)
+    with following(f"{asked.bundle.name}/{MANIFEST}"):
+        manifest = _manifest(asked)
         name = f"{manifest['variant']}-{manifest['kind']}"
         provider = short_name(manifest["provider"])
-        reason = _absence(manifest, provider, providers)
-        folders = dict.fromkeys(manifest["folder_options"], str(bundle))
-        options = {**manifest["provider_options"], **folders}
+        model = asked.bundle / model_file(manifest)
+        folders = dict.fromkeys(manifest["folder_options"], str(asked.bundle.absolute()))
+        told = {"graph_optimization": manifest["graph_optimization"], "config": manifest["config"]}
+        settings = from_json(SessionSettings, told)
+        options = dict(manifest["provider_options"])
+        reason = (
+            _absence(manifest, provider, asked.providers)
+            or _refused(manifest, asked)
+            or refused_settings(settings.config)
+            or refused_options(provider, options)
+        )
         params = validate.ValidateParams(
             variant=name,
             precision=manifest["precision"],
             tolerances=_tolerances(manifest),
-            target=Target(provider, (Link(provider, options),)),
+            target=Target(provider, (Link(provider, {**options, **folders}),)),
             gates=TargetGates(),
-            session=SessionSettings(
-                graph_optimization=manifest["graph_optimization"], config=manifest["config"]
-            ),
+            session=settings,
+        )
+        run = Replay(
+            "validate",
+            params,
+            f"{manifest['name']}:{name}",
+            {"model": model, "reference": asked.golden},
+            (asked.bundle, asked.golden),
+            asked.scratch / "own",
+            asked.timeout_s,
         )
     if reason:
         yield Replayed(name, provider, {}, skipped=reason)
         return
-    where = f"{manifest['name']}:{name}"
-    context = ReplayContext(params, where, scratch, {"model": bundle, "reference": golden})
-    try:
-        outcome = validate.run(context)
-    except StepError as error:
-        if provider in providers or provider == CPU:
-            raise
-        yield Replayed(name, provider, {}, skipped=error.what)
-        return
-    metrics = dict(outcome.metrics)
-    skipped = str(metrics.pop("skipped", ""))
-    yield Replayed(name, provider, metrics, outcome.findings, skipped)
+    yield attempt(
+        run, name, provider, asked_for=provider in asked.providers, on_cpu=params.target.is_cpu
+    )
+
+
+def _refused(manifest: Mapping[str, Any], asked: Asked) -> str:
+    """Why an engine or a compiled model is not run; empty if it may be, or is none."""
+    is_program = manifest["kind"] in COMPILED_KINDS or holds_compiled_nodes(
+        asked.bundle / model_file(manifest)
+    )
+    return UNTRUSTED if is_program and not asked.trusted else ""
 
 
 def _other_torch(manifest: Mapping[str, Any]) -> str:
@@ -124,8 +130,8 @@ def _other_torch(manifest: Mapping[str, Any]) -> str:
     return ""
 
 
-def _manifest(bundle: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+def _manifest(asked: Asked) -> dict[str, Any]:
+    told: dict[str, Any] = read_json((asked.bundle / MANIFEST).read_bytes())
     return told
 
 

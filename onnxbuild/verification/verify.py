@@ -18,6 +18,7 @@ from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
 from onnxbuild.release_format.bundles import SECTIONS, bundles_of
@@ -44,6 +45,7 @@ from onnxbuild.verification.contents import (
     check_json,
     hashes_of,
 )
+from onnxbuild.verification.listed import check_listed
 from onnxbuild.verification.signature import check_signatures, read_public_key
 
 _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
@@ -109,6 +111,7 @@ def verify_contents(release: Released) -> Iterator[Checked]:
             f"{_counted(release.about)}, as the lock names them",
             _check_artifacts,
         ),
+        ("files", "each is named by release.json or a manifest", check_listed),
         ("bundles", "each whole in itself, its model of the form that it says", check_bundles),
         ("resolved recipe and reports", "as the lock says", _check_lock_copies),
         ("bill of materials", "valid, and of these files", _check_bom),
@@ -186,7 +189,7 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
     content = release.read(RESOLVED_FILE)
     if content != resolved_bytes(release.lock):
         try:
-            resolved = yaml.safe_load(content)
+            resolved = load_strictly(content.decode("utf-8"))
         except (ValueError, yaml.YAMLError):
             resolved = None
         places = [place for place, _, _ in leaves(resolved, release.lock.resolved)]

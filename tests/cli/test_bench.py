@@ -58,7 +58,7 @@ def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_pat
     assert "vs other" in again.out
     assert "each alone:" in again.out
     other_model(tmp_path / "other.onnx", shape=("n", 4))
-    assert "against/other" in project("bench", "tiny.yaml", "--against", file).ran
+    assert "against=other" in project("bench", "tiny.yaml", "--against", file).ran
     assert project.run().ran == []
 
 

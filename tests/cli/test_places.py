@@ -42,6 +42,32 @@ def test_a_path_with_blanks_and_letters_behind_a_link_is_one_project(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(project):
+    (project.folder / "pyproject.toml").unlink()
+    project.write("recipes/tiny.yaml", RECIPE.replace("models/", "../models/"))
+    stray = project("run", "recipes/tiny.yaml", "--only", "reference")
+    assert f"new store: {project.folder}/recipes/artifacts (no folder above has pyp" in stray.out
+    subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True)
+    first = project("run", "recipes/tiny.yaml", "--only", "reference")
+    assert f"new store: {project.folder}/artifacts (the project's root is the nearest" in first.out
+    assert "with .git)" in first.out
+    assert "new store" not in project("run", "recipes/tiny.yaml", "--only", "reference").out
+    seen = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "artifacts" not in seen.stdout
+
+
+def test_a_store_in_a_folder_with_other_files_leaves_them_to_git(project):
+    project.run("--only", "reference", "--store", ".")
+    assert not (project.folder / ".gitignore").exists()
+
+
+@pytest.mark.slow
 def test_a_store_elsewhere_leaves_the_project_untouched(project, tmp_path):
     before = tree(project.folder)
     arguments = (*REFERENCE, "--store", "../other store")

@@ -60,3 +60,23 @@ def test_a_command_can_be_typed_as_it_is_told():
     assert lock_command("a.yaml") == "onnxbuild lock a.yaml"
     told = lock_command("my recipe.yaml", "<net model 1>/x", "torch")
     assert told == "onnxbuild lock 'my recipe.yaml' --update '<net model 1>/x' --update torch"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 40)),
+        "a: &a [*a]\n",
+        "a: &a {b: {c: *a}}\n",
+    ],
+)
+def test_aliases_that_stand_for_more_than_anybody_can_read_are_refused(text):
+    with pytest.raises(UsageError, match="aliases stand for more values than a lock has"):
+        parse_lock(text, "net.lock", "")
+
+
+def test_an_alias_that_yaml_itself_writes_is_read():
+    same = ["a", "b"]
+    shared = replace(LOCK, resolved={"net": {"x": same, "y": same}})
+    assert "*id" in lock_text(shared)
+    assert parse_lock(lock_text(shared), "", "") == shared

@@ -109,7 +109,7 @@ def test_tensors_and_arrays_are_taken_in_the_declared_order():
             "input 'pixels' holds 1 inf among 3 values, at [0, 2]",
             "clean the data",
         ),
-        ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1..8", "widen"),
+        ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1 to 8", "widen"),
     ],
 )  # fmt: skip
 def test_feeds_that_are_not_as_declared_are_refused(feeds, said, fix):

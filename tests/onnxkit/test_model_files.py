@@ -7,6 +7,7 @@ from onnxbuild.onnxkit.model_files import (
     file_bytes,
     hand_on,
     load_model,
+    model_path,
     save_graph,
     save_model,
 )
@@ -149,3 +150,13 @@ def test_a_file_that_lies_in_a_store_is_handed_on_without_a_copy(tmp_path):
     hand_on(tmp_path / "blob", tmp_path / "copy")
     assert not (tmp_path / "copy").is_symlink()
     assert (tmp_path / "copy").read_text() == "weights"
+
+
+def test_a_folder_with_a_model_of_each_form_is_refused_and_its_files_are_not(tmp_path):
+    for name in ("model.onnx", "model.ort"):
+        (tmp_path / name).write_bytes(b"")
+        assert model_path(tmp_path / name) == tmp_path / name
+    with pytest.raises(StepError, match=r"two models, model\.onnx and model\.ort"):
+        model_path(tmp_path)
+    (tmp_path / "model.onnx").unlink()
+    assert model_path(tmp_path) == tmp_path / "model.ort"

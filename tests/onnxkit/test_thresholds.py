@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.histograms import BINS, empty_histogram
+from onnxbuild.onnxkit.histograms import BINS, Histogram, empty_histogram
 from onnxbuild.onnxkit.thresholds import Grid, choose_range, clipped_share, histogram_bounds
 
 GRIDS = [Grid(8), Grid(8, symmetric=True), Grid(16)]
@@ -25,16 +27,23 @@ def chosen(method, values, grid=GRIDS[0], percentile=99.99):
 def squared_error(values, bounds, grid):
     """Mean, of quantizing `values` on a grid over `bounds`, number by number."""
     x = values.astype(np.float64)
+    return float(((quantized_on(x, bounds, grid) - x) ** 2).mean())
+
+
+def weighed_error(values, weights, bounds, grid):
+    return float((((quantized_on(values, bounds, grid) - values) * weights) ** 2).sum())
+
+
+def quantized_on(x, bounds, grid):
+    """Numbers as a grid over `bounds` holds them."""
     low, high = min(bounds[0], 0), max(bounds[1], 0)
     if grid.symmetric:
         top = max(-low, high)
         step = 2 * top / grid.steps
-        quantized = np.clip(np.round(x / step), -grid.steps // 2, grid.steps // 2) * step
-    else:
-        step = (high - low) / grid.steps
-        zero = np.round(-low / step)
-        quantized = (np.clip(np.round(x / step) + zero, 0, grid.steps) - zero) * step
-    return float(((quantized - x) ** 2).mean())
+        return np.clip(np.round(x / step), -grid.steps // 2, grid.steps // 2) * step
+    step = (high - low) / grid.steps
+    zero = np.round(-low / step)
+    return (np.clip(np.round(x / step) + zero, 0, grid.steps) - zero) * step
 
 
 @pytest.mark.parametrize("percentile", [90.0, 99.0, 99.9, 99.99])
@@ -79,6 +88,50 @@ def test_mse_is_within_two_percent_of_the_best_of_all_pairs_tried_number_by_numb
         for a, b in itertools.product(shares if seen[0] < 0 else [1.0], shares)
     ]
     assert squared_error(values, found, grid) <= 1.02 * min(tried)
+
+
+@st.composite
+def histograms(draw):
+    """Some of 8192 bins filled, over a range that may lie anywhere: what was seen, bounds, counts."""
+    grid = draw(st.sampled_from(GRIDS))
+    edges = st.floats(-1e3, 1e3, width=32)
+    low, high = sorted((draw(edges), draw(edges)))
+    seen = low, max(high, low + 1e-3)
+    places = st.integers(0, BINS - 1)
+    filled = draw(st.dictionaries(places, st.integers(1, 10**6), min_size=1, max_size=12))
+    spread = draw(st.sampled_from([0, 1, 1000]))  # of values everywhere, too
+    counts = np.full(BINS, spread, np.int64)
+    counts[list(filled)] += list(filled.values())
+    bounds = histogram_bounds(seen, grid)
+    centers = bounds[0] + (bounds[1] - bounds[0]) / BINS * (np.arange(BINS) + 0.5)
+    counts[(centers < seen[0]) | (centers > seen[1])] = 0
+    return grid, seen, Histogram(*bounds, counts, 0), centers
+
+
+@settings(max_examples=300, deadline=None)
+@given(histograms())
+def test_mse_is_never_worse_than_the_whole_range_on_any_histogram(drawn):
+    grid, seen, histogram, centers = drawn
+    found = choose_range("mse", histogram, seen, grid, percentile=99.99)
+    filled = histogram.counts > 0
+    repeated = np.sqrt(
+        histogram.counts[filled]
+    )  # a value seen n times weighs n in the sum of squares
+
+    def error(bounds):
+        return weighed_error(centers[filled], repeated, bounds, grid)
+
+    assert error(found) <= error(seen) * (1 + 1e-9)
+    assert seen[0] <= found[0] <= found[1] <= seen[1]
+
+
+def test_mse_keeps_one_large_value_over_many_that_vanish_either_way():
+    # values of 0.001 are zero on any grid that holds 100: no reason to clip that one for them
+    values = np.concatenate([np.full(100_000, 0.001), [100.0]]).astype(np.float32)
+    (low, high), _ = chosen("mse", values)
+    seen = float(values.min()), float(values.max())
+    assert squared_error(values, (low, high), GRIDS[0]) <= squared_error(values, seen, GRIDS[0])
+    assert high > 90
 
 
 def direct_divergence(values, threshold, levels, edges):

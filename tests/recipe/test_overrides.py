@@ -93,3 +93,78 @@ def test_a_template_can_be_set(project, base):
 def test_extends_can_not_be_set(project, base):
     (fault,) = project.faults(base, {"extends": "x.yaml"})
     assert "no key of the recipe" in fault
+
+
+SWEPT = 'vars: {o: 16}\nmatrix: {o: [17, 18]}\nopset: "{{ o }}"\n'
+
+
+def test_a_name_in_both_vars_and_matrix_is_set_in_the_matrix(project, base):
+    """The docs' own example: `--set longest=256` was ignored, and both combinations were built."""
+    recipe = project.recipe(base + SWEPT, {"o": "19"})
+    assert (recipe.name, recipe.opset) == ("demo@o=19", 19)
+
+
+def test_a_list_takes_the_place_of_a_matrix_names_values(project, base):
+    for key in ("o", "matrix.o"):
+        recipes = project.load(base + SWEPT, {key: "[19, 20]"}).recipes
+        assert [(each.name, each.opset) for each in recipes] == [
+            ("demo@o=19", 19),
+            ("demo@o=20", 20),
+        ]
+
+
+def test_other_names_of_the_matrix_keep_their_values(project, base):
+    text = base + 'matrix: {o: [17, 18], k: [1, 2]}\nopset: "{{ o }}"\n'
+    names = [recipe.name for recipe in project.load(text, {"o": "20"}).recipes]
+    assert names == ["demo@o=20,k=1", "demo@o=20,k=2"]
+
+
+def test_names_of_a_base_are_set_too(project, base):
+    project.write("recipes/base.yaml", base + SWEPT)
+    recipe = project.recipe("extends: base.yaml\n", {"o": "19"})
+    assert (recipe.name, recipe.opset) == ("demo@o=19", 19)
+    project.write("recipes/base.yaml", base + 'vars: {o: 16}\nopset: "{{ o }}"\n')
+    recipe = project.recipe("extends: base.yaml\nmatrix: {o: [17, 18]}\n", {"o": "19"})
+    assert (recipe.name, recipe.opset) == ("demo@o=19", 19)
+
+
+def test_a_var_takes_the_place_of_a_name_that_the_base_sweeps(project, base):
+    project.write("recipes/base.yaml", base + 'matrix: {o: [17, 18], k: [1]}\nopset: "{{ o }}"\n')
+    recipe = project.recipe("extends: base.yaml\nvars: {o: 20}\n")
+    assert (recipe.name, recipe.opset) == ("demo@k=1", 20)
+    project.write("recipes/base.yaml", base + 'matrix: {o: [17, 18]}\nopset: "{{ o }}"\n')
+    recipe = project.recipe("extends: base.yaml\nvars: {o: 20}\n", {"o": "21"})
+    assert (recipe.name, recipe.opset) == ("demo", 21)
+
+
+def test_inside_of_a_var_is_set_with_and_without_its_home(project, base):
+    text = base + 'vars: {sizes: {o: 16}}\nopset: "{{ sizes.o }}"\n'
+    assert project.recipe(text, {"sizes.o": "17"}).opset == 17
+    assert project.recipe(text, {"vars.sizes.o": "18"}).opset == 18
+    assert project.faults(base + SWEPT, {"o.x": "1"}) == [
+        "--set o.x: 'matrix.o' is no mapping; --set can't reach inside"
+    ]
+
+
+def test_a_setting_that_the_matrix_would_hide_is_refused(project, base):
+    for key, value in (("vars.o", "19"), ("vars", "{o: 19}")):
+        assert project.faults(base + SWEPT, {key: value}) == [
+            f"--set {key}: this changes nothing: 'o' is in matrix too, which comes first"
+        ]
+
+
+def test_a_setting_of_a_var_that_nothing_takes_is_refused(project, base):
+    text = base + 'vars: {o: 16, p: "{{ o }}", q: "{{ p }}", alone: 1}\nopset: "{{ q }}"\n'
+    assert project.recipe(text, {"o": "17"}).opset == 17
+    assert project.faults(text, {"alone": "2"}) == [
+        "--set alone: this changes nothing: no template of the recipe takes the var 'alone'"
+    ]
+    (fault,) = project.faults(base + "vars: {opset: 16}\nopset: 17\n", {"opset": "18"})
+    assert "changes nothing" in fault
+
+
+def test_a_var_whose_only_taker_is_set_as_well_is_no_fault(project, base):
+    """`diagnose RECIPE:VARIANT --set bits=4` sets the variant as a whole, once it tries remedies."""
+    text = base + 'vars: {mode: dynamic}\nquantization: {q: {mode: "{{ mode }}"}}\n'
+    settings = {"mode": "static", "quantization.q": "{mode: fp16}"}
+    assert project.recipe(text, settings).variants[0].mode == "fp16"

@@ -138,3 +138,16 @@ def test_a_killed_process_leaves_whole_releases_and_the_next_tidies_up(tmp_path)
     assert scratches, "no process was killed while it wrote"
     put(tmp_path, force=True)  # one of those that were killed may have got as far as x-1
     assert not list(tmp_path.glob(".onnxbuild-*"))
+
+
+def test_a_release_that_a_killed_process_had_taken_away_is_there_before_anything_is_compared(
+    tmp_path,
+):
+    put(tmp_path)
+    dead = tmp_path / ".onnxbuild-dead"
+    dead.mkdir()
+    (tmp_path / "x-1").rename(dead / "replaced-x-1")  # as where no two names can be exchanged
+    with pytest.raises(NotReproducibleError, match=r"README\.md has other bytes"):
+        put(tmp_path, {**TREE, "README.md": b"other"})
+    assert files(tmp_path / "x-1") == TREE
+    assert names(tmp_path) == ["x-1", "x-1.tar"]

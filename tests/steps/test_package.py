@@ -108,7 +108,9 @@ def test_the_manifest_tells_what_a_server_must_know(bundle):
     assert manifest["inputs"] == [
         {"name": "image", "dtype": "float32", "shape": ["batch", 1, 8, 8]}
     ]
-    assert manifest["dynamic_axes"] == {"batch": {"min": 1, "max": 64, "example": 2}}
+    assert manifest["dynamic_axes"] == {
+        "batch": {"min": 1, "max": 64, "example": 2, "multiple_of": 1}
+    }
     assert manifest["opsets"] == {"ai.onnx": 18}
     assert manifest["providers"] == [
         {"name": "CUDAExecutionProvider", "options": {"device_id": "0"}, "target": "cuda"},
@@ -201,6 +203,40 @@ def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bun
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["2 False 1", "2 False 1", "1 False 1"]
+
+
+def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
+    path = tmp_path / "bundle/manifest.json"
+    shutil.copytree(bundle, path.parent)
+    manifest = json.loads(path.read_text())
+    own = {"session.use_env_allocators": "0", "session.disable_prepacking": "1"}
+    manifest["targets"]["cpu"]["session"]["config"] = own
+    path.write_text(json.dumps(manifest))
+    told = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
+        "prepacking, allocators = 'session.disable_prepacking', 'session.use_env_allocators'\n"
+        "for config in ({}, {allocators: '1'}, {prepacking: '0', 'session.set_denormal_as_zero': '1'}):\n"
+        "    found = load('cpu', {'config': config}).get_session_options()\n"
+        "    keys = {prepacking: 0, allocators: 0, **config}\n"
+        "    print(*(found.get_session_config_entry(key) for key in keys))\n"
+        "load('cpu', {'intra_op_thread': 1})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", told, str(path.parent)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["1 0", "1 1", "0 0 1"]
+    assert done.stderr.startswith("there is no session setting 'intra_op_thread'; there are [")
+
+
+def test_settings_are_merged_entry_by_entry():
+    own = to_json(SessionSettings(free_dimensions={"batch": 1}, config={"a": "1", "b": "2"}))
+    given = {"config": {"b": 3, "a": None}, "free_dimensions": {"sequence": 8}}
+    told = bundle_loader.merged(own, given)
+    assert told["config"] == {"b": 3}
+    assert told["free_dimensions"] == {"batch": 1, "sequence": 8}
+    assert bundle_loader.merged(own, {}) == own
+    assert own["config"] == {"a": "1", "b": "2"}
 
 
 @pytest.mark.parametrize("reduced", [False, "pairs"])

@@ -77,7 +77,7 @@ def test_real_samples_become_points_up_to_a_limit(tmp_path):
     [
         ("bad_samples", {}, "input 'x' holds 8 NaN"),
         ("nothing", {}, "yields no sample"),
-        ("samples", {"rows": [2, 9]}, "axis 'batch' has size 9; expected 1..8"),
+        ("samples", {"rows": [2, 9]}, "axis 'batch' has size 9; expected 1 to 8"),
         ("samples", {"rows": ["a"]}, "samples raised ValueError"),
         ("load", {"name": "Nested"}, "does not return an iterable"),
     ],

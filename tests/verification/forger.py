@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -26,7 +28,15 @@ class Forged:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("SHA256SUMS.sig", "provenance.dsse.json"):
-            (folder / name).unlink()
+            (folder / name).unlink(missing_ok=True)
+
+    def edit_lock(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the lock's value."""
+        about = json.loads((self.folder / "release.json").read_text())
+        lock_file = self.folder / about["lock"]
+        lock = yaml.safe_load(lock_file.read_text())
+        change(lock)
+        lock_file.write_text(yaml.safe_dump(lock))
 
     def again(self, *bundles: str, honest: bool = True) -> None:
         """Sums, lock, README, bill and provenance that fit the files.

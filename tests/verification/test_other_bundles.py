@@ -10,14 +10,18 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
+import torch
 import yaml
 
-from onnxbuild.core.errors import BudgetError
+from onnxbuild.core.errors import BudgetError, BuildError
+from onnxbuild.onnxkit.torch_wrapping import quiet
 from onnxbuild.recipe.release_options import Budgets
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import read_previous
 from onnxbuild.release_format.forms import json_bytes
+from onnxbuild.rivals import opened_rivals
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.verification.conftest import (
     edit_json,
@@ -128,7 +132,10 @@ def test_golden_inputs_go_through_all_of_it_if_programs_are_trusted(others):
     assert "ok      fp32-ort on cpu: 4 golden points within tolerance" in plain.out
     assert "ok      fp32-optimized on cpu: 4 golden points within tolerance" in plain.out
     for name in ("torchscript", "torch-export"):
-        assert f"skipped {name} on cpu: a program of PyTorch may do what any" in plain.out
+        assert (
+            f"skipped {name} on cpu: a program of PyTorch, a provider's engine or a compiled model may"
+            in plain.out
+        )
     trusting = others("verify", "dist/tiny-1.0", "--run", "--trust-programs")
     assert trusting.code == 0, trusting.out + trusting.err
     for name in ("torchscript", "torch-export"):
@@ -327,7 +334,7 @@ def test_a_rebuild_elsewhere_tells_bytes_that_are_bound_to_a_machine_from_others
         lock["steps"][f"tiny:{step}"]["outputs"][output]["sha256"] = "0" * 64
     path.write_text(yaml.safe_dump(lock))
     whole.again()
-    done = others("verify", "dist/tiny-1.0", "--rebuild")
+    done = others("verify", "dist/tiny-1.0", "--rebuild", "--recipe", "tiny.yaml")
     assert done.code == 4, done.out + done.err
     assert "skipped inputs: not all as locked: host cpu" in done.out
     faults = [line for line in done.out.splitlines() if line.startswith("FAILED")]
@@ -349,13 +356,13 @@ def test_a_recipe_without_onnx_is_released_and_built_again(tmp_path):
     page = (release_of(project) / "README.md").read_text()
     assert "python formats/torchscript/load.py" in page
     assert "InferenceSession" not in page
-    same = project("verify", "dist/tiny-1.0", "--rebuild")
+    same = project("verify", "dist/tiny-1.0", "--rebuild", "--recipe", "tiny.yaml")
     assert same.code == 0, same.out + same.err
     nothing = project("verify", "dist/tiny-1.0", "--run")
     assert nothing.code == 3
     assert "nothing that the release names could be run here" in nothing.out
     project.edit("models/helper.py", "ReLU", "GELU")
-    other = project("verify", "dist/tiny-1.0", "--rebuild")
+    other = project("verify", "dist/tiny-1.0", "--rebuild", "--recipe", "tiny.yaml")
     assert other.code == 4
     assert "'program' of tiny:torchscript/convert is" in other.out
 
@@ -400,3 +407,134 @@ def test_machine_code_is_released_with_the_instructions_that_it_needs(tmp_path):
     rewritten(folder / PACKAGE / "model.pt2", drop=".so")
     whole.again(PACKAGE)
     assert "is no aotinductor file: it holds no machine code" in look_at(folder).out
+
+
+class Overwrites(torch.nn.Module):
+    """Writes four numbers to a file while it computes what is expected of it."""
+
+    def __init__(self, victim: str) -> None:
+        super().__init__()
+        self.victim = victim
+
+    def forward(self, input):  # noqa: A002 - as the recipe calls it
+        mapped = torch.from_file(self.victim, True, 4)
+        mapped.fill_(1.0)
+        return input[:, :2]
+
+
+def test_a_program_that_is_trusted_still_writes_nothing_outside(others):
+    victim = others.folder / "victim"
+    victim.write_bytes(b"precious and more than 16 bytes")
+    folder = release_of(others)
+    with quiet():  # TorchScript is deprecated
+        torch.jit.save(torch.jit.script(Overwrites(str(victim))), folder / SCRIPTED / "model.pt")
+    Forged(folder).again(SCRIPTED)
+    done = look_at(folder, "--run", "--trust-programs")
+    assert done.code == 3, done.out
+    assert "FAILED  torchscript on cpu: PyTorch fails: RuntimeError: " in done.out
+    assert "Permission denied" in done.out
+    assert victim.read_bytes() == b"precious and more than 16 bytes"
+
+
+def test_engines_and_compiled_models_count_as_programs(others):
+    path = release_of(others) / OPTIMIZED / "model.onnx"
+    made = onnx.load(path)
+    made.doc_string = "EPContext"
+    onnx.save(made, path)
+    for bundle in (OPTIMIZED, "variants/fp32"):
+        shutil.copy(path, release_of(others) / bundle / "model.onnx")
+    whole = Forged(release_of(others))
+    whole.again(OPTIMIZED, "variants/fp32")
+    done = look_at(release_of(others), "--run")
+    for name in ("fp32-optimized", "fp32"):
+        assert f"skipped {name} on cpu: a program of PyTorch, a provider's engine or a" in done.out
+    trusting = look_at(release_of(others), "--run", "--trust-programs")
+    assert "ok      fp32-optimized on cpu: 4 golden points" in trusting.out
+    edit_json(release_of(others) / ORT / "manifest.json", lambda m: m.update(kind="compiled"))
+    whole.again(ORT)
+    other = look_at(release_of(others), "--run")
+    assert "FAILED  bundles: " in other.out  # its name says what it is
+
+
+def test_the_model_that_is_judged_is_the_one_that_the_manifest_names(others):
+    """A bundle with a second model, which a reader of folders would take for the first."""
+    folder = release_of(others)
+    shutil.copy(folder / ORT / "model.ort", folder / "variants/fp32/model.ort")
+    (folder / "variants/fp32/model.onnx").write_bytes(b"no model")
+    Forged(folder).again("variants/fp32")
+    done = look_at(folder, "--run")
+    assert done.code == 4, done.out
+    assert "FAILED  fp32 on cpu: ONNX Runtime refuses the model" in done.out
+
+
+def test_a_loader_that_onnxbuild_never_wrote_is_named(others):
+    folder = release_of(others)
+    for bundle in ("variants/fp32", SCRIPTED, ORT):
+        with (folder / bundle / "load.py").open("a") as file:
+            file.write("print('and more')\n")
+        Forged(folder).again(bundle)
+        done = look_at(folder)
+        assert done.code == 4
+        assert f"FAILED  bundles: {bundle}/load.py is not the loader that onnxbuild " in done.out
+
+
+def test_a_manifest_that_was_judged_nowhere_is_not_followed(others):
+    folder = release_of(others)
+    edit_json(folder / "variants/fp32/manifest.json", lambda m: m.update(validation={}))
+    Forged(folder).again("variants/fp32")
+    done = look_at(folder, "--run")
+    assert done.code == 4, done.out
+    assert "it names no target that the model was validated on" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (
+            lambda about: about["variants"]["fp32"].update(bundle="../../x"),
+            "names no folder with a",
+        ),
+        (
+            lambda about: about["variants"]["fp32"].update(bundle=str(Path.cwd())),
+            "names no folder",
+        ),
+        (lambda about: about.update(name=7), ".name is no name"),
+    ],
+)
+def test_a_release_that_is_measured_beside_is_read_as_strictly(others, change, named):
+    path = release_of(others) / "release.json"
+    about = json.loads(path.read_text())
+    change(about)
+    path.write_bytes(json_bytes(about))
+    with pytest.raises(BuildError, match=r"not as it was: release\.json has changed"):
+        opened_as_rivals(release_of(others))
+    sum_again(release_of(others))
+    with pytest.raises(BuildError) as caught:
+        opened_as_rivals(release_of(others))
+    assert named in caught.value.what
+
+
+def test_a_bundle_that_is_measured_beside_names_a_file_of_its_own(others):
+    bundle = release_of(others) / SCRIPTED
+    assert opened_as_rivals(bundle) == ["formats/torchscript"]
+    for name in ("../../x.pt", str(bundle / "model.pt"), ""):
+        edit_json(bundle / "manifest.json", lambda m, name=name: m.update(file=name))
+        with pytest.raises(BuildError, match="there is no model in"):
+            opened_as_rivals(bundle)
+
+
+def test_weights_of_a_model_that_is_measured_beside_lie_beside_it(others):
+    path = release_of(others) / "variants/fp32/model.onnx"
+    made = onnx.load(path)
+    weight = made.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="../../../../etc/passwd")
+    path.write_bytes(made.SerializeToString())
+    with pytest.raises(BuildError, match="which is no name in its folder"):
+        opened_as_rivals(path)
+
+
+def opened_as_rivals(path: Path) -> list[str]:
+    with opened_rivals([path], set()) as rivals:
+        return [each.name for each in rivals]

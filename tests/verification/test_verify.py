@@ -54,11 +54,16 @@ def test_a_model_out_of_its_tolerance_fails_the_replay(released):
 
 
 def test_a_rebuild_gives_the_same_bytes_or_says_where_it_parts(released):
-    same = released("verify", "dist/tiny-1.0", "--rebuild")
+    nowhere = released("verify", "dist/tiny-1.0", "--rebuild")
+    assert nowhere.code == 2, nowhere.out
+    assert "tiny.yaml is in no commit of the project here" in nowhere.err
+    named = nowhere.err.partition("name it: ")[2].split()
+    same = released("verify", "dist/tiny-1.0", "--rebuild", *named)
     assert same.code == 0, same.out
+    assert "ok      recipe: tiny.yaml, which is in no commit" in same.out
     assert "ok      rebuilt: 7 steps from nothing, every output as released" in same.out
     released.edit("models/helper.py", "ReLU", "GELU")
-    other = released("verify", "dist/tiny-1.0", "--rebuild")
+    other = released("verify", "dist/tiny-1.0", "--rebuild", *named)
     assert other.code == 4
     assert "not all as locked: source models/helper.py" in other.out
     assert "FAILED  rebuilt: 'model' of tiny:export is" in other.out

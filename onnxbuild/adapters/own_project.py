@@ -1,0 +1,65 @@
+"""A step's working folder: a mirror of the project's root.
+
+Relative paths in user code mean what they mean where the program is started by hand, in the
+project's root. Each entry of the root is a link, so the kernel's fence decides what may be read; a
+new file is written into the mirror, which goes with the job. Declared files that lie a few folders
+above the project have their places, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+_TREE = "tree"  # below a job's folder
+_LEVELS = 4  # `../../../../weights` is as far up as a relative path is followed
+
+
+class OwnProject:
+    """The mirror of a project's root in a job's folder.
+
+    Args:
+        job: The job's folder, absolute.
+        project: The project's root, absolute.
+    """
+
+    def __init__(self, job: Path, project: Path) -> None:
+        self._tree = os.path.join(os.path.realpath(job), _TREE)
+        self._project = os.path.realpath(project)
+        self.folder = os.path.join(self._tree, *["above"] * _LEVELS, "project")
+
+    def lay(self, declared: Iterable[str], *, left_out: Iterable[str]) -> None:
+        """Make the mirror.
+
+        Args:
+            declared: Files that lie outside the project, absolute.
+            left_out: Folders that are nobody's input (the store).
+        """
+        os.makedirs(self.folder)
+        hidden = frozenset(map(os.path.realpath, left_out))
+        for entry in os.scandir(self._project):
+            if os.path.realpath(entry.path) not in hidden:
+                os.symlink(entry.path, os.path.join(self.folder, entry.name))
+        for path in declared:
+            link = os.path.normpath(
+                os.path.join(self.folder, os.path.relpath(path, self._project))
+            )
+            if link.startswith(f"{self._tree}/") and not os.path.lexists(link):
+                os.makedirs(os.path.dirname(link), exist_ok=True)
+                os.symlink(path, link)
+
+    def meant(self, path: str) -> str:
+        """Return what a path in the mirror stands for; any other path as it is.
+
+        Args:
+            path: Absolute and normalized.
+        """
+        if path != self._tree and not path.startswith(f"{self._tree}/"):
+            return path
+        below = os.path.relpath(path, self.folder)
+        return os.path.normpath(os.path.join(self._project, below))
+
+    def written(self, text: str) -> str:
+        """Return a message as the user's own code names the files in it."""
+        return text.replace(f"{self.folder}/", "")

@@ -1,0 +1,69 @@
+"""What builds choose by measuring, and builds with just that: trials of searches, settings of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.ports import EventSink
+from onnxbuild.wiring import RunOptions
+
+
+def choices_of(result: BuildResult) -> dict[str, str]:
+    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+
+    On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+    """
+    return {**_chosen_trials(result), **chosen_sessions(result)}
+
+
+def chosen_sessions(result: BuildResult) -> dict[str, str]:
+    """What a build chose of sessions alone; see `choices_of`."""
+    return {str(address): chosen for address, chosen in _chosen(result, "session")}
+
+
+def _chosen_trials(result: BuildResult) -> dict[str, str]:
+    chosen = _chosen(result, "choose")
+    return {f"{address.recipe}:{address.variant}": trial for address, trial in chosen}
+
+
+def _chosen(result: BuildResult, step: str) -> Iterator[tuple[StepAddress, str]]:
+    """What the variants' steps that are called `step` chose."""
+    for name, address in result.graph.addresses.items():
+        made = result.report.results.get(result.graph.resolve(name))
+        if address.variant and address.step == step and made is not None:
+            yield address, str(made.metrics["chosen"])
+
+
+def build_chosen(
+    request: Request,
+    options: RunOptions | None = None,
+    events: Sequence[EventSink] = (),
+    *,
+    lay: bool = True,
+) -> tuple[Request, BuildResult]:
+    """Build, and where something was chosen by measuring, build again with just that.
+
+    What was measured differs each time; what is locked or reproduced must not hang on it.
+
+    Args:
+        request: As for `build`.
+        options: As for `build`.
+        events: As for `build`.
+        lay: As for `build`.
+
+    Returns:
+        The request with the choices in it, and its build.
+
+    Raises:
+        As `build`.
+    """
+    result = build(request, options, events, lay=lay)
+    known = request.choices or {}
+    new = {name: choice for name, choice in choices_of(result).items() if name not in known}
+    if not new or request.locked:
+        return request, result
+    chosen = replace(request, choices={**known, **new})
+    return chosen, build(chosen, options, events, lay=lay)

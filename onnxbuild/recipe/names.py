@@ -1,0 +1,36 @@
+"""Which recipes a file holds, by their names alone: what is wrong with the rest of it does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from onnxbuild.core.errors import BuildError
+from onnxbuild.recipe.extend import Sources, absolute, read_with_bases
+from onnxbuild.recipe.faults import Faults
+from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.project import find_project
+
+
+def names_in(file: Path, environment: Mapping[str, str]) -> frozenset[str]:
+    """Names of a file's recipes, of a matrix without `@KEY=VALUE`; empty if they can't be read.
+
+    Args:
+        file: A recipe's file; it need not be there.
+        environment: Where the variables named by `env` lists are looked up.
+    """
+    path, project = absolute(file), absolute(find_project(file))
+    try:
+        root, _ = read_with_bases(path, path.read_bytes(), Sources(project), Faults())
+    except (OSError, ValueError):
+        return frozenset()
+    name = None if root is None else root.child("name")
+    if name is None or not isinstance(name.value, str):
+        return frozenset()
+    if not name.templated:
+        return frozenset({name.value})
+    try:
+        loaded = load_recipes(path, project=project, environment=environment)
+    except BuildError:
+        return frozenset()
+    return frozenset(recipe.name.partition("@")[0] for recipe in loaded.recipes)

@@ -1,0 +1,90 @@
+"""How much memory the inputs of each point take, before anything is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+from onnxbuild.core.axis import Axis, shape_at
+from onnxbuild.core.errors import RecipeError
+from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.recipe import Recipe
+
+_BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
+_GIB = 1 << 30
+_COPIES = 2
+"""numpy's array and PyTorch's, at the least; what the model computes comes on top."""
+
+_COMFORTABLE = 100
+"""A model's own values take many times what its inputs take: this is what a proposed `max` leaves."""
+
+
+def input_bytes(recipe: Recipe, sizes: Mapping[str, int]) -> int:
+    """Bytes of one set of inputs."""
+    return sum(
+        prod(shape_at(each.shape, sizes)) * _BYTES.get(each.dtype, 1) for each in recipe.inputs
+    )
+
+
+def point_faults(recipe: Recipe, memory_bytes: int) -> Iterator[RecipeError]:
+    """The points whose inputs do not fit into memory, with the axis to narrow.
+
+    Args:
+        recipe: Whose reference points.
+        memory_bytes: What the build may use.
+    """
+    for point in _points(recipe):
+        needed = _COPIES * input_bytes(recipe, point.sizes)
+        if needed > memory_bytes:
+            axis = _largest(recipe, point)
+            most = _fitting(recipe, axis, point, memory_bytes // _COMFORTABLE)
+            yield RecipeError(
+                f"point '{point.name}' ({_shown(point)}) takes {needed / _GIB:,.1f} GiB for its "
+                f"inputs alone; {memory_bytes / _GIB:,.1f} GiB may be used",
+                where=_where(recipe, axis),
+                fix=f"write `max: {most}` for axis '{axis.name}'"
+                if point.sizes[axis.name] > most
+                else f"write smaller sizes into the fixed part of the shapes with '{axis.name}'",
+            )
+
+
+def point_remarks(recipe: Recipe) -> Iterator[str]:
+    """The points whose inputs take a gigabyte or more."""
+    for point in _points(recipe):
+        size = input_bytes(recipe, point.sizes)
+        if size >= _GIB:
+            axis = _largest(recipe, point)
+            yield (
+                f"{_where(recipe, axis)}: point '{point.name}' ({_shown(point)}) takes "
+                f"{size / _GIB:,.1f} GiB for its inputs alone, and what the model computes comes on "
+                f"top; a lesser `max` for axis '{axis.name}' makes it smaller"
+            )
+
+
+def _points(recipe: Recipe) -> tuple[Point, ...]:
+    options: Any = recipe.sections["reference"]
+    return reference_points(recipe.axes, options.points, options.seed) if recipe.axes else ()
+
+
+def _largest(recipe: Recipe, point: Point) -> Axis:
+    """The axis that is farthest above its example."""
+    return max(recipe.axes, key=lambda axis: point.sizes[axis.name] / axis.example)
+
+
+def _fitting(recipe: Recipe, axis: Axis, point: Point, most_bytes: int) -> int:
+    """The greatest power of two (times the axis's step) that takes so many bytes; its example at least."""
+    size = axis.multiple_of
+    while input_bytes(recipe, {**point.sizes, axis.name: 2 * size}) <= most_bytes:
+        size *= 2
+    return max(size, axis.example, axis.min)
+
+
+def _shown(point: Point) -> str:
+    return ", ".join(f"{name}={size}" for name, size in point.sizes.items())
+
+
+def _where(recipe: Recipe, axis: Axis) -> str:
+    lines = recipe.lines
+    key = f"dynamic_axes.{axis.name}.max"
+    return str(lines.get(key, lines.get("dynamic_axes", recipe.location)))

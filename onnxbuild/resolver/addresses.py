@@ -1,0 +1,43 @@
+"""The addresses of a recipe's steps, made in one place."""
+
+from __future__ import annotations
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.recipe import Recipe, Variant
+
+
+def shared(recipe: Recipe, step: str, target: str = "") -> StepAddress:
+    """A step that a recipe's variants share.
+
+    Args:
+        recipe: The recipe.
+        step: What it does.
+        target: Where it runs, if that is not the first target.
+    """
+    return StepAddress(recipe.name, step, target=target)
+
+
+def of_variant(recipe: Recipe, variant: Variant, step: str, target: str = "") -> StepAddress:
+    """A step of one variant, or of one trial of a search.
+
+    Args:
+        recipe: The variant's.
+        variant: The variant, or the trial.
+        step: What it does.
+        target: Where it runs, if that is not the first target.
+    """
+    if variant.search:
+        return StepAddress(
+            recipe.name, step, variant=variant.search, trial=variant.name, target=target
+        )
+    return StepAddress(recipe.name, step, variant=variant.name, target=target)
+
+
+def further(recipe: Recipe, number: int) -> str:
+    """The target's name for an address: none for the first target, with number 0."""
+    return recipe.targets[number].name if number else ""
+
+
+def load_times_step(variant: str) -> str:
+    """The step that measures how long what is made ahead of time of a variant takes to load."""
+    return f"{variant}-load-times"

@@ -1,0 +1,94 @@
+"""What of a release's manifest may steer a session here: no file, no library, no key that nobody knows.
+
+The keys are those that a recipe may write (`recipe/session_checks.py`), without those that only a provider or
+a library of custom operators reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
+from onnxbuild.core.providers import short_name
+from onnxbuild.onnxkit.engines import FOLDER_OPTIONS
+from onnxbuild.onnxkit.session_config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
+
+COMPILED_KINDS = ("compiled", "tensorrt")
+"""Kinds of what is made ahead of time that hold code of a device."""
+
+_COMPILED_NODE = b"EPContext"
+"""Operator type of a node that a provider has compiled; in a model's file as these very bytes."""
+
+_CHUNK_BYTES = 1 << 24
+
+
+def config_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What a manifest's session settings have that no release has, each a sentence without a subject."""
+    for place, config in _configs(manifest):
+        for key in config:
+            if key in FILE_KEYS:
+                yield f"has '{key}' in {place}, which makes a session write files"
+            elif key not in KNOWN_KEYS | LOAD_KEYS and not is_free(key):
+                yield f"has '{key}' in {place}, which no recipe may write"
+    for option in manifest.get("folder_options", ()):
+        if option not in FOLDER_OPTIONS:
+            yield f"has '{option}' in folder_options, which names no folder of caches"
+
+
+def refused_settings(config: Mapping[str, Any]) -> str:
+    """Why settings are not applied here; empty if they may be."""
+    free = next((key for key in config if key not in KNOWN_KEYS | LOAD_KEYS), None)
+    if free is None:
+        return ""
+    return (
+        f"its session settings have '{free}', which only a provider or a library of custom operators "
+        "reads: a release's are not applied"
+    )
+
+
+def refused_options(provider: str, options: Mapping[str, Any]) -> str:
+    """Why a provider's options are not applied here; empty if they may be.
+
+    Args:
+        provider: As the manifest has it, by its short or its full name.
+        options: Name -> value.
+    """
+    name = short_name(provider)
+    for option in options:
+        if option in FILE_OPTIONS:
+            return (
+                f"its options of {name} have '{option}', which names a file or a library: a release's "
+                "are not applied"
+            )
+        if option not in OPTIONS.get(name, {}):
+            return (
+                f"its options of {name} have '{option}', which this onnxbuild does not know: a "
+                "release's are not applied"
+            )
+    return ""
+
+
+def holds_compiled_nodes(model: Path) -> bool:
+    """Whether a model's file holds nodes that a provider has compiled, by the bytes of their name.
+
+    A model that merely calls something so counts, too: it is run if programs are trusted.
+    """
+    tail = b""
+    with model.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            if _COMPILED_NODE in tail + chunk:
+                return True
+            tail = chunk[1 - len(_COMPILED_NODE) :]
+    return False
+
+
+def _configs(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(where it stands, the entries) of every session that a manifest describes."""
+    if "config" in manifest:
+        yield "config", manifest["config"]
+    if "targets" in manifest:
+        yield "session.config", manifest["session"]["config"]
+        for name, target in manifest["targets"].items():
+            yield f"targets.{name}.session.config", target["session"]["config"]

@@ -1,0 +1,137 @@
+"""A step run on a release's files in a fenced process, and what it says, taken with care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.fenced_call import TIMEOUT_S, call_fenced
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Finding
+from onnxbuild.release_format.forms import printable
+from onnxbuild.verification.replay_context import Replayed
+
+UNTRUSTED = (
+    "a program of PyTorch, a provider's engine or a compiled model may do what any program may: with "
+    "--trust-programs it is run, if you trust who made the release (its signature: --key)"
+)
+_JUDGE = "onnxbuild.verification.replay_child:judge"
+_MEASURES = ("max_abs", "cosine_min")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a step said of a model.
+
+    Attributes:
+        metrics: `points`, how many golden points there were; the worst of each measure, None where
+            nothing could be compared.
+        findings: Breaches of the tolerances.
+        skipped: Why the model was not run; empty if it was.
+    """
+
+    metrics: Mapping[str, Any]
+    findings: tuple[Finding, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One run of a step on a release's files.
+
+    Attributes:
+        kind: The step's.
+        params: Its parameters.
+        where: `recipe:variant`, for messages.
+        inputs: Name -> file or folder.
+        readable: All that it may read beside installed software.
+        scratch: All that it may write to; made here.
+        timeout_s: Wall time that it may take.
+    """
+
+    kind: str
+    params: Any
+    where: str
+    inputs: Mapping[str, Path]
+    readable: Iterable[Path]
+    scratch: Path
+    timeout_s: float = TIMEOUT_S
+
+    def run(self) -> Judged:
+        """Run it.
+
+        Raises:
+            StepError: The step's; or its process died, took too long, or told nonsense.
+        """
+        told = {
+            "kind": self.kind,
+            "params": to_json(self.params),
+            "where": self.where,
+            "inputs": {name: str(path.absolute()) for name, path in self.inputs.items()},
+        }
+        self.scratch.mkdir()
+        try:
+            answer = call_fenced(
+                _JUDGE,
+                told,
+                readable=self.readable,
+                scratch=self.scratch,
+                where=self.where,
+                timeout_s=self.timeout_s,
+            )
+            return _judged(answer)
+        except StepError as error:
+            parts = {"where": printable(error.where), "fix": printable(error.fix)}
+            raise StepError(printable(error.what), **parts) from error
+
+
+def attempt(
+    run: Replay, variant: str, provider: str, *, asked_for: bool, on_cpu: bool
+) -> Replayed:
+    """What becomes of a bundle that is run on a provider.
+
+    Args:
+        run: The step.
+        variant: The bundle's name.
+        provider: The target's name.
+        asked_for: The user named it: that it is not there is an error of the command.
+        on_cpu: It is the CPU, which is there everywhere: a model that does not run there fails.
+
+    Raises:
+        StepError: A provider that was asked for does not load, or refuses the model.
+    """
+    try:
+        judged = run.run()
+    except StepError as error:
+        if on_cpu:
+            return Replayed(variant, provider, {}, failed=error.what)
+        if asked_for:
+            raise
+        return Replayed(variant, provider, {}, skipped=error.what)
+    return Replayed(variant, provider, judged.metrics, judged.findings, judged.skipped)
+
+
+def _judged(answer: Any) -> Judged:
+    """The answer of a process that a model may have taken over.
+
+    Raises:
+        StepError: It is no outcome of a step that judges.
+    """
+    try:
+        metrics = dict(answer["metrics"])
+        found = tuple(Finding(str(what), str(where)) for what, where in answer["findings"])
+    except (LookupError, TypeError, ValueError):
+        metrics, found = {}, ()
+    if "skipped" in metrics:
+        return Judged({}, found, str(metrics["skipped"]))
+    points, *worst = (metrics.get(name) for name in ("points", *_MEASURES))
+    if type(points) is not int or points < 1 or not (found or all(map(_is_number, worst))):
+        raise StepError("its process gave no verdict that can be read")
+    return Judged(metrics, found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

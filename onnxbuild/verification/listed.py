@@ -1,0 +1,44 @@
+"""Every file of a release is named by it: by release.json, by a bundle's manifest, by a list of points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.reference_files import POINTS_FILE, read_points
+from onnxbuild.release_format.bundles import bundles_of
+from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.layout import (
+    BOM_FILE,
+    PROVENANCE_FILE,
+    README_FILE,
+    RELEASE_FILE,
+    RESOLVED_FILE,
+    SIGNATURES,
+    SUMS_FILE,
+)
+from onnxbuild.release_format.released import Released
+
+_ALWAYS = frozenset(
+    {
+        RELEASE_FILE, README_FILE, PROVENANCE_FILE, BOM_FILE, RESOLVED_FILE, SUMS_FILE, *SIGNATURES,
+    }
+)  # fmt: skip
+
+
+def check_listed(release: Released) -> Iterator[Fault]:
+    """Files that nothing names: what lies in a bundle is held to its manifest by `check_bundles`."""
+    about = release.about
+    named = {*_ALWAYS, about["recipe"], about["lock"], *about["bases"], *about["reports"]}
+    records = bundles_of(about).values()
+    for golden in sorted({each["golden"] for each in records}):
+        try:
+            points = read_points(release.folder / golden)
+        except StepError as error:
+            yield Fault(f"{golden}/{POINTS_FILE}", f"is no list of golden points: {error.what}")
+            continue
+        named |= {f"{golden}/{POINTS_FILE}", *(f"{golden}/{each.file}" for each in points)}
+    bundles = tuple(f"{each['bundle']}/" for each in records)
+    for path in release.files:
+        if path not in named and not path.startswith(bundles):
+            yield Fault(path, "is named neither by release.json nor by a manifest")

@@ -1,0 +1,39 @@
+"""What a replay does in its fenced process: the step that judged the model when it was released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.params import from_json
+from onnxbuild.core.step import StepKind
+from onnxbuild.steps import validate, validate_program
+from onnxbuild.verification.replay_context import ReplayContext
+
+KINDS: Mapping[str, StepKind] = {
+    kind.name: kind for kind in (validate.KIND, validate_program.KIND)
+}
+
+
+def judge(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a step on a release's files.
+
+    Args:
+        told: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path.
+            The working folder is its own.
+
+    Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
+
+    Raises:
+        StepError: The step's.
+        ValueError: The parameters are none.
+    """
+    kind = KINDS[told["kind"]]
+    params: Any = from_json(kind.params, told["params"])
+    inputs = {name: Path(path) for name, path in told["inputs"].items()}
+    outcome = kind.run(ReplayContext(params, told["where"], Path.cwd(), inputs))
+    return {
+        "metrics": dict(outcome.metrics),
+        "findings": [[each.what, each.where] for each in outcome.findings],
+    }

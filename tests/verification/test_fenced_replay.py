@@ -1,0 +1,212 @@
+"""In depth: a model, its settings and its golden files do no harm even where nobody has looked at them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from onnxbuild.adapters import landlock
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
+from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.steps import validate
+from onnxbuild.verification.allowed import holds_compiled_nodes
+from onnxbuild.verification.fenced_replay import Replay, _judged, attempt
+from onnxbuild.verification.replay_context import ReplayContext
+from tests.onnxkit.models import linear, model, save, value
+from tests.verification.hostile import FILE_KEY
+
+fenced = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+
+PARAMS = validate.ValidateParams(
+    variant="fp32",
+    precision="fp32",
+    tolerances=VariantTolerances(atol=1e-4),
+    target=CPU_TARGET,
+    gates=TargetGates(),
+)
+
+
+def subject(folder: Path, made=None):
+    """A bundle with a model, and golden files of it."""
+    bundle, golden = folder / "bundle", folder / "golden"
+    bundle.mkdir()
+    golden.mkdir()
+    save(made or linear(), bundle / "model.onnx")
+    x = np.ones((2, 4), np.float32)
+    weights = {each.name: onnx.numpy_helper.to_array(each) for each in linear().graph.initializer}
+    y = np.maximum(x @ weights["w"] + weights["b"], 0)
+    writer = ReferenceWriter(golden)
+    writer.add(ReferencePoint("example", {"batch": 2}, {"x": x}, {"y": y}))
+    writer.finish()
+    return bundle, golden
+
+
+def replay_of(
+    folder: Path, bundle: Path, golden: Path, *, params=PARAMS, timeout_s=60.0
+) -> Replay:
+    inputs = {"model": bundle / "model.onnx", "reference": golden}
+    return Replay(
+        "validate", params, "x:fp32", inputs, (bundle, golden), folder / "scratch", timeout_s
+    )
+
+
+def test_a_sound_model_is_judged_in_a_process_of_its_own(tmp_path):
+    judged = replay_of(tmp_path, *subject(tmp_path)).run()
+    assert judged.metrics["points"] == 1
+    assert judged.metrics["max_abs"] < 1e-6
+    assert not judged.findings
+
+
+@fenced
+def test_a_setting_that_writes_a_file_writes_none_in_the_fence(tmp_path):
+    bundle, golden = subject(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    params = replace(PARAMS, session=SessionSettings(config={FILE_KEY: str(victim)}))
+    replay = replay_of(tmp_path, bundle, golden, params=params)
+    found = attempt(replay, "fp32", "cpu", asked_for=False, on_cpu=True)
+    assert found.failed or found.metrics["points"] == 1
+    assert victim.read_text() == "precious"
+
+    (tmp_path / "open").mkdir()
+    inputs = {"model": bundle / "model.onnx", "reference": golden}
+    validate.run(ReplayContext(params, "x:fp32", tmp_path / "open", inputs))
+    assert victim.read_text() != "precious", "it writes nothing anyway: the test shows nothing"
+
+
+@fenced
+@pytest.mark.parametrize("place", ["../secret", "{folder}/secret", "/etc/hostname"])
+def test_weights_outside_of_the_bundle_are_not_read(tmp_path, place):
+    made = linear()
+    weight = made.graph.initializer[0]
+    (tmp_path / "secret").write_bytes(weight.raw_data)
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=place.format(folder=tmp_path))
+    replay = replay_of(tmp_path, *subject(tmp_path, made))
+    found = attempt(replay, "fp32", "cpu", asked_for=False, on_cpu=True)
+    assert found.failed, "ONNX Runtime read it"
+
+
+def endless():
+    """y = x, after a loop of 2^62 turns."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Sin", ["each"], ["next"]),
+        ],
+        "body",
+        [
+            value("turn", [], TensorProto.INT64),
+            value("go", [], TensorProto.BOOL),
+            value("each", None),
+        ],
+        [value("on", [], TensorProto.BOOL), value("next", None)],
+    )
+    return model(
+        [helper.make_node("Loop", ["most", "", "x"], ["y"], body=body)],
+        [value("x", ["batch", 4])],
+        [value("y", None)],
+        [onnx.numpy_helper.from_array(np.int64(1 << 62), "most")],
+    )
+
+
+def test_a_model_that_never_ends_is_stopped(tmp_path):
+    replay = replay_of(tmp_path, *subject(tmp_path, endless()), timeout_s=3)
+    with pytest.raises(StepError, match="stopped: it ran longer than 3 s"):
+        replay.run()
+
+
+def damage(golden: Path, change) -> None:
+    points = json.loads((golden / "points.json").read_text())
+    change(points)
+    (golden / "points.json").write_text(json.dumps(points))
+
+
+@pytest.mark.parametrize(
+    ("harm", "named"),
+    [
+        (lambda golden: damage(golden, lambda p: p[0].update(file="../x")), "[0].file is '../x'"),
+        (lambda golden: damage(golden, list.clear), "it is no list of points"),
+        (lambda golden: (golden / "example.npz").write_bytes(b"x"), "example.npz can't be read"),
+        (
+            lambda golden: np.savez(golden / "example.npz", **{"input.x": np.ones(1)}),
+            "it has no outputs to compare with",
+        ),
+    ],
+)
+def test_golden_files_that_nobody_can_follow_fail_the_replay_by_name(tmp_path, harm, named):
+    bundle, golden = subject(tmp_path)
+    harm(golden)
+    found = attempt(
+        replay_of(tmp_path, bundle, golden), "fp32", "cpu", asked_for=False, on_cpu=True
+    )
+    assert named in found.failed
+
+
+def test_a_model_that_the_cpu_refuses_fails_and_one_of_an_absent_provider_is_skipped(tmp_path):
+    bundle, golden = subject(tmp_path)
+    (bundle / "model.onnx").write_bytes(b"no model")
+    for asked_for, on_cpu, which in ((False, True, "failed"), (False, False, "skipped")):
+        replay = replace(replay_of(tmp_path, bundle, golden), scratch=tmp_path / which)
+        found = attempt(replay, "fp32", "p", asked_for=asked_for, on_cpu=on_cpu)
+        assert "ONNX Runtime refuses the model" in getattr(found, which)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"metrics": {}, "findings": []},
+        {"metrics": {"points": 0, "max_abs": 0.0, "cosine_min": 1.0}, "findings": []},
+        {"metrics": {"points": True, "max_abs": 0.0, "cosine_min": 1.0}, "findings": []},
+        {"metrics": {"points": 4, "max_abs": None, "cosine_min": 1.0}, "findings": []},
+        {"metrics": {"points": 4, "max_abs": "0", "cosine_min": 1.0}, "findings": []},
+        {"metrics": {"points": 4, "max_abs": 0.0, "cosine_min": 1.0}, "findings": [1]},
+        {"metrics": 7, "findings": [["x", "y"]]},
+    ],
+)
+def test_an_answer_that_is_no_verdict_is_none(answer):
+    with pytest.raises(StepError, match="no verdict that can be read"):
+        _judged(answer)
+
+
+def test_compiled_nodes_are_found_wherever_they_stand(tmp_path):
+    assert not holds_compiled_nodes(save(linear(), tmp_path / "plain.onnx"))
+    node = helper.make_node("EPContext", ["x"], ["y"], domain="com.microsoft")
+    inner = helper.make_graph([node], "inner", [], [value("y", [1])])
+    outer = helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)
+    made = model([outer], [value("c", [], TensorProto.BOOL)], [value("z", [1])])
+    assert holds_compiled_nodes(save(made, tmp_path / "compiled.onnx"))
+    for before in ((1 << 24) - 4, 1 << 24, (1 << 24) - 9, (2 << 24) - 1):
+        (tmp_path / "file").write_bytes(bytes(before) + b"EPContext")
+        assert holds_compiled_nodes(tmp_path / "file"), before
+
+
+def test_every_option_that_speaks_of_files_is_known_as_one():
+    """A word in its help is what tells; those that only look so are named here."""
+    harmless = {"trt_tactic_sources", "trt_engine_cache_enable", "trt_timing_cache_enable",
+                "trt_int8_use_native_calibration_table", "migraphx_use_native_calibration_table",
+                "backend_type", "trt_ep_context_embed_mode"}  # fmt: skip
+    words = ("file", "folder", "library", "libraries", "disk", "beside it", "as ONNX", "where to")
+    told = {
+        name
+        for options in OPTIONS.values()
+        for name, each in options.items()
+        if any(word in each.help for word in words) or "path" in name
+    }
+    known = {name for options in OPTIONS.values() for name in options}
+    assert known >= FILE_OPTIONS
+    assert told - harmless <= FILE_OPTIONS
