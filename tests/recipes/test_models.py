@@ -108,3 +108,14 @@ def test_small_encoders_do_not_depend_on_padding(name):
         padded = padded[:, :9]
     assert torch.allclose(alone, padded, atol=1e-5)
     assert torch.equal(alone, run(entrypoints(name).load().eval(), ids(2, 9), mask))
+
+
+def test_the_unet_takes_multiples_of_16_alone():
+    module = entrypoints("unet")
+    model = module.load()
+    for feeds in module.calibration(3):
+        scores = run(model, feeds["image"])
+        assert scores.shape == (1, module.CLASSES, *feeds["image"].shape[2:])
+        assert float(scores.std()) > 0.1
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        run(model, torch.zeros(1, 3, 40, 48))
