@@ -56,3 +56,66 @@ def test_the_small_gpt2_looks_back_alone_and_is_calibrated_on_words_it_knows():
     assert torch.allclose(one[:, :20], other[:, :20], atol=1e-5)
     assert not torch.allclose(one[:, 20:], other[:, 20:], atol=1e-2)
     assert torch.equal(module.load().model.lm_head.weight, model.model.lm_head.weight)
+
+
+def ids(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(2, 2000, shape, generator=generator)
+
+
+def run(model, *inputs):
+    with torch.no_grad():
+        return model(*inputs)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "mixtral", "mamba"])
+def test_small_language_models_look_back_alone(name):
+    module = entrypoints(name)
+    model = module.load().eval()
+    first, mask = ids(2, 12), torch.ones(2, 12, dtype=torch.int64)
+    changed = first.clone()
+    changed[:, 8:] = 7
+    rest = () if name == "mamba" else (mask,)
+    one, other = run(model, first, *rest), run(model, changed, *rest)
+    assert one.shape == (2, 12, module.VOCABULARY)
+    assert torch.allclose(one[:, :8], other[:, :8], atol=1e-5)
+    assert not torch.allclose(one[:, 8:], other[:, 8:], atol=1e-3)
+    again = run(module.load().eval(), first, *rest)
+    assert torch.equal(one, again)
+
+
+def test_the_small_mixtral_uses_every_expert_and_chooses_clearly():
+    model = entrypoints("mixtral").load().eval()
+    seen = []
+    for layer in model.model.model.layers:
+        layer.mlp.gate.register_forward_hook(lambda *call: seen.append(call[2]))
+    run(model, ids(4, 64), torch.ones(4, 64, dtype=torch.int64))
+    assert len(seen) == 2
+    for logits, _, chosen in seen:
+        assert set(chosen.flatten().tolist()) == {0, 1, 2, 3}
+        ranked = logits.softmax(-1).sort(-1, descending=True).values
+        assert float((ranked[:, 1] - ranked[:, 2]).median()) > 0.05
+
+
+@pytest.mark.parametrize("name", ["t5_encoder", "mpnet"])
+def test_small_encoders_do_not_depend_on_padding(name):
+    model = entrypoints(name).load().eval()
+    mask = torch.ones(2, 9, dtype=torch.int64)
+    alone = run(model, ids(2, 9), mask)
+    pad = torch.nn.functional.pad
+    padded = run(model, pad(ids(2, 9), (0, 4), value=1), pad(mask, (0, 4)))
+    if name == "t5_encoder":
+        padded = padded[:, :9]
+    assert torch.allclose(alone, padded, atol=1e-5)
+    assert torch.equal(alone, run(entrypoints(name).load().eval(), ids(2, 9), mask))
+
+
+def test_the_unet_takes_multiples_of_16_alone():
+    module = entrypoints("unet")
+    model = module.load()
+    for feeds in module.calibration(3):
+        scores = run(model, feeds["image"])
+        assert scores.shape == (1, module.CLASSES, *feeds["image"].shape[2:])
+        assert float(scores.std()) > 0.1
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        run(model, torch.zeros(1, 3, 40, 48))
