@@ -258,7 +258,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=2,
+    version=3,
     params=ExportParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},
