@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.graphs import all_graphs
+from onnxbuild.onnxkit.graphs import all_graphs, graphs_below
 
 if TYPE_CHECKING:
     import onnx
@@ -32,15 +32,16 @@ def settle_names(model: onnx.ModelProto, final: Mapping[str, str], wrapper: str)
         reserved.add(wanted)
         if wanted != name:
             new[name] = wanted
-    for graph in all_graphs(model):
+    for graph in graphs_below(model.graph):
         _rename(graph, new)
+    for graph in all_graphs(model):
         for node in graph.node:
             node.name = _without(node.name, wrapper)
 
 
 def _value_names(model: onnx.ModelProto) -> set[str]:
     names = set()
-    for graph in all_graphs(model):
+    for graph in graphs_below(model.graph):  # functions have names of their own
         names |= {each.name for each in (*graph.initializer, *graph.input, *graph.output)}
         for node in graph.node:
             names.update(node.output)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.onnxkit.casts import FLOAT, tidy_casts
 from onnxbuild.onnxkit.graphs import keep
 from onnxbuild.onnxkit.kept_nodes import hide_kept, restore_kept
+from onnxbuild.onnxkit.scopes import Scope, scopes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,31 +24,32 @@ and a row that is masked wholly into NaN."""
 
 
 def lift_constants(model: onnx.ModelProto) -> None:
-    """Turn the main graph's Constant nodes into initializers, in place; their readers don't see it."""
-    outputs = {value.name for value in model.graph.output}
-
-    def stays(node: onnx.NodeProto) -> bool:
-        if node.op_type != "Constant" or node.output[0] in outputs:
-            return True
-        tensor = _constant(node.attribute[0])
-        if tensor is not None:
-            tensor.name = node.output[0]
-            model.graph.initializer.append(tensor)
-        return tensor is None
-
-    keep(model.graph.node, stays)
+    """Turn Constant nodes into initializers of their graphs, in place; their readers don't see it."""
+    for scope in scopes(model):
+        _lift(scope.graph)
 
 
 def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
-    """Nodes that read an initializer with a finite |value| in (LARGEST, MASK_FROM), by name."""
+    """Nodes that read an initializer with a finite |value| in (LARGEST, MASK_FROM), by name.
+
+    Those of nested graphs are among them.
+    """
     import onnx
 
-    large = {
-        tensor.name
-        for tensor in model.graph.initializer
-        if tensor.data_type == FLOAT and _is_large(onnx.numpy_helper.to_array(tensor))
-    }
-    return tuple(node.name for node in model.graph.node if large & set(node.input))
+    large: set[tuple[Scope | None, str]] = set()
+    found = []
+    for scope in scopes(model):
+        large |= {
+            (scope, tensor.name)
+            for tensor in scope.graph.initializer
+            if tensor.data_type == FLOAT and _is_large(onnx.numpy_helper.to_array(tensor))
+        }
+        found += [
+            node.name
+            for node in scope.graph.node
+            if large and any((scope.home(name), name) in large for name in node.input)
+        ]
+    return tuple(found)
 
 
 def convert(
@@ -80,6 +82,21 @@ def convert(
     restore_kept(converted, kept)
     tidy_casts(converted)
     return converted
+
+
+def _lift(graph: onnx.GraphProto) -> None:
+    outputs = {value.name for value in graph.output}
+
+    def stays(node: onnx.NodeProto) -> bool:
+        if node.op_type != "Constant" or node.output[0] in outputs:
+            return True
+        tensor = _constant(node.attribute[0])
+        if tensor is not None:
+            tensor.name = node.output[0]
+            graph.initializer.append(tensor)
+        return tensor is None
+
+    keep(graph.node, stays)
 
 
 def _is_large(array: np.ndarray) -> bool:

@@ -146,7 +146,7 @@ def _short(value: float, digits: int = 9) -> float:
 
 KIND = StepKind(
     name="calibrate",
-    version=3,
+    version=4,
     params=CalibrateParams,
     inputs=("model",),
     outputs={"calibration": "calibration"},

@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.float16 import convert, lift_constants, readers_of_large_constants
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.graphs import initializers
 from onnxbuild.onnxkit.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.reference_files import read_reference
 from onnxbuild.onnxkit.selection import check_op_types, select_nodes
@@ -69,7 +70,7 @@ def run(context: StepContext) -> Outcome:
     check_op_types(options.op_block_list, model, option="op_block_list", where=where)
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     lift_constants(model)
-    if not any(tensor.data_type == FLOAT for tensor in model.graph.initializer):
+    if not any(tensor.data_type == FLOAT for tensor in initializers(model)):
         raise UnfitModelError(
             "the model has no fp32 weights, so there is nothing to convert to fp16",
             where=where,
@@ -92,7 +93,7 @@ def run(context: StepContext) -> Outcome:
             fix="keep the operator it names in fp32 with `op_block_list`",
         ) from error
     canonicalize(model)
-    counts = Counter(tensor.data_type for tensor in model.graph.initializer)
+    counts = Counter(tensor.data_type for tensor in initializers(model))
     if large and not counts[FLOAT16]:
         raise UnfitModelError(
             f"no weight is left for fp16: {len(large)} nodes work on values beyond {_limit(options)}",
@@ -144,7 +145,7 @@ def _listed(names: Sequence[str]) -> str:
 
 KIND = StepKind(
     name="convert-fp16",
-    version=1,
+    version=2,
     params=Fp16Params,
     inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},

@@ -91,7 +91,7 @@ def _load(context: StepContext) -> onnx.ModelProto:
 
 KIND = StepKind(
     name="hessians",
-    version=2,
+    version=3,
     params=HessianParams,
     inputs=("model",),
     outputs={"hessians": "hessians"},

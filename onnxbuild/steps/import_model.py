@@ -102,7 +102,7 @@ def _check(params: ImportParams, found: Mapping[str, tuple[str, Shape | None]]) 
 
 KIND = StepKind(
     name="import",
-    version=3,
+    version=4,
     params=ImportParams,
     inputs=(),
     outputs={"model": "onnx-model"},

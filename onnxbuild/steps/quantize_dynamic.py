@@ -166,7 +166,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=4,
+    version=5,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

@@ -244,7 +244,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=8,
+    version=9,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},

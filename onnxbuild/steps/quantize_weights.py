@@ -177,7 +177,7 @@ def _either(op_types: tuple[str, ...]) -> str:
 
 KIND = StepKind(
     name="quantize-weights",
-    version=3,
+    version=4,
     params=WeightParams,
     inputs=("model", "hessians?"),
     outputs={"model": "onnx-model"},

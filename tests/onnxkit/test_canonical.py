@@ -1,3 +1,5 @@
+import time
+
 import onnx
 import pytest
 from onnx import helper
@@ -114,6 +116,52 @@ def test_opset_imports_are_sorted_and_unused_ones_dropped():
     made.opset_import.sort(key=lambda each: each.version)
     canonicalize(made)
     assert [(o.domain, o.version) for o in made.opset_import] == [("", 18), ("com.microsoft", 1)]
+
+
+def test_a_function_keeps_the_opsets_that_its_nested_graphs_alone_use():
+    arms = [
+        helper.make_graph(
+            [helper.make_node("Gelu", ["h"], [f"out_{name}"], domain="com.microsoft")],
+            name, [], [value(f"out_{name}", [2])],
+        )
+        for name in ("then", "else")
+    ]  # fmt: skip
+    body = [helper.make_node("If", ["c"], ["out"], then_branch=arms[0], else_branch=arms[1])]
+    imports = [("", 18), ("com.microsoft", 1), ("nobody", 1)]
+    opsets = [helper.make_opsetid(*each) for each in imports]
+    made = model(
+        [helper.make_node("Mine", ["x", "c"], ["y"], domain="mine")],
+        [value("x", [2]), value("c", [], onnx.TensorProto.BOOL)], [value("y", [2])],
+        imports=[*opsets, helper.make_opsetid("mine", 1)],
+    )  # fmt: skip
+    made.functions.append(helper.make_function("mine", "Mine", ["h", "c"], ["out"], body, opsets))
+    canonicalize(made)
+    assert [each.domain for each in made.functions[0].opset_import] == ["", "com.microsoft"]
+    onnx.checker.check_model(made)
+
+
+def test_a_large_graph_takes_time_that_is_linear_in_its_nodes():
+    def seconds(count):
+        names = [f"v{n}" for n in range(count + 1)]
+        nodes = [
+            helper.make_node("Add", [names[n], f"w{n}"], [names[n + 1]], f"n{n}")
+            for n in range(count)
+        ]
+        weights = [weight(f"w{n}", [1.0]) for n in range(count)]
+        inputs, outputs = [value("v0", [1])], [value(names[-1], [1])]
+        made = model(nodes[::-1], inputs, outputs, [*weights, *map(unread, range(count))])
+        start = time.process_time()
+        canonicalize(made)
+        taken = time.process_time() - start
+        assert [node.name for node in made.graph.node][:2] == ["n0", "n1"]
+        assert len(made.graph.initializer) == count
+        return taken
+
+    def unread(number):
+        return weight(f"unread{number}", [1.0])
+
+    few, many = (min(seconds(count) for _ in range(2)) for count in (250, 2000))
+    assert many < 24 * few  # 8 times as many
 
 
 def test_a_cycle_is_left_for_the_checker_to_name():

@@ -1,7 +1,14 @@
 import onnx
 from onnx import TensorProto
 
-from onnxbuild.onnxkit.graphs import all_nodes, names_read, opset_of, tensor_bytes
+from onnxbuild.onnxkit.graphs import (
+    all_nodes,
+    insert_nodes,
+    keep,
+    names_read,
+    opset_of,
+    tensor_bytes,
+)
 from tests.onnxkit.models import branching, linear
 
 
@@ -27,3 +34,25 @@ def test_bytes_follow_from_type_and_shape():
 
 def test_the_opset_is_that_of_the_default_domain():
     assert opset_of(linear(opset=17)) == 17
+
+
+def test_what_is_kept_keeps_its_order_and_is_asked_for_once():
+    made, asked = linear(), []
+
+    def wanted(node):
+        asked.append(node.name)
+        return node.name != "shift"
+
+    held = made.graph.node[2]
+    keep(made.graph.node, wanted)
+    assert asked == ["multiply", "shift", "clip"]
+    assert [node.name for node in made.graph.node] == ["multiply", "clip"]
+    assert held.name == "clip"  # not a copy's: what is left stays where it is
+
+
+def test_nodes_are_inserted_before_the_places_that_others_have_now():
+    made = linear()
+    new = [onnx.NodeProto(name=name) for name in "abcd"]
+    insert_nodes(made.graph, {1: new[:2], 0: new[2:3], 3: new[3:]})
+    names = [node.name for node in made.graph.node]
+    assert names == ["c", "multiply", "a", "b", "shift", "clip", "d"]

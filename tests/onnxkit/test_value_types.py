@@ -36,6 +36,42 @@ def test_weights_beside_the_model_are_loaded(tmp_path):
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(w), np.ones(512, np.float32))
 
 
+def test_a_value_of_unknown_shape_is_not_called_a_scalar(tmp_path):
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["go"], ["go_on"]),
+         onnx.helper.make_node("Neg", ["s"], ["s_next"])],
+        "body",
+        [value("i", [], 7), value("go", [], 9), value("s", None)],
+        [value("go_on", [], 9), value("s_next", None)],
+    )  # fmt: skip
+    nodes = [
+        onnx.helper.make_node("Loop", ["trips", "", "x"], ["z"], body=body),
+        onnx.helper.make_node("MatMul", ["z", "w"], ["y"]),
+    ]
+    weights = [weight("w", np.eye(4, dtype=np.float32)), weight("trips", np.array(2))]
+    made = model(nodes, [value("x", ["n", 4])], [value("y", ["n", 4])], weights)
+    save_model(made, tmp_path)
+    typed = load_typed(tmp_path)
+    assert types(typed) == {"z": 1}
+    assert not typed.graph.value_info[0].type.tensor_type.HasField("shape")
+    onnx.checker.check_model(typed, full_check=True)
+
+
+def test_values_of_branches_that_share_a_name_get_their_own(tmp_path):
+    arms = [
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Add", ["x", "w"], ["h"])], name, [], [value("h", [2])],
+            [weight("w", np.float32([n, n]))],
+        )
+        for n, name in enumerate(("then", "else"))
+    ]  # fmt: skip
+    node = onnx.helper.make_node("If", ["c"], ["y"], then_branch=arms[0], else_branch=arms[1])
+    inputs = [value("c", [], 9), value("x", [2])]
+    save_model(model([node], inputs, [value("y", [2])]), tmp_path)
+    found = [each.g.initializer[0].name for each in load_typed(tmp_path).graph.node[0].attribute]
+    assert sorted(found) == ["w", "w_0"]
+
+
 def test_outputs_and_inputs_stay_as_they_are(tmp_path):
     save_model(linear(), tmp_path)
     made = load_typed(tmp_path)

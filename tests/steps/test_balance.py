@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -7,14 +8,14 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.balancing import relative_error
+from onnxbuild.onnxkit.balancing import balance_values, normalized_values, relative_error
 from onnxbuild.onnxkit.gates import quantizable_nodes
-from onnxbuild.onnxkit.outlier_branch import outliers
+from onnxbuild.onnxkit.outlier_branch import branch_outliers, hidden_values, outliers
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.steps import calibrate, preprocess, quantize_dynamic, quantize_static, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step
-from tests.onnxkit.models import linear, weight
+from tests.onnxkit.models import linear, model, value, weight
 from tests.steps import transformers
 from tests.steps.graphs import open_exact, operators, run_model, save, tiny_bert
 from tests.steps.transformers import OUTLIERS, WIDTH, tokens, transformer
@@ -282,3 +283,33 @@ def test_a_model_that_would_compute_something_else_is_refused(tmp_path):
     with pytest.raises(StepError, match="differs from the one it was made of") as caught:
         balanced(source, tmp_path / "step")
     assert "write `balance: false`" in caught.value.fix
+
+
+def test_balancing_takes_time_that_is_linear_in_its_nodes():
+    def seconds(layers):
+        nodes, weights, last = [], [], "x"
+        for n in range(layers):
+            nodes += [
+                onnx.helper.make_node(
+                    "LayerNormalization", [last, f"s{n}"], [f"a{n}"], f"norm{n}"
+                ),
+                onnx.helper.make_node("MatMul", [f"a{n}", f"u{n}"], [f"b{n}"], f"up{n}"),
+                onnx.helper.make_node("Relu", [f"b{n}"], [f"c{n}"], f"relu{n}"),
+                onnx.helper.make_node("MatMul", [f"c{n}", f"d{n}"], [f"e{n}"], f"down{n}"),
+            ]
+            weights += [weight(f"{name}{n}", np.eye(16, dtype=np.float32)) for name in "ud"]
+            weights.append(weight(f"s{n}", np.ones(16, np.float32)))
+            last = f"e{n}"
+        made = model(nodes, [value("x", ["n", 16])], [value(last, ["n", 16])], weights)
+        peak = np.float32([1] * 15 + [9])
+        names = [*hidden_values(made), *normalized_values(made)]
+        start = time.process_time()
+        branches = branch_outliers(made, dict.fromkeys(names, peak))
+        balanced_values = balance_values(made, dict.fromkeys(names, peak))
+        taken = time.process_time() - start
+        assert len(branches) == len(balanced_values) == layers
+        onnx.checker.check_model(made)
+        return taken
+
+    few, many = (min(seconds(layers) for _ in range(2)) for layers in (40, 320))
+    assert many < 24 * few  # 8 times as many

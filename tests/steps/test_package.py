@@ -274,6 +274,36 @@ def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
     assert warned is (saturates == "True" and reduced is False)
 
 
+def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
+    """ONNX Runtime 1.31 swaps a shared weight for an unsigned one twice, and fails."""
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["h"], name="first"),
+        onnx.helper.make_node("MatMul", ["h", "w"], ["y"], name="second"),
+    ]
+    shape = ["batch", 16]
+    w = weight("w", np.ones((16, 16), np.float32))
+    made = model(nodes, [value("x", shape)], [value("y", shape)], [w])
+    _, context = run_step(
+        quantize_dynamic.KIND,
+        quantize_dynamic.DynamicParams(quantize_dynamic.DynamicOptions(reduce_range=False)),
+        tmp_path / "quantize",
+        {"model": save(made, tmp_path / "source")},
+    )
+    _, bundle = packaged(tmp_path / "package", model=context.output("model"))
+    told = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
+        "for given in '01':\n"
+        "    load('cpu', {'config': {'session.x64quantprecision': given}})\n"
+        "    print(given)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "0\n"
+    assert "two of its nodes share a weight. Build it with `reduce_range: pairs`" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [("fpu avx2 sse4_2", True), ("avx2 avx512_vnni", False), ("avx2 avx_vnni", False)],

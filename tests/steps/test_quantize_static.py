@@ -300,3 +300,45 @@ def test_a_gemms_factor_of_its_bias_is_kept(tmp_path, constant):
     feeds = {each.name: feeds[each.name] for each in inputs}
     found, expected = (run_model(folder, feeds)["z"] for folder in (target, source))
     np.testing.assert_allclose(found, expected, atol=0.25)
+
+
+@pytest.mark.parametrize(("groups", "per_group"), [(1, 6), (2, 6), (8, 1)])
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_a_transposed_convolution_in_groups_keeps_its_bias(
+    tmp_path, groups, per_group, per_channel
+):
+    generator = np.random.default_rng(0)
+    w = generator.standard_normal((8, per_group, 3, 3), dtype=np.float32)
+    outputs = groups * per_group
+    bias = np.linspace(-40, 40, outputs, dtype=np.float32)  # a wrong scale would be seen
+    node = onnx.helper.make_node(
+        "ConvTranspose", ["x", "w", "b"], ["y"], "up", group=groups, strides=[2, 2]
+    )
+    shapes = ["n", 8, 5, 5], ["n", outputs, 11, 11]
+    weights = [weight("w", w), weight("b", bias)]
+    made = model([node], [value("x", shapes[0])], [value("y", shapes[1])], weights)
+    source = save(made, tmp_path / "source")
+    feeds = {"x": generator.standard_normal((2, 8, 5, 5), dtype=np.float32)}
+    expected = run_model(source, feeds)["y"]
+    bounds = {"x": [-5, 5], "y": [float(expected.min()), float(expected.max())]}
+    calibration = ranges(tmp_path / "ranges", bounds)
+    _, target = quantized(source, calibration, tmp_path / "step", per_channel=per_channel)
+    found = run_model(target, feeds)["y"]
+    np.testing.assert_allclose(found, expected, atol=np.ptp(expected) / 100)
+    held = {each.name: each for each in onnx.load(target / "model.onnx").graph.initializer}
+    assert list(held["b_quantized"].dims) == [outputs]
+    assert held["b_quantized"].data_type == onnx.TensorProto.INT32
+
+
+def test_a_large_bias_of_a_later_group_widens_the_scale_that_groups_share(tmp_path):
+    w = np.full((2, 1, 1, 1), 1e-6, np.float32)
+    bias = np.float32([0, 5e3])  # beyond 32 bits in steps of 5 / 255 * 1e-6 / 127
+    node = onnx.helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], "up", group=2)
+    shapes = ["n", 2, 3, 3]
+    weights = [weight("w", w), weight("b", bias)]
+    made = model([node], [value("x", shapes)], [value("y", shapes)], weights)
+    source = save(made, tmp_path / "source")
+    calibration = ranges(tmp_path / "ranges", {"x": [0, 5], "y": [0, 5e3]})
+    _, target = quantized(source, calibration, tmp_path / "step")
+    found = run_model(target, {"x": np.ones((1, 2, 3, 3), np.float32)})["y"]
+    np.testing.assert_allclose(found[:, 1], 5e3, rtol=0.01)
