@@ -12,6 +12,12 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.eight_bit_forms import (
+    STATIC_OPERATORS,
+    Scope,
+    misfit_notes,
+    static_misfits,
+)
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.gemm_beta import fold_beta
 from onnxbuild.onnxkit.linear_nodes import is_branch
@@ -32,6 +38,7 @@ from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.shared_tables import part_tables
 from onnxbuild.onnxkit.static_gates import StaticScheme
+from onnxbuild.onnxkit.static_overrides import static_overrides
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
 from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
@@ -114,8 +121,11 @@ def grid_for(options: StaticOptions, method: str) -> Grid:
     """
     if method in {"minmax", "moving_average"}:
         return Grid()
-    bits = 16 if options.activation_type in {"uint16", "int16"} else 8
-    return Grid(bits, symmetric=_is_symmetric(options))
+    return Grid(_bits(options), symmetric=_is_symmetric(options))
+
+
+def _bits(options: StaticOptions) -> int:
+    return 16 if options.activation_type in {"uint16", "int16"} else 8
 
 
 def _is_symmetric(options: StaticOptions) -> bool:
@@ -163,8 +173,12 @@ def run(context: StepContext) -> Outcome:
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
-    excluded = sorted({*left_out, *masked, *misread, *kept, *branches})
-    notes = []
+    types = options.op_types or STATIC_OPERATORS
+    misfits = static_misfits(model)
+    asked = Scope(types, included, [*left_out, *masked, *misread, *kept, *branches])
+    misfits = [each for each in misfits if asked.takes(each.name, each.op_type)]
+    excluded = sorted({*asked.excluded, *(each.name for each in misfits)})
+    notes = [*misfit_notes(misfits)]
     try:
         model = call_tool(
             lambda: _quantize(model, options, calibration["ranges"], included, excluded)
@@ -184,7 +198,8 @@ def run(context: StepContext) -> Outcome:
             fix="leave the node it names in fp32 with `nodes_to_exclude`",
         ) from error
     counts = quantized_nodes(model, qdq=True)
-    refuse_nothing(counts, "Conv, Gemm, MatMul or another operator with calibrated inputs", where)
+    wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
+    refuse_nothing(counts, wanted, where, left=notes)
     saturating = saturating_nodes(model) if context.params.sums_saturate else ()
     canonicalize(model)
     save_model(model, target, external=placement(source))
@@ -215,7 +230,7 @@ def _means(context: StepContext) -> dict[str, np.ndarray]:
 
 
 def _supported() -> list[str]:
-    """The operator types that ONNX Runtime quantizes by default, sorted."""
+    """The operator types that ONNX Runtime can quantize, sorted."""
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
     return sorted({*QDQRegistry, *QLinearOpsRegistry})
@@ -234,11 +249,11 @@ def _quantize(
     from onnxruntime.quantization.quantize import update_opset_version
 
     weights, activations = quant_type(options.weight_type), quant_type(options.activation_type)
-    overrides = (
-        pair_overrides(model, per_channel=options.per_channel, dynamic=False)
-        if options.reduce_range == "pairs"
-        else {}
+    overrides = static_overrides(
+        model, ranges, weights, per_channel=options.per_channel, bits=_bits(options)
     )
+    if options.reduce_range == "pairs":
+        overrides |= pair_overrides(model, per_channel=options.per_channel, dynamic=False)
     with weights_in_reach(model) as folder:
         if folder is not None:  # else all weights are copied, written and read, only for shapes
             add_infer_metadata(model)
@@ -251,7 +266,7 @@ def _quantize(
             tensors_data(ranges),
             list(included),
             list(excluded),
-            list(options.op_types) or _supported(),
+            list(options.op_types or STATIC_OPERATORS),
             {"ActivationSymmetric": _is_symmetric(options), "TensorQuantOverrides": overrides},
         )
         quantizer.quantize_model()
@@ -263,7 +278,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=8,
+    version=9,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},
