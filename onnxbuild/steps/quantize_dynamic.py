@@ -44,7 +44,9 @@ class DynamicOptions:
     weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
     reduce_range: bool | Literal["pairs", "auto"] = option("auto", help=REDUCE_RANGE_HELP)
-    op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
+    op_types: tuple[str, ...] = option(
+        (), help="operator types to quantize; empty: all whose 8-bit form computes the same"
+    )
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
     )

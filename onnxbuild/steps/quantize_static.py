@@ -70,7 +70,9 @@ class StaticOptions:
         help="take back what rounded weights add to a node's mean output over the calibration "
         "data",
     )
-    op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
+    op_types: tuple[str, ...] = option(
+        (), help="operator types to quantize; empty: all whose 8-bit form computes the same"
+    )
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
     )

@@ -206,10 +206,6 @@ def binary(op_type, **attributes):
     return single(op_type, ["x", "z"], {"x": TOKENS, "z": normal(2, 5, 16, scale=2)}, **attributes)
 
 
-def _variances(count):
-    return np.abs(normal(count)) + np.float32(0.1)
-
-
 STATIC: dict[str, Callable[[], Single]] = {
     **{
         name: DYNAMIC[name]
@@ -224,7 +220,7 @@ STATIC: dict[str, Callable[[], Single]] = {
     ),
     "BatchNormalization": lambda: unary(
         "BatchNormalization", IMAGE,
-        {"s": normal(4) + 1, "b": normal(4), "m": normal(4), "v": _variances(4)},
+        {"s": normal(4) + 1, "b": normal(4), "m": normal(4), "v": np.abs(normal(4)) + 1},
     ),
     "Clip": lambda: passing(
         "Clip", ("s", "lo", "hi"), weights={"lo": np.float32(-0.5), "hi": np.float32(0.7)}
@@ -292,3 +288,10 @@ STATIC: dict[str, Callable[[], Single]] = {
     ),
 }  # fmt: skip
 """What the static quantizer takes; the first word is the operator's type."""
+
+WEIGHTS: dict[str, Callable[[], Single]] = {
+    "MatMul": lambda: multiplied(normal(48, 24, scale=0.1), normal(2, 5, 48)),
+    "Gemm": gemm,
+    "Gather": lambda: gathered(normal(10, 48)),
+}
+"""What weights are kept in few bits of; the first word is the operator's type."""

@@ -21,9 +21,10 @@ from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
-from onnxbuild.steps import quantize_dynamic, quantize_static
+from onnxbuild.steps import quantize_dynamic, quantize_static, quantize_weights
 from onnxbuild.steps.quantize_dynamic import DynamicOptions, DynamicParams
 from onnxbuild.steps.quantize_static import StaticOptions, StaticParams
+from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import value
 from tests.onnxkit.single_operators import (
@@ -33,6 +34,7 @@ from tests.onnxkit.single_operators import (
     PLACES,
     STATIC,
     TOKENS,
+    WEIGHTS,
     attention,
     embeddings,
     lstm,
@@ -110,6 +112,23 @@ def test_what_is_quantized_statically_computes_the_same(tmp_path, name, activati
     assert sqnr > LEAST_DB
 
 
+@pytest.mark.parametrize(
+    ("bits", "level", "least_db"), [(8, 4, 30), (8, 0, 35), (4, 4, 10), (4, 0, 10)]
+)
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_what_has_its_weights_alone_quantized_computes_the_same(
+    tmp_path, name, bits, level, least_db
+):
+    case = WEIGHTS[name]()
+    source = save(case.model, tmp_path / "source")
+    options = WeightOptions(bits=bits, accuracy_level=level, op_types=("MatMul", "Gemm", "Gather"))
+    outcome, context = run_step(
+        quantize_weights.KIND, WeightParams(options), tmp_path / "step", {"model": source}
+    )
+    assert outcome.metrics["quantized_nodes"] == 1
+    assert least_db < least_sqnr(source, context.output("model"), case.feeds) < 70
+
+
 def test_every_operator_that_is_quantized_by_default_is_shown():
     from onnxruntime.quantization.registry import (
         IntegerOpsRegistry,
@@ -119,6 +138,7 @@ def test_every_operator_that_is_quantized_by_default_is_shown():
 
     assert {name.split()[0] for name in DYNAMIC} == {*DYNAMIC_OPERATORS, "Gemm"}
     assert {name.split()[0] for name in STATIC} == set(STATIC_OPERATORS)
+    assert {name.split()[0] for name in WEIGHTS} >= set(WeightOptions().op_types)
     assert set(DYNAMIC_OPERATORS) <= set(IntegerOpsRegistry)
     assert set(STATIC_OPERATORS) <= {*QDQRegistry, *QLinearOpsRegistry}
 
