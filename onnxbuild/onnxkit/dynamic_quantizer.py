@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from onnxbuild.onnxkit.weights import map_weights, outside_tensors, weights_in_r
 
 if TYPE_CHECKING:
     import onnx
+
+_MATRIX, _ZERO_POINT = 2, 3
+"""Rank of a matrix; place of the weight's zero point among MatMulInteger's inputs."""
 
 
 def quantize_weights_alone(
@@ -36,7 +39,7 @@ def quantize_weights_alone(
     Args:
         model: Every value typed, weights inside or mapped; is used up.
         scratch: A folder to work in.
-        op_types: Operator types; empty for all.
+        op_types: Operator types.
         per_channel: One scale a channel.
         reduce_range: 7 bits.
         pairs: But for matrices, which keep 8, at scales that bound neighbours together, and
@@ -70,9 +73,7 @@ def quantize_weights_alone(
         "reduce_range": reduce_range,
     }
     if any(True for _ in outside_tensors(model)):
-        made = _in_place(model, weight_type, **told)
-        hide_captures(made, shown)
-        return made
+        return _settled(_in_place(model, weight_type, **told), shown)
     typed, quantized = scratch / "typed", scratch / "quantized"
     save_model(model, typed)
     del model  # the quantizer reads it anew
@@ -80,9 +81,35 @@ def quantize_weights_alone(
     quantize_dynamic(
         typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **told
     )
-    made = load_model(quantized)
-    hide_captures(made, shown)
-    return made
+    return _settled(load_model(quantized), shown)
+
+
+def _settled(model: onnx.ModelProto, shown: Mapping[str, str]) -> onnx.ModelProto:
+    """The quantizer's model, with what was changed for it taken back and what it gets wrong mended."""
+    hide_captures(model, shown)
+    _match_zero_points(model)
+    return model
+
+
+def _match_zero_points(model: onnx.ModelProto) -> None:
+    """Give stacks of matrices zero points of the shape that MatMulInteger asks for, in place.
+
+    For a weight of shape (*stack, rows, columns) that is (*stack, 1, columns); the quantizer writes
+    (columns,), which ONNX Runtime refuses when the model runs.
+    """
+    import numpy as np
+    import onnx
+
+    constants = {each.name: each for each in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type != "MatMulInteger" or len(node.input) <= _ZERO_POINT:
+            continue
+        weight, zeros = (constants.get(node.input[place]) for place in (1, _ZERO_POINT))
+        if weight is None or zeros is None or len(weight.dims) <= _MATRIX or len(zeros.dims) != 1:
+            continue
+        shape = (*weight.dims[:-2], 1, weight.dims[-1])
+        array = np.broadcast_to(onnx.numpy_helper.to_array(zeros), shape)
+        zeros.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(array), zeros.name))
 
 
 def _in_place(
@@ -99,7 +126,6 @@ def _in_place(
     from onnxruntime.quantization import QuantType
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
     from onnxruntime.quantization.quant_utils import QuantizationMode, add_infer_metadata
-    from onnxruntime.quantization.registry import IntegerOpsRegistry
 
     with weights_in_reach(model) as folder:
         assert folder is not None
@@ -113,7 +139,7 @@ def _in_place(
             weight_qType=quant_type(weight_type),
             activation_qType=QuantType.QUInt8,
             tensors_range=None,
-            op_types_to_quantize=op_types_to_quantize or list(IntegerOpsRegistry),
+            op_types_to_quantize=op_types_to_quantize,
             **told,
         )
         quantizer.static = False

@@ -98,20 +98,23 @@ def refuse_auto(name: str, value: object, where: str) -> None:
         )
 
 
-def refuse_nothing(counts: Mapping[str, int], wanted: str, where: str) -> None:
+def refuse_nothing(
+    counts: Mapping[str, int], wanted: str, where: str, *, left: Sequence[str] = ()
+) -> None:
     """See that something was quantized.
 
     Args:
         counts: From `quantized_nodes`.
         wanted: What a model needs for that, for the message.
         where: `recipe:step`.
+        left: Sentences about nodes that stay in fp32 because they have no 8-bit form.
 
     Raises:
         UnfitModelError: Nothing was.
     """
     if not counts:
         raise UnfitModelError(
-            f"nothing was quantized; expected at least one {wanted}",
+            "; ".join([f"nothing was quantized; expected at least one {wanted}", *left]),
             where=where,
             fix="see `op_types` and `nodes_to_exclude`, or take this variant out of "
             "`quantization`",

@@ -158,6 +158,11 @@ def inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
             yield from graph.node
 
 
+def changed_nodes(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
+    """Names of the expected model's nodes that the other has not, or has on other tensors."""
+    return _changed(expected, actual)[0]
+
+
 def _changed(
     expected: onnx.ModelProto, actual: onnx.ModelProto
 ) -> tuple[set[str], dict[str, tuple[str, ...]]]:

@@ -39,6 +39,15 @@ class Assembly:
             "package", [[key, self._identity[r.step]] for key, r in inputs.items()]
         )
 
+    def input_of(self, made: OutputRef, name: str) -> OutputRef:
+        """An input of the step that makes an artifact.
+
+        Args:
+            made: An output of a step that was added.
+            name: The input's.
+        """
+        return self._steps[made.step].inputs[name]
+
     def view(self, view: View) -> None:
         """Add a folder to lay out."""
         self._views.append(view)

@@ -10,6 +10,7 @@ from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
+from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.resolver.addresses import further, of_variant, shared
 from onnxbuild.resolver.ahead_of_time_steps import AheadOfTimeSteps
@@ -25,6 +26,9 @@ from onnxbuild.resolver.target_steps import TargetSteps
 from onnxbuild.resolver.tolerances import tolerances_of
 from onnxbuild.resolver.variant_models import VariantModels
 from onnxbuild.steps import check, export, package, validate
+
+_QUANTIZED = frozenset({"dynamic", "static", "weight_only"})
+"""Modes whose quantizer leaves nodes in fp32 that `nodes_to_exclude` names."""
 
 
 class RecipeSteps:
@@ -214,11 +218,13 @@ class RecipeSteps:
                     target=target,
                     gates=recipe.gates[target.name],
                     session=SessionSettings() if session.steps else settings.judged(),
+                    excluded=getattr(variant.options, "nodes_to_exclude", ()),
                 ),
                 variant.location,
                 {
                     "model": model,
                     "reference": referenced,
+                    **({} if number else self._quantized_from(variant, target, model)),
                     **session.inputs(target, "judged"),
                     **self._targets.inputs(recipe, target),
                 },
@@ -247,3 +253,11 @@ class RecipeSteps:
             inputs,
         )
         return OutputRef(packaged, "bundle")
+
+    def _quantized_from(
+        self, variant: Variant, target: Target, model: OutputRef
+    ) -> dict[str, OutputRef]:
+        """The fp32 model that a variant's quantizer took, by which single nodes can be judged."""
+        if variant.mode not in _QUANTIZED or not target.is_cpu or target.environment is not None:
+            return {}
+        return {"exact": self._assembly.input_of(model, "model")}

@@ -11,6 +11,8 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
+from onnxbuild.onnxkit.dynamic_scope import fit_to_forms
+from onnxbuild.onnxkit.eight_bit_forms import DYNAMIC_OPERATORS, Scope, misfit_notes
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model_files import (
@@ -42,7 +44,9 @@ class DynamicOptions:
     weight_type: Literal["int8", "uint8"] = option("int8", help="type of the quantized weights")
     per_channel: bool = option(True, help="one scale a channel instead of one a tensor")
     reduce_range: bool | Literal["pairs", "auto"] = option("auto", help=REDUCE_RANGE_HELP)
-    op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
+    op_types: tuple[str, ...] = option(
+        (), help="operator types to quantize; empty: all whose 8-bit form computes the same"
+    )
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
     )
@@ -101,20 +105,22 @@ def run(context: StepContext) -> Outcome:
     excluded += _split(kept, gemms)
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
+    scope = Scope(options.op_types or DYNAMIC_OPERATORS, included, excluded)
     given = [_take_rounded(context, model, set(excluded), set(included))]
     del model
+    scope, misfits = fit_to_forms(given[0], scope, per_channel=options.per_channel)
     try:
         model = call_tool(
             lambda: quantize_weights_alone(
                 given.pop(),
                 context.scratch,
-                op_types=options.op_types,
+                op_types=scope.op_types,
                 per_channel=options.per_channel,
                 reduce_range=options.reduce_range is not False,
                 pairs=options.reduce_range == "pairs",
                 weight_type=options.weight_type,
-                included=included,
-                excluded=excluded,
+                included=scope.included,
+                excluded=scope.excluded,
             )
         )
     except ToolError as error:
@@ -124,13 +130,12 @@ def run(context: StepContext) -> Outcome:
             fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",
         ) from error
     counts = quantized_nodes(model, qdq=False)
-    refuse_nothing(
-        counts, "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights", where
-    )
+    notes = [*misfit_notes(misfits)]
+    wanted_nodes = "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights"
+    refuse_nothing(counts, wanted_nodes, where, left=notes)
     canonicalize(model)
     save_model(model, target, external=placement(source))
     check_loads(target, where)
-    notes = []
     if convolutions and "ConvInteger" in counts:
         notes.append(
             f"{counts['ConvInteger']} Conv nodes are quantized dynamically, which runs slower than "

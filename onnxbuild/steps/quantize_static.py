@@ -12,6 +12,12 @@ from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
+from onnxbuild.onnxkit.eight_bit_forms import (
+    STATIC_OPERATORS,
+    Scope,
+    misfit_notes,
+    static_misfits,
+)
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.gemm_beta import fold_beta
 from onnxbuild.onnxkit.linear_nodes import is_branch
@@ -31,6 +37,7 @@ from onnxbuild.onnxkit.sensitivity_report import most_sensitive
 from onnxbuild.onnxkit.sessions import check_loads
 from onnxbuild.onnxkit.shared_tables import part_readers
 from onnxbuild.onnxkit.static_gates import StaticScheme
+from onnxbuild.onnxkit.static_overrides import static_overrides
 from onnxbuild.onnxkit.static_quantizer import quantize_with_ranges
 from onnxbuild.onnxkit.thresholds import Grid
 from onnxbuild.onnxkit.value_types import load_typed
@@ -62,7 +69,9 @@ class StaticOptions:
         help="take back what rounded weights add to a node's mean output over the calibration "
         "data",
     )
-    op_types: tuple[str, ...] = option((), help="operator types to quantize; empty: all supported")
+    op_types: tuple[str, ...] = option(
+        (), help="operator types to quantize; empty: all whose 8-bit form computes the same"
+    )
     nodes_to_include: tuple[str, ...] = option(
         (), help="the only nodes to quantize, by name or pattern (`*/ffn/*`); empty: all"
     )
@@ -113,8 +122,11 @@ def grid_for(options: StaticOptions, method: str) -> Grid:
     """
     if method in {"minmax", "moving_average"}:
         return Grid()
-    bits = 16 if options.activation_type in {"uint16", "int16"} else 8
-    return Grid(bits, symmetric=_is_symmetric(options))
+    return Grid(_bits(options), symmetric=_is_symmetric(options))
+
+
+def _bits(options: StaticOptions) -> int:
+    return 16 if options.activation_type in {"uint16", "int16"} else 8
 
 
 def _is_symmetric(options: StaticOptions) -> bool:
@@ -162,9 +174,13 @@ def run(context: StepContext) -> Outcome:
     masked = [n.name for n in model.graph.node if unbounded & {*n.input, *n.output}]
     kept = most_sensitive(context, options.keep_most_sensitive)
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
-    excluded = sorted({*left_out, *masked, *misread, *kept, *branches})
+    types = options.op_types or STATIC_OPERATORS
+    misfits = static_misfits(model)
+    asked = Scope(types, included, [*left_out, *masked, *misread, *kept, *branches])
+    misfits = [each for each in misfits if asked.takes(each.name, each.op_type)]
+    excluded = sorted({*asked.excluded, *(each.name for each in misfits)})
     part_readers(model, per_channel=options.per_channel, kept=excluded)
-    notes = []
+    notes = [*misfit_notes(misfits)]
     try:
         model = call_tool(
             lambda: _quantize(model, options, calibration["ranges"], included, excluded)
@@ -185,7 +201,8 @@ def run(context: StepContext) -> Outcome:
             fix="leave the node it names in fp32 with `nodes_to_exclude`",
         ) from error
     counts = quantized_nodes(model, qdq=True)
-    refuse_nothing(counts, "Conv, Gemm, MatMul or another operator with calibrated inputs", where)
+    wanted = "Conv, Gemm, MatMul or another operator with calibrated inputs"
+    refuse_nothing(counts, wanted, where, left=notes)
     saturating = saturating_nodes(model) if context.params.sums_saturate else ()
     canonicalize(model)
     save_model(model, target, external=placement(source))
@@ -209,7 +226,7 @@ def _means(context: StepContext) -> dict[str, np.ndarray]:
 
 
 def _supported() -> list[str]:
-    """The operator types that ONNX Runtime quantizes by default, sorted."""
+    """The operator types that ONNX Runtime can quantize, sorted."""
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
     return sorted({*QDQRegistry, *QLinearOpsRegistry})
@@ -222,20 +239,21 @@ def _quantize(
     included: Sequence[str],
     excluded: Sequence[str],
 ) -> onnx.ModelProto:
-    overrides = (
-        pair_overrides(model, per_channel=options.per_channel, dynamic=False)
-        if options.reduce_range == "pairs"
-        else {}
+    weights = quant_type(options.weight_type)
+    overrides = static_overrides(
+        model, ranges, weights, per_channel=options.per_channel, bits=_bits(options)
     )
+    if options.reduce_range == "pairs":
+        overrides |= pair_overrides(model, per_channel=options.per_channel, dynamic=False)
     return quantize_with_ranges(
         model,
         ranges,
-        weight_type=quant_type(options.weight_type),
+        weight_type=weights,
         activation_type=quant_type(options.activation_type),
         symmetric=_is_symmetric(options),
         per_channel=options.per_channel,
         reduce_range=options.reduce_range is not False,
-        op_types=options.op_types or _supported(),
+        op_types=options.op_types or STATIC_OPERATORS,
         included=included,
         excluded=excluded,
         overrides=overrides,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,10 @@ from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.onnxkit.dominant_node import find_dominant_node
+from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.placement import placement_findings
-from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
+from onnxbuild.onnxkit.point_verdicts import JudgedPoint, findings_of, report_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
@@ -44,6 +46,11 @@ _FIXES: Mapping[str, str] = {
 }
 
 
+_POOR_COSINE, _CLEAN_COSINE = 0.98, 0.9999
+"""Below the former a node that makes most of the error is worth a line, though all gates may pass;
+above the latter a point shows too little of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
     """Tolerances by precision; a variant's own `validate` comes first."""
@@ -63,6 +70,7 @@ class ValidateParams:
         target: Where the model must run.
         gates: How much of it must.
         session: How the variant's session runs it, where no input `session` says so.
+        excluded: What the variant's `nodes_to_exclude` names.
     """
 
     variant: str
@@ -71,10 +79,14 @@ class ValidateParams:
     target: Target
     gates: TargetGates
     session: SessionSettings = field(default_factory=SessionSettings)
+    excluded: tuple[str, ...] = ()
 
 
 def run(context: StepContext) -> Outcome:
     """Write report.json; breaches are findings. A target that is not there is skipped.
+
+    Where `exact`, the fp32 model, is given and the variant is far from PyTorch, the breaches' fix, or a
+    note, names the node that costs more than all others together, if there is one.
 
     Raises:
         StepError: The target refuses the model, or a tolerance names an output that is not there.
@@ -93,7 +105,9 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(opened.session, point, context))
         for point in read_reference(context.input("reference"))
     ]
-    findings = findings_of(judged, subject, _FIXES[params.precision])
+    dominant = _dominant(context, judged)
+    findings = findings_of(judged, subject, dominant or _FIXES[params.precision])
+    notes = (dominant,) if dominant and not findings else ()
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
     report = {
@@ -106,7 +120,42 @@ def run(context: StepContext) -> Outcome:
         **report_of(judged, findings),
     }
     write_report(context.output("report"), report)
-    return Outcome(report["metrics"], findings)
+    return Outcome(report["metrics"], findings, notes)
+
+
+def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
+    """One line on the node that dominates, if the outputs are far from PyTorch's; or empty.
+
+    It is looked for at the example's sizes, which are neither single tokens nor the largest; where
+    nothing is lost there, at the smallest point that is far.
+    """
+    params: ValidateParams = context.params
+    cosines = {
+        name: min(
+            (each.comparison.cosine for each in outputs.values() if each.comparison), default=1.0
+        )
+        for name, _, outputs in judged
+    }
+    far = [
+        name
+        for name, _, outputs in judged
+        if cosines[name] < _POOR_COSINE or any(each.breaches for each in outputs.values())
+    ]
+    if "exact" not in context.input_names or not far:
+        return ""
+    example = judged[0][0]
+    wanted = [example] if cosines[example] < _CLEAN_COSINE else far
+    points = [each for each in read_reference(context.input("reference")) if each.name in wanted]
+    feeds = min((each.feeds for each in points), key=_elements)
+    exact, model = context.input("exact"), context.input("model")
+    found = find_dominant_node(exact, model, feeds, context.scratch)
+    if found is None:
+        return ""
+    return found.note(params.variant, min(cosines.values()), params.excluded)
+
+
+def _elements(feeds: Feeds) -> int:
+    return sum(array.size for array in feeds.values())
 
 
 def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
@@ -148,11 +197,11 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=4,
+    version=5,
     params=ValidateParams,
-    inputs=("model", "reference", "session?", "target?"),
+    inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},
-    toolchain=("onnxruntime", "numpy"),
+    toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
     section="validate",
     options=ValidateOptions,

@@ -91,6 +91,21 @@ def test_the_node_whose_weights_8_bits_can_not_hold_is_found_and_the_yaml_mends_
     assert found["yaml"][-1].strip() == f'- "{nodes[0]}"'
 
 
+def test_the_run_itself_names_a_node_that_costs_more_than_all_others_and_what_to_write(outlier):
+    done = outlier.run("--only", "int8/validate")
+    assert done.code == 3
+    told = r"Gemm node '(\S+)' alone makes (\d+\.?\d*) % of the error of variant 'int8' \(worst cosine"
+    (name, share) = re.search(told, done.out).groups()
+    assert float(share) > 90
+    (line,) = re.findall(r"leave it in fp32 with `(nodes_to_exclude: .*)`", done.out)
+    assert name in line
+    assert line in outlier.run("--only", "int8/validate").out  # from the cache, too
+    outlier.edit("tiny.yaml", "    per_channel: false\n", f"    per_channel: false\n    {line}\n")
+    mended = outlier.run("--only", "int8/validate")
+    assert mended.code == 0, mended.out + mended.err
+    assert "alone makes" not in mended.out
+
+
 def test_values_beyond_fp16_are_named_and_kept_in_fp32(project):
     make(project, OVERFLOW, "quantization: {half: fp16}\n")
     told = project("diagnose", "tiny.yaml:half")

@@ -44,6 +44,41 @@ def _tiny_bert():
 
 
 @functools.cache
+def _tiny_mpnet():
+    """By dynamo: its graph is the one in which the embeddings are fused with their positions."""
+    import torch
+    from transformers import MPNetConfig, MPNetModel
+
+    torch.manual_seed(0)
+    config = MPNetConfig(
+        vocab_size=WORDS, hidden_size=HIDDEN, num_hidden_layers=1, num_attention_heads=HEADS,
+        intermediate_size=64, max_position_embeddings=40, attn_implementation="eager",
+    )  # fmt: skip
+
+    class Hidden(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mpnet = MPNetModel(config, add_pooling_layer=False)
+
+        def forward(self, input_ids, attention_mask):
+            return self.mpnet(input_ids, attention_mask=attention_mask).last_hidden_state
+
+    ids = torch.full((2, 8), 5)
+    axes = {
+        0: torch.export.Dim("batch", min=1, max=8),
+        1: torch.export.Dim("sequence", min=1, max=32),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            Hidden().eval(), (ids, torch.ones_like(ids)), dynamo=True, opset_version=18,
+            input_names=["input_ids", "attention_mask"], output_names=["hidden"],
+            dynamic_shapes=(axes, axes), verbose=False,
+        )  # fmt: skip
+    return program.model_proto.SerializeToString()
+
+
+@functools.cache
 def _digits():
     import torch
 
@@ -86,6 +121,10 @@ def save(made, folder, *, external="auto"):
 
 def tiny_bert(folder, **options):
     return save(_tiny_bert(), folder, **options)
+
+
+def tiny_mpnet(folder, **options):
+    return save(_tiny_mpnet(), folder, **options)
 
 
 def digits(folder, **options):

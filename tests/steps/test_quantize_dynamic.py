@@ -8,7 +8,16 @@ from onnxbuild.onnxkit.saturation import may_saturate
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
-from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
+from tests.steps.graphs import (
+    digits,
+    interface,
+    operators,
+    run_model,
+    save,
+    sentences,
+    tiny_bert,
+    tiny_mpnet,
+)
 from tests.steps.test_optimize import BERT, optimized
 
 
@@ -48,6 +57,20 @@ def test_a_fused_bert_is_quantized_too(tmp_path):
     assert outcome.metrics["quantized"]["QAttention"] == 2
     expected = run_model(source, sentences())["hidden"]
     assert cosine(run_model(target, sentences())["hidden"], expected) > 0.999
+
+
+@pytest.mark.slow  # dynamo
+def test_an_mpnet_keeps_the_positions_that_it_counts_from_2_and_skips_padding(tmp_path):
+    source = tiny_mpnet(tmp_path / "source")
+    _, fused = optimized(source, tmp_path / "optimize", {**BERT, "model_type": "mpnet"})
+    assert operators(fused)["EmbedLayerNormalization"] == 1
+    outcome, target = quantized(fused, tmp_path / "step")
+    assert outcome.metrics["quantized"]["Gather"] == 3  # words, positions, and relative positions
+    feeds = sentences()
+    feeds["input_ids"] = np.where(feeds["attention_mask"] == 1, feeds["input_ids"] % 45 + 5, 1)
+    expected = run_model(source, feeds)["hidden"]
+    assert cosine(run_model(target, feeds)["hidden"], expected) > 0.999
+    assert (target / "model.onnx").stat().st_size < 0.55 * (fused / "model.onnx").stat().st_size
 
 
 def test_scales_are_per_channel_unless_the_recipe_says_otherwise(tmp_path):

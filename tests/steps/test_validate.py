@@ -190,3 +190,41 @@ def test_a_target_that_is_not_there_is_skipped_without_a_session(tmp_path):
     report = json.loads((context.output("report") / "report.json").read_text())
     assert report == {"provider": "qnn", "skipped": "does not load: no device"}
     assert outcome.metrics == {"target": "qnn", "skipped": "does not load: no device"}
+
+
+def test_a_variant_that_passes_far_from_pytorch_gets_a_note_on_the_node_that_dominates(tmp_path):
+    first, second = np.eye(4, dtype=np.float32), W.copy()
+    made = {}
+    for name, off in (("exact", 0.0), ("model", 0.15)):
+        spoilt = second.copy()
+        spoilt[0] += off
+        weights = [
+            numpy_helper.from_array(first * (1 + off / 1000), f"a/{name}"),
+            numpy_helper.from_array(spoilt, f"b/{name}"),
+        ]
+        nodes = [
+            helper.make_node("MatMul", ["x", f"a/{name}"], ["h"], name="first"),
+            helper.make_node("MatMul", ["h", f"b/{name}"], ["z"], name="second"),
+            helper.make_node("Relu", ["z"], ["y"], name="last"),
+        ]
+        ends = [value("x", ["batch", 4])], [value("y", ["batch", 3])]
+        made[name] = tmp_path / name
+        save_model(model(nodes, *ends, weights), made[name])
+    inputs = {**made, "reference": reference(tmp_path / "ref")}
+    for least, passes in ((None, True), (0.99, False)):
+        tolerances = VariantTolerances(10.0, None, least, None)
+        params = ValidateParams(
+            "int8", "int8", tolerances, CPU_TARGET, TargetGates(), excluded=("*/head",)
+        )
+        outcome, _ = run_step(KIND, params, tmp_path / f"{least}", inputs)
+        told = [*outcome.notes, *(each.fix for each in outcome.findings)]
+        assert told
+        assert all(each.startswith("MatMul node 'second' alone makes 9") for each in told)
+        assert all('`nodes_to_exclude: ["*/head", "second"]`' in each for each in told)
+        assert (outcome.findings == ()) is passes
+
+
+def test_a_variant_that_is_near_pytorch_gets_no_note(tmp_path):
+    save_model(linear(), tmp_path / "exact")
+    outcome, _ = run(tmp_path)
+    assert outcome.notes == ()
