@@ -143,8 +143,7 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
         if reason:
             return f"output '{name}' has {reason}"
         bound = _BOUNDS.get(str(expected.dtype), 0.0)
-        finite = expected[abs(expected) < float("inf")] if bound else expected[:0]
-        scale = max(1.0, float(abs(finite).max()) if finite.size else 1.0)
+        scale = _scale(expected) if bound else 1.0
         worst = breach(expected, actual, atol=bound * scale, rtol=10 * bound)
         if worst:
             return (
@@ -153,6 +152,12 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
                 f"PyTorch {worst.expected:.6g}"
             )
     return ""
+
+
+def _scale(floats: np.ndarray) -> float:
+    """The largest finite magnitude, 1 at least."""
+    finite = floats[abs(floats) < float("inf")]
+    return max(1.0, float(abs(finite).max())) if finite.size else 1.0
 
 
 def _runs(module: torch.nn.Module, inputs: Sequence[DummyInput], point: Point, where: str) -> bool:

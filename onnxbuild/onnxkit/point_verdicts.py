@@ -33,13 +33,16 @@ def report_of(judged: Sequence[JudgedPoint], findings: Sequence[Finding]) -> dic
     }
 
 
-def findings_of(judged: Sequence[JudgedPoint], subject: str, fix: str) -> tuple[Finding, ...]:
+def findings_of(
+    judged: Sequence[JudgedPoint], subject: str, fix: str, equal_fix: str = ""
+) -> tuple[Finding, ...]:
     """One for each output and kind of breach, at its worst point; what can't be compared first.
 
     Args:
         judged: All points.
         subject: What is judged, such as `variant 'int8'`.
         fix: What to try.
+        equal_fix: What to try where integers, bools or strings differ; empty for `fix`.
     """
     worst: dict[tuple[str, str], tuple[float, str, str]] = {}
     count: dict[tuple[str, str], int] = {}
@@ -57,7 +60,7 @@ def findings_of(judged: Sequence[JudgedPoint], subject: str, fix: str) -> tuple[
         Finding(
             what=worst[key][1] + _elsewhere(count[key] - 1, len(judged)),
             where=f"{subject}, output '{key[0]}', {worst[key][2]}",
-            fix=fix,
+            fix=equal_fix if equal_fix and key[1] == "equal" else fix,
         )
         for key in ordered
     )
@@ -68,24 +71,30 @@ def _elsewhere(more: int, points: int) -> str:
 
 
 def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
-    """The worst of each measure over all points and outputs; None where nothing was measured."""
-    found = [c for _, _, c in _comparisons(judged)]
+    """The worst of each measure over all points and outputs; None where nothing was measured.
+
+    Errors and cosine are those of float outputs, `equal_min` that of all others.
+    """
+    every = [c for _, _, c in _comparisons(judged)]
+    found = [c for c in every if c.equal is None]
     passed = sum(all(not each.breaches for each in outputs.values()) for _, _, outputs in judged)
     ratios = [c.sqnr_db for c in found if c.sqnr_db is not None]
     return {
         "max_abs": max((c.max_abs for c in found), default=None),
         "max_rel": max((c.max_rel for c in found), default=None),
         "mean_abs": max((c.mean_abs for c in found), default=None),
-        "cosine_min": min((c.cosine for c in found), default=None),
+        "cosine_min": min((c.cosine for c in found if c.cosine is not None), default=None),
         "sqnr_db_min": min(ratios, default=None),
+        "equal_min": min((c.equal for c in every if c.equal is not None), default=None),
         "points": len(judged),
         "points_passed": passed,
     }
 
 
 def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
-    """Where the largest absolute difference is."""
-    found = _comparisons(judged)
+    """Where the largest absolute difference is: of floats, where there are such outputs."""
+    every = _comparisons(judged)
+    found = [each for each in every if each[2].equal is None] or every
     if not found:
         return None
     point, output, comparison = max(found, key=lambda each: each[2].max_abs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.comparison import Comparison, breach, compare, mismatch
+from onnxbuild.onnxkit.comparison import Comparison, breach, compare, is_exact, is_text, mismatch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,12 +13,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one output must keep; None is not checked."""
+    """What one output must keep; None is not checked.
+
+    Attributes:
+        atol: Of floats, as are rtol, cosine_min and sqnr_db_min.
+        equal_min: Least share of equal elements of exact dtypes (see `is_exact`).
+        apart: Integers up to this far apart count as equal.
+    """
 
     atol: float | None
     rtol: float | None
     cosine_min: float | None
     sqnr_db_min: float | None
+    equal_min: float | None = None
+    apart: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class Judgement:
     Attributes:
         comparison: None where the arrays could not be compared.
         breaches: (kind, sentence, how far beyond the bound); kinds are `comparable`, `tolerance`,
-            `cosine` and `sqnr`.
+            `cosine`, `sqnr` and `equal`.
     """
 
     comparison: Comparison | None
@@ -47,16 +55,15 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
     if reason:
         return Judgement(None, (("comparable", f"it has {reason}", float("inf")),))
     found = compare(expected, actual)
-    breaches = [
-        each
-        for each in (
+    if is_exact(expected):
+        breaches = [_unequal(expected, actual, found, bounds)]
+    else:
+        breaches = [
             _elementwise(expected, actual, bounds),
             _cosine(found, bounds),
             _sqnr(found, bounds),
-        )
-        if each is not None
-    ]
-    return Judgement(found, tuple(breaches))
+        ]
+    return Judgement(found, tuple(each for each in breaches if each is not None))
 
 
 def _elementwise(
@@ -64,8 +71,7 @@ def _elementwise(
 ) -> tuple[str, str, float] | None:
     if bounds.atol is None and bounds.rtol is None:
         return None
-    exact = expected.dtype.kind not in "fc"  # a relative bound would pass wrong ids and classes
-    atol, rtol = bounds.atol or 0.0, 0.0 if exact else bounds.rtol or 0.0
+    atol, rtol = bounds.atol or 0.0, bounds.rtol or 0.0
     worst = breach(expected, actual, atol=atol, rtol=rtol)
     if worst is None:
         return None
@@ -78,9 +84,28 @@ def _elementwise(
     return "tolerance", what, distance - worst.bound
 
 
+def _unequal(
+    expected: np.ndarray, actual: np.ndarray, found: Comparison, bounds: Bounds
+) -> tuple[str, str, float] | None:
+    least = bounds.equal_min
+    if least is None or expected.size == 0:
+        return None
+    if bounds.apart and not is_text(expected):
+        beyond = breach(expected, actual, atol=bounds.apart, rtol=0.0)
+        wrong = 0 if beyond is None else beyond.count
+    else:
+        wrong = int((expected != actual).sum())
+    share = 1 - wrong / expected.size
+    if share >= least:
+        return None
+    how = f"differ by more than {bounds.apart:g}" if bounds.apart else "differ"
+    what = f"{wrong} of {expected.size} elements {how}: the share of equal ones, {share:.4f}, is below {least:g}"
+    return "equal", f"{what}; {_worst(found)}", least - share
+
+
 def _cosine(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
     least = bounds.cosine_min
-    if least is None or found.cosine >= least:
+    if least is None or found.cosine is None or found.cosine >= least:
         return None
     return (
         "cosine",
@@ -106,4 +131,10 @@ def _sqnr(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
 
 def _worst(found: Comparison) -> str:
     index = [] if found.worst is None else list(found.worst)
-    return f"worst element {index}: {found.worst_actual:.7g}, PyTorch {found.worst_expected:.7g}"
+    return f"worst element {index}: {_show(found.worst_actual)}, PyTorch {_show(found.worst_expected)}"
+
+
+def _show(element: float | str | None) -> str:
+    if isinstance(element, str) or element is None:
+        return repr(element)
+    return str(int(element)) if element.is_integer() else f"{element:.7g}"

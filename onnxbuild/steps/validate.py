@@ -25,7 +25,7 @@ from onnxbuild.onnxkit.targets import (
     open_on,
     skipped,
 )
-from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
+from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.verdict import Judgement, judge
 
 if TYPE_CHECKING:
@@ -42,16 +42,28 @@ _FIXES: Mapping[str, str] = {
     "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave sensitive nodes "
     "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
+_EQUAL_FIXES: Mapping[str, str] = {
+    precision: f"{fix.rpartition(', or ')[0]}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"
+    for precision, fix in _FIXES.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
     """Tolerances by precision; a variant's own `validate` comes first."""
 
-    fp32: VariantTolerances | None = option(None, help="default: atol 1e-5, rtol 1e-4")
-    fp16: VariantTolerances | None = option(None, help="default: atol 1e-2, rtol 1e-3")
-    int8: VariantTolerances | None = option(None, help="default: cosine_min 0.98")
-    int4: VariantTolerances | None = option(None, help="default: cosine_min 0.95")
+    fp32: VariantTolerances | None = option(
+        None, help="default: atol 1e-5, rtol 1e-4, equal_min 1.0"
+    )
+    fp16: VariantTolerances | None = option(
+        None, help="default: atol 1e-2, rtol 1e-3, equal_min 1.0"
+    )
+    int8: VariantTolerances | None = option(
+        None, help="default: cosine_min 0.98, sqnr_db_min 8, equal_min 0.98"
+    )
+    int4: VariantTolerances | None = option(
+        None, help="default: cosine_min 0.95, sqnr_db_min 6, equal_min 0.95"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +105,9 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(opened.session, point, context))
         for point in read_reference(context.input("reference"))
     ]
-    findings = findings_of(judged, subject, _FIXES[params.precision])
+    findings = findings_of(
+        judged, subject, _FIXES[params.precision], _EQUAL_FIXES[params.precision]
+    )
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
     report = {
@@ -123,7 +137,7 @@ def _judge_point(
     session: onnxruntime.InferenceSession, point: ReferencePoint, context: StepContext
 ) -> dict[str, Judgement]:
     params: ValidateParams = context.params
-    check_tolerance_names(params.tolerances, tuple(point.outputs), context.where)
+    check_tolerances(params.tolerances, point.outputs, context.where)
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
     failure = ""
@@ -148,7 +162,7 @@ def _judge_point(
 
 KIND = StepKind(
     name="validate",
-    version=4,
+    version=5,
     params=ValidateParams,
     inputs=("model", "reference", "session?", "target?"),
     outputs={"report": "report"},

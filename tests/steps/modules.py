@@ -128,6 +128,13 @@ class ClassIds(Base):
         return self.linear(x).argmax(-1), x > 0
 
 
+class Scalars(Base):
+    """An integer, a bool and a float without axes."""
+
+    def forward(self, x):
+        return x.argmax(), (x > 0).any(), self.linear(x).sum()
+
+
 class AtMostFive(Base):
     def forward(self, x):
         return x + torch.ones(5)[: x.shape[0], None]

@@ -310,3 +310,13 @@ def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_co
     second = digests_of_a_fresh_process(tmp_path / "b" / "deep er", 2, edited)
     assert len(first) == 4
     assert first == second
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_outputs_without_axes_are_exported_whatever_their_dtype(tmp_path, exporter):
+    outcome, context = run(tmp_path, "Scalars", outputs=("id", "any", "sum"), exporter=exporter)
+    assert outcome.metrics["exporter"] == exporter
+    found = summarize(load_model(context.output("model")))["outputs"]
+    assert [(v["dtype"], v["shape"]) for v in found] == [
+        ("int64", []), ("bool", []), ("float32", []),
+    ]  # fmt: skip
