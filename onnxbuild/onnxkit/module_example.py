@@ -15,7 +15,6 @@ from onnxbuild.onnxkit.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
-    output_names,
     refuse_nan,
     run_module,
 )
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModuleExample:
-    """A module, feeds that it runs on, and the names of its flattened outputs."""
+    """A module, feeds that it runs on, and the names of its outputs."""
 
     module: torch.nn.Module
     feeds: Feeds
@@ -49,7 +48,6 @@ def load_example(
     module = load_module(context, model)
     check_signature(module, inputs, context.where)
     feeds = probe_feeds(inputs, probe_points(axes)[0])
-    arrays = run_module(module, feeds, context.where)
-    names = output_names(outputs, len(arrays), context.where)
-    refuse_nan(names, arrays, "exported", context.where)
-    return ModuleExample(module, feeds, names)
+    found = run_module(module, feeds, context.where, outputs).outputs
+    refuse_nan(found, "exported", context.where)
+    return ModuleExample(module, feeds, tuple(found))

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.comparison import breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
-from onnxbuild.onnxkit.torch_module import output_names, refuse_nan, run_module
+from onnxbuild.onnxkit.torch_module import refuse_nan, run_module
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,12 +37,18 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What PyTorch gives at every probe point; the first is what is exported."""
+    """What PyTorch gives at every probe point; the first is what is exported.
+
+    Attributes:
+        names: Of the outputs, in their order.
+        by_position: Whether they have no keys of their own; see `ModuleRun`.
+    """
 
     module: torch.nn.Module
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
+    by_position: bool
     runs: tuple[Probe, ...]
 
 
@@ -59,16 +65,16 @@ def run_probes(
         StepError: forward fails (at some sizes only: then the axis is named), its outputs are not
             as many as declared, or hold NaN.
     """
-    names: tuple[str, ...] = ()
+    names = tuple(outputs)
     runs: list[Probe] = []
     for point in probe_points(axes):
         feeds = probe_feeds(inputs, point)
         try:
-            arrays = run_module(module, feeds, where)
+            found = run_module(module, feeds, where, names)
         except StepError as error:
             if not runs:
                 raise
-            guilty = _guilty_axes(axes, point, lambda p: _runs(module, inputs, p, where))
+            guilty = _guilty_axes(axes, point, lambda p: _runs(module, inputs, p, outputs, where))
             raise StepError(
                 f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
                 f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
@@ -76,10 +82,10 @@ def run_probes(
                 fix="read sizes from the tensors in forward (x.shape[0]) instead of numbers, or "
                 "narrow the axis in `dynamic_axes`",
             ) from error
-        names = names or output_names(outputs, len(arrays), where)
-        refuse_nan(names, arrays, _show(point), where)
-        runs.append(Probe(point, feeds, tuple(arrays)))
-    return Probes(module, inputs, axes, names, tuple(runs))
+        names = tuple(found.outputs)
+        refuse_nan(found.outputs, _show(point), where)
+        runs.append(Probe(point, feeds, tuple(found.outputs.values())))
+    return Probes(module, inputs, axes, names, found.by_position, tuple(runs))
 
 
 def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:
@@ -129,7 +135,8 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
 
 
 def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
-    return Probe(point, feeds, tuple(run_module(probes.module, feeds, where)))
+    found = run_module(probes.module, feeds, where, probes.names)
+    return Probe(point, feeds, tuple(found.outputs.values()))
 
 
 def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
@@ -160,9 +167,15 @@ def _scale(floats: np.ndarray) -> float:
     return max(1.0, float(abs(finite).max())) if finite.size else 1.0
 
 
-def _runs(module: torch.nn.Module, inputs: Sequence[DummyInput], point: Point, where: str) -> bool:
+def _runs(
+    module: torch.nn.Module,
+    inputs: Sequence[DummyInput],
+    point: Point,
+    outputs: Sequence[str],
+    where: str,
+) -> bool:
     try:
-        run_module(module, probe_feeds(inputs, point), where)
+        run_module(module, probe_feeds(inputs, point), where, outputs)
     except StepError:
         return False
     return True

@@ -53,8 +53,7 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         tensors = {name: torch.from_numpy(feeds[name]) for name in inputs}
         with torch.inference_mode():
             made = call(**tensors) if manifest["by_keyword"] else call(*tensors.values())
-        arrays = [tensor.numpy() for tensor in _tensors(made)]
-        return dict(zip(manifest["outputs"], arrays, strict=True))
+        return {name: tensor.numpy() for name, tensor in _named(made, manifest).items()}
 
     return run
 
@@ -84,15 +83,35 @@ def check_machine(made_for: Mapping[str, Any], cpuinfo: str = "/proc/cpuinfo") -
         )
 
 
-def _tensors(value: Any) -> Iterator[Any]:
-    """The tensors of a scripted module's own structure, depth first; None is dropped."""
+def _named(made: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Output name -> tensor: a scripted module's dicts and named tuples by key, all else in order."""
+    found = list(_leaves(made, ()))
+    names: list[str] = manifest["outputs"]
+    if not any(isinstance(step, str) for path, _ in found for step in path):
+        return dict(zip(names, (each for _, each in found if each is not None), strict=True))
+    taken = {each["name"] for each in manifest["inputs"]}
+    keyed = {}
+    for path, tensor in found:
+        first = f"output_{path[0]}" if isinstance(path[0], int) else path[0]
+        name = ".".join([first, *map(str, path[1:])])
+        keyed[f"{name}_out" if name in taken else name] = tensor
+    return {name: keyed[name] for name in names}
+
+
+def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """(keys and places that lead to it, value), depth first."""
+    items: Any
     if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif value is not None:
-        yield value
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = zip(value._fields, value, strict=True)
+    elif isinstance(value, (tuple, list)):
+        items = enumerate(value)
+    else:
+        yield path, value
+        return
+    for key, item in items:
+        yield from _leaves(item, (*path, key))
 
 
 def example_feeds() -> dict[str, Any]:

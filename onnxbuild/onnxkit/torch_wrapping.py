@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.torch_module import flatten_outputs
+from onnxbuild.onnxkit.module_outputs import named_outputs
 
 if TYPE_CHECKING:
     import torch
@@ -22,9 +22,12 @@ WRAPPED = "module"
 
 
 def flattening_wrapper(
-    module: torch.nn.Module, inputs: Sequence[DummyInput], where: str
+    module: torch.nn.Module, inputs: Sequence[DummyInput], outputs: Sequence[str], where: str
 ) -> torch.nn.Module:
-    """A module that takes tensors by position and returns a flat tuple, for any exporter."""
+    """A module that takes tensors by position and returns a flat tuple, for any exporter.
+
+    The tuple holds `outputs`, in their order; see `named_outputs`.
+    """
     import torch
 
     names = [each.name for each in inputs]
@@ -36,7 +39,7 @@ def flattening_wrapper(
 
         def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             value = module(**dict(zip(names, tensors, strict=True)))
-            return tuple(flatten_outputs(value, where))
+            return tuple(named_outputs(value, outputs, where, inputs=names).values())
 
     return Flattened().eval()  # the exporters restore the mode of the outermost module
 

@@ -93,7 +93,8 @@ def run(context: StepContext) -> Outcome:
         "parameters": exported.parameters,
         "size_bytes": file_bytes(folder),
     }
-    notes = _extension_notes(params, symbolic, exported.exporter)
+    notes = _output_notes(params, probes)
+    notes += _extension_notes(params, symbolic, exported.exporter)
     return Outcome(metrics, notes=(*notes, *exported.remarks))
 
 
@@ -239,6 +240,17 @@ def _extension_notes(
     return tuple(notes)
 
 
+def _output_notes(params: ExportParams, probes: Probes) -> tuple[str, ...]:
+    """Which is which, where several names were given and nothing but their order decides."""
+    if not probes.by_position or len(params.outputs) < 2:  # noqa: PLR2004
+        return ()
+    shown = (
+        f"{name} is {array.dtype} {list(array.shape)}"
+        for name, array in zip(probes.names, probes.runs[0].outputs, strict=True)
+    )
+    return (f"outputs go by position, as forward returns a tuple: {', '.join(shown)}",)
+
+
 def _check_output_names(params: ExportParams, where: str) -> None:
     taken = {each.name for each in params.inputs}
     for n, name in enumerate(params.outputs):
@@ -258,7 +270,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=2,
+    version=3,
     params=ExportParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

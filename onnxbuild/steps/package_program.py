@@ -73,7 +73,7 @@ def _torch_version() -> str:
 
 KIND = StepKind(
     name="package-program",
-    version=3,
+    version=4,
     params=PackageProgramParams,
     inputs=("program", "validation"),
     outputs={"bundle": "bundle"},
