@@ -48,6 +48,6 @@ def load_example(
     module = load_module(context, model)
     check_signature(module, inputs, context.where)
     feeds = probe_feeds(inputs, probe_points(axes)[0])
-    found = run_module(module, feeds, context.where, outputs).outputs
+    found = run_module(module, feeds, context.where, outputs, inputs=inputs).outputs
     refuse_nan(found, "exported", context.where)
     return ModuleExample(module, feeds, tuple(found))

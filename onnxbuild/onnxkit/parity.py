@@ -13,6 +13,7 @@ from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.comparison import breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
 from onnxbuild.onnxkit.torch_module import refuse_nan, run_module
 
@@ -70,7 +71,7 @@ def run_probes(
     for point in probe_points(axes):
         feeds = probe_feeds(inputs, point)
         try:
-            found = run_module(module, feeds, where, names)
+            found = run_module(module, feeds, where, names, inputs=inputs)
         except StepError as error:
             if not runs:
                 raise
@@ -125,7 +126,7 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
     first = probes.runs[0]
     negated = {
         each.name: -first.feeds[each.name]
-        if first.feeds[each.name].dtype.kind == "f" and each.low is None
+        if first.feeds[each.name].dtype.kind == "f" and each.low is None and each.mask is None
         else first.feeds[each.name]
         for each in probes.inputs
     }
@@ -135,14 +136,14 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
 
 
 def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
-    found = run_module(probes.module, feeds, where, probes.names)
+    found = run_module(probes.module, feeds, where, probes.names, inputs=probes.inputs)
     return Probe(point, feeds, tuple(found.outputs.values()))
 
 
 def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
     """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
     try:
-        found = session.run(list(names), probe.feeds)
+        found = session.run(list(names), fit_feeds(session, probe.feeds))
     except session_errors() as error:
         return f"ONNX Runtime fails: {first_line(error)}"
     for name, expected, actual in zip(names, probe.outputs, found, strict=True):
@@ -175,7 +176,7 @@ def _runs(
     where: str,
 ) -> bool:
     try:
-        run_module(module, probe_feeds(inputs, point), where, outputs)
+        run_module(module, probe_feeds(inputs, point), where, outputs, inputs=inputs)
     except StepError:
         return False
     return True

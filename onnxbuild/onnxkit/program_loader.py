@@ -47,10 +47,13 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         from torch._inductor import aoti_load_package
 
         call = aoti_load_package(path)
-    inputs = [each["name"] for each in manifest["inputs"]]
+    dtypes = {each["name"]: each["dtype"] for each in manifest["inputs"]}
 
     def run(feeds: Mapping[str, Any]) -> dict[str, Any]:
-        tensors = {name: torch.from_numpy(feeds[name]) for name in inputs}
+        tensors = {name: torch.from_numpy(feeds[name]) for name in dtypes}
+        for name, dtype in dtypes.items():
+            if dtype == "bfloat16":  # which numpy lacks: float32 is given
+                tensors[name] = tensors[name].to(torch.bfloat16)
         with torch.inference_mode():
             made = call(**tensors) if manifest["by_keyword"] else call(*tensors.values())
         return {name: tensor.numpy() for name, tensor in _named(made, manifest).items()}
@@ -123,7 +126,7 @@ def example_feeds() -> dict[str, Any]:
     feeds = {}
     for each in manifest["inputs"]:
         shape = [sizes.get(n, n) for n in each["shape"]]
-        dtype = np.dtype(each["dtype"])
+        dtype = np.dtype("float32" if each["dtype"] == "bfloat16" else each["dtype"])
         count = int(np.prod(shape))
         values = (np.arange(count) % 7 - 3) / 4 if dtype.kind == "f" else np.ones(count)
         feeds[each["name"]] = values.reshape(shape).astype(dtype)

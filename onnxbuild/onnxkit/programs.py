@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.program_files import (
     read_description,
 )
 from onnxbuild.onnxkit.sessions import first_line
+from onnxbuild.onnxkit.tensor_types import tensor_of
 from onnxbuild.onnxkit.torch_wrapping import quiet
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ class Program:
         """
         import torch
 
-        names = [each.name for each in self.description.inputs]
-        tensors = {name: torch.from_numpy(feeds[name].copy()) for name in names}
+        tensors = {
+            each.name: tensor_of(each.name, each.dtype, feeds[each.name])
+            for each in self.description.inputs
+        }
         call = self._call
         if self.description.by_keyword:
 

@@ -45,6 +45,7 @@ class ReferenceWriter:
         file = f"{point.name}.npz"
         arrays = {f"input.{name}": array for name, array in point.feeds.items()}
         arrays |= {f"output.{name}": array for name, array in point.outputs.items()}
+        arrays = {key: _without_objects(array) for key, array in arrays.items()}
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
 
@@ -52,6 +53,14 @@ class ReferenceWriter:
         """Write points.json; returns how many points there are."""
         write_report(self._folder, self._points, POINTS_FILE)
         return len(self._points)
+
+
+def _without_objects(array: np.ndarray) -> np.ndarray:
+    """Strings as fixed-width Unicode: objects would be pickled, which nobody should have to trust."""
+    import numpy as np
+
+    plain: np.ndarray = array.astype(np.str_) if array.dtype.hasobject else array
+    return plain
 
 
 def read_reference(folder: Path) -> Iterator[ReferencePoint]:

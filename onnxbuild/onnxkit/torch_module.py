@@ -12,6 +12,7 @@ from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.tensor_types import STRING, tensor_of
 from onnxbuild.onnxkit.user_code import an, call_user
 
 if TYPE_CHECKING:
@@ -59,8 +60,13 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
     """See that forward takes every dummy input, and that nothing it requires is missing.
 
     Raises:
-        StepError: It does not, or something is.
+        StepError: It does not, or something is; or an input is of strings.
     """
+    import numpy as np
+
+    for each in inputs:
+        if each.dtype == STRING:
+            tensor_of(each.name, each.dtype, np.zeros(0), where)  # says why it can't be
     parameters = inspect.signature(module.forward).parameters
     kinds = inspect.Parameter
     by_name = {
@@ -78,7 +84,7 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
                 f"dummy input '{name}' is not a parameter of {shown}, which takes "
                 f"{', '.join(by_name) or 'none'}",
                 where=where,
-                fix=near or f"rename or remove `dummy_inputs.{name}`",
+                fix=near or _unknown_fix(name),
             )
     for name, parameter in by_name.items():
         if parameter.default is kinds.empty and name not in names:
@@ -89,6 +95,15 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
                 fix=f"add `{name}: {{dtype: ..., shape: [...]}}` to `dummy_inputs`, or give "
                 "the parameter a default",
             )
+
+
+def _unknown_fix(name: str) -> str:
+    if name.isidentifier():
+        return f"rename or remove `dummy_inputs.{name}`"
+    return (
+        f"a name with dots or slashes reaches forward by `**inputs` alone: write a small wrapper "
+        f'module with `def forward(self, **inputs)` that reads `inputs["{name}"]`'
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,12 @@ class ModuleRun:
 
 
 def run_module(
-    module: torch.nn.Module, feeds: Feeds, where: str = "PyTorch", outputs: Sequence[str] = ()
+    module: torch.nn.Module,
+    feeds: Feeds,
+    where: str = "PyTorch",
+    outputs: Sequence[str] = (),
+    *,
+    inputs: Sequence[DummyInput] = (),
 ) -> ModuleRun:
     """Call forward by keyword.
 
@@ -114,13 +134,14 @@ def run_module(
         feeds: Its inputs.
         where: `recipe:step`, for messages.
         outputs: Names for what it returns, as `named_outputs` takes them.
+        inputs: Their dtypes, where numpy lacks one.
 
     Raises:
         StepError: forward raises, or does not give the outputs.
     """
     import torch
 
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in feeds.items()}
+    tensors = module_tensors(feeds, inputs, where)
     with torch.no_grad():
         target = f"{type(module).__name__}.forward"
         value = call_user(lambda: module(**tensors), target, where)
@@ -128,6 +149,20 @@ def run_module(
     return ModuleRun(
         {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
     )
+
+
+def module_tensors(
+    feeds: Feeds, inputs: Sequence[DummyInput], where: str
+) -> dict[str, torch.Tensor]:
+    """Input -> tensor of the declared dtype.
+
+    Raises:
+        StepError: An input is of strings.
+    """
+    dtypes = {each.name: each.dtype for each in inputs}
+    return {
+        name: tensor_of(name, dtypes.get(name, ""), array, where) for name, array in feeds.items()
+    }
 
 
 def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.module_outputs import named_outputs
+from onnxbuild.onnxkit.tensor_types import tensor_of
 
 if TYPE_CHECKING:
     import torch
@@ -62,9 +63,7 @@ def dynamic_shapes(
 
 def example_tensors(inputs: Sequence[DummyInput], feeds: Feeds) -> tuple[torch.Tensor, ...]:
     """One tensor for each input, in order; the feeds are not shared with them."""
-    import torch
-
-    return tuple(torch.from_numpy(feeds[each.name].copy()) for each in inputs)
+    return tuple(tensor_of(each.name, each.dtype, feeds[each.name]) for each in inputs)
 
 
 @contextlib.contextmanager

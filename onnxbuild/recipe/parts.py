@@ -165,7 +165,8 @@ def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str,
 
 
 def _input(name: str, value: Any) -> DummyInput:
-    return DummyInput(name, **{**value, "shape": tuple(value["shape"])})
+    lists = {key: tuple(each) for key, each in value.items() if isinstance(each, list)}
+    return DummyInput(name, **{**value, **lists})
 
 
 def _axis(name: str, value: Any) -> Axis:

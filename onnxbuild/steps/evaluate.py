@@ -188,7 +188,9 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
     module = load_module(context, params.model)
 
     def predict(feeds: Feeds) -> dict[str, np.ndarray]:
-        return run_module(module, feeds, context.where, params.outputs).outputs
+        return run_module(
+            module, feeds, context.where, params.outputs, inputs=params.inputs
+        ).outputs
 
     return predict
 

@@ -80,7 +80,7 @@ def run(context: StepContext) -> Outcome:
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
-    symbolic = symbolic_functions(module, probes.runs[0].feeds, context.where)
+    symbolic = symbolic_functions(module, params.inputs, probes.runs[0].feeds, context.where)
     exported = _first_that_matches(context, request, probes, _order(params, symbolic))
     folder = context.output("model")
     for file in sorted((context.scratch / exported.exporter).iterdir()):

@@ -258,7 +258,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package",
-    version=9,
+    version=10,
     params=PackageParams,
     inputs=(
         "model",

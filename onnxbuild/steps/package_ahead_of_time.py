@@ -96,7 +96,7 @@ def _runtime_version() -> str:
 
 KIND = StepKind(
     name="package-ahead-of-time",
-    version=1,
+    version=2,
     params=PackageAheadParams,
     inputs=("model", "artifact", "validation"),
     outputs={"bundle": "bundle"},

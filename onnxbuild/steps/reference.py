@@ -118,7 +118,10 @@ def _run_point(
     feeds: Feeds,
 ) -> ReferencePoint:
     try:
-        found = run_module(module, feeds, context.where, context.params.outputs).outputs
+        params: ReferenceParams = context.params
+        found = run_module(
+            module, feeds, context.where, params.outputs, inputs=params.inputs
+        ).outputs
     except StepError as error:
         shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
         raise StepError(

@@ -161,6 +161,21 @@ class Scalars(Base):
         return x.argmax(), (x > 0).any(), self.linear(x).sum()
 
 
+class TakesAny(Base):
+    def forward(self, **inputs):
+        return {"present.0/key": self.linear(inputs["past.0/key"])}
+
+
+class TakesBfloat16(Base):
+    def forward(self, x):
+        return self.linear(x.float())
+
+
+class GivesBfloat16(Base):
+    def forward(self, x):
+        return x + 1
+
+
 class AtMostFive(Base):
     def forward(self, x):
         return x + torch.ones(5)[: x.shape[0], None]
