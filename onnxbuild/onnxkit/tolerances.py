@@ -32,8 +32,8 @@ class Tolerance:
     )
     equal_min: float | None = option(
         None,
-        help="least share of equal elements of an integer, bool or string output, which the other "
-        "bounds leave alone",
+        help="least share of equal elements of an integer, bool or string output, over all points "
+        "together; the other bounds leave such outputs alone",
         minimum=0,
         maximum=1,
     )
@@ -42,15 +42,16 @@ class Tolerance:
 DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "fp32": Tolerance(atol=1e-5, rtol=1e-4, equal_min=1.0),
     "fp16": Tolerance(atol=1e-2, rtol=1e-3, equal_min=1.0),
-    "int8": Tolerance(cosine_min=0.98, sqnr_db_min=8.0, equal_min=0.98),
-    "int4": Tolerance(cosine_min=0.95, sqnr_db_min=6.0, equal_min=0.95),
+    "int8": Tolerance(cosine_min=0.98, sqnr_db_min=8.0, equal_min=0.95),
+    "int4": Tolerance(cosine_min=0.95, sqnr_db_min=6.0, equal_min=0.9),
 }
 """The cosine says nothing of a wrong scale: all values halved have a cosine of 1, and 6 dB. What just
 meets the least cosine has 14 and 10 dB, so that the second bound catches scales alone.
 
 No cosine holds for ids: argmax ids + 20,000 with 13 % of them wrong have one of 0.99997. Rounding alone may
-turn an argmax where two logits nearly tie, so few bits are allowed a small share of other ids: as many
-percent as the cosine may lose."""
+turn an argmax where two logits nearly tie: classes of the digits of recipes/digits.yaml are the same for 449
+of 450 images in INT8 and INT4, and for 97.3 to 99.4 % of 512 pictures of noise, where ties are common. Few
+bits are allowed twice to four times that."""
 
 
 @dataclass(frozen=True, slots=True)

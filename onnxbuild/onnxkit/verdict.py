@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+EQUAL = "equal"
+"""The kind of breach of outputs whose elements are equal or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What one output must keep; None is not checked.
 
     Attributes:
         atol: Of floats, as are rtol, cosine_min and sqnr_db_min.
-        equal_min: Least share of equal elements of exact dtypes (see `is_exact`).
+        equal_min: Least share of equal elements of exact dtypes (see `is_exact`); `pooled` applies
+            it to all points together.
         apart: Integers up to this far apart count as equal.
     """
 
@@ -36,11 +41,13 @@ class Judgement:
     Attributes:
         comparison: None where the arrays could not be compared.
         breaches: (kind, sentence, how far beyond the bound); kinds are `comparable`, `tolerance`,
-            `cosine`, `sqnr` and `equal`.
+            `cosine`, `sqnr` and EQUAL.
+        wrong: Elements of exact dtypes that differ by more than `apart`.
     """
 
     comparison: Comparison | None
     breaches: tuple[tuple[str, str, float], ...]
+    wrong: int = 0
 
 
 def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement:
@@ -56,13 +63,14 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
         return Judgement(None, (("comparable", f"it has {reason}", float("inf")),))
     found = compare(expected, actual)
     if is_exact(expected):
-        breaches = [_unequal(expected, actual, found, bounds)]
-    else:
-        breaches = [
-            _elementwise(expected, actual, bounds),
-            _cosine(found, bounds),
-            _sqnr(found, bounds),
-        ]
+        wrong = _wrong(expected, actual, bounds.apart)
+        unequal = _unequal(wrong, found, bounds)
+        return Judgement(found, () if unequal is None else (unequal,), wrong)
+    breaches = [
+        _elementwise(expected, actual, bounds),
+        _cosine(found, bounds),
+        _sqnr(found, bounds),
+    ]
     return Judgement(found, tuple(each for each in breaches if each is not None))
 
 
@@ -84,23 +92,24 @@ def _elementwise(
     return "tolerance", what, distance - worst.bound
 
 
-def _unequal(
-    expected: np.ndarray, actual: np.ndarray, found: Comparison, bounds: Bounds
-) -> tuple[str, str, float] | None:
-    least = bounds.equal_min
-    if least is None or expected.size == 0:
+def _wrong(expected: np.ndarray, actual: np.ndarray, apart: float) -> int:
+    if not apart or is_text(expected):
+        return int((expected != actual).sum())
+    beyond = breach(expected, actual, atol=apart, rtol=0.0)
+    return 0 if beyond is None else beyond.count
+
+
+def _unequal(wrong: int, found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
+    least, elements = bounds.equal_min, found.elements
+    if least is None or not elements or 1 - wrong / elements >= least:
         return None
-    if bounds.apart and not is_text(expected):
-        beyond = breach(expected, actual, atol=bounds.apart, rtol=0.0)
-        wrong = 0 if beyond is None else beyond.count
-    else:
-        wrong = int((expected != actual).sum())
-    share = 1 - wrong / expected.size
-    if share >= least:
-        return None
+    share = 1 - wrong / elements
     how = f"differ by more than {bounds.apart:g}" if bounds.apart else "differ"
-    what = f"{wrong} of {expected.size} elements {how}: the share of equal ones, {share:.4f}, is below {least:g}"
-    return "equal", f"{what}; {_worst(found)}", least - share
+    what = (
+        f"{wrong} of {elements} elements {how}: the share of equal ones, {share:.4f}, is below "
+        f"{least:g}; {_worst(found)}"
+    )
+    return EQUAL, what, least - share
 
 
 def _cosine(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:

@@ -11,7 +11,7 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.placement import placement_findings
-from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
+from onnxbuild.onnxkit.point_verdicts import findings_of, pooled, report_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
@@ -59,10 +59,10 @@ class ValidateOptions:
         None, help="default: atol 1e-2, rtol 1e-3, equal_min 1.0"
     )
     int8: VariantTolerances | None = option(
-        None, help="default: cosine_min 0.98, sqnr_db_min 8, equal_min 0.98"
+        None, help="default: cosine_min 0.98, sqnr_db_min 8, equal_min 0.95"
     )
     int4: VariantTolerances | None = option(
-        None, help="default: cosine_min 0.95, sqnr_db_min 6, equal_min 0.95"
+        None, help="default: cosine_min 0.95, sqnr_db_min 6, equal_min 0.9"
     )
 
 
@@ -105,6 +105,7 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(opened.session, point, context))
         for point in read_reference(context.input("reference"))
     ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     findings = findings_of(
         judged, subject, _FIXES[params.precision], _EQUAL_FIXES[params.precision]
     )

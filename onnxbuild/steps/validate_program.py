@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
+from onnxbuild.onnxkit.point_verdicts import findings_of, pooled, report_of
 from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, Program, open_program
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
@@ -49,6 +49,7 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(program, point, context))
         for point in read_reference(context.input("reference"))
     ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     findings = findings_of(judged, f"format '{params.format}'", _FIXES[params.format])
     report = {
         "format": params.format,
