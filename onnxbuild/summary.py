@@ -15,6 +15,9 @@ NOISY = " ?"
 _ON_DATA = "worst sample"
 """The least cosine on the `fidelity` data; `cosine` is that on what `validate` draws."""
 
+_EQUAL = "equal"
+"""The least share of equal elements of an integer, bool or string output."""
+
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     """A row for each variant that was delivered, cells as text with their units."""
@@ -28,9 +31,10 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
         if bundle not in report.results or bundle in failed:
             continue
         rows.append(_row(view.recipe, view.variant, metrics, graph))
-    if all(row[_ON_DATA] == "-" for row in rows):  # no recipe names data to compare on
-        for row in rows:
-            del row[_ON_DATA]
+    for column in (_EQUAL, _ON_DATA):  # of recipes with such outputs, or with data to compare on
+        if all(row[column] == "-" for row in rows):
+            for row in rows:
+                del row[column]
     return rows
 
 
@@ -82,6 +86,7 @@ def _row(
         "vs PyTorch": _vs_pytorch(latency, doubt),
         "max abs error": _small(validated.get("max_abs")),
         "cosine": _number(validated.get("cosine_min"), 1, "", 5),
+        _EQUAL: _number(validated.get("equal_min"), 1, "", 4),
         _ON_DATA: _number(compared.get("cosine_min"), 1, "", 5),
         "score": _number(scored.get("score"), 1, "", 4),
     }

@@ -141,6 +141,7 @@ def _as_json(found: Diagnosis, below: float) -> dict[str, object]:
                 "against": stage.against,
                 "max_abs": stage.error.max_abs,
                 "cosine_min": stage.error.cosine_min,
+                "equal_min": stage.error.equal_min,
                 "sqnr": decibels(stage.error.ratio),
                 "share": stage.share,
                 "lost": stage.error.lost,

@@ -44,11 +44,15 @@ def show_stages(found: Diagnosis) -> None:
             "against": stage.against,
             "max abs": f"{stage.error.max_abs:.2e}",
             "cosine": f"{stage.error.cosine_min:.6f}",
+            "equal": "-" if stage.error.equal_min is None else f"{stage.error.equal_min:.4f}",
             "SQNR dB": decibels(stage.error.ratio),
             "share": f"{stage.share:.0%}" if stage.share <= 1 else ">100%",
         }
         for stage in found.stages
     ]
+    if all(row["equal"] == "-" for row in rows):
+        for row in rows:
+            del row["equal"]
     click.echo("")
     for line in format_table(rows):
         click.echo(line)

@@ -12,10 +12,11 @@ from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
     "DTYPES", "DUMMY_DATA", "FILE_DATA", "ONNX", "OPSET_MAX", "OPSET_MIN", "PRECISION_OF_MODE",
-    "Axis", "DummyInput", "Entrypoint", "Format", "Location", "Mode", "Precision", "Recipe", "Variant",
+    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Mode", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
 Precision = Literal["fp32", "fp16", "int8", "int4"]
+Fill = float | int | bool | str
 Mode = Literal["none", "fp16", "dynamic", "static", "weight_only", "auto"]
 
 PRECISION_OF_MODE: Mapping[str, Precision] = {
@@ -30,7 +31,8 @@ PRECISION_OF_MODE: Mapping[str, Precision] = {
 _BYTE_BITS = 8
 
 DTYPES = (
-    "float32", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool",
+    "float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool",
+    "string",
 )  # fmt: skip
 
 OPSET_MIN, OPSET_MAX = 11, 23
@@ -53,12 +55,15 @@ class DummyInput:
     """One input of the model's forward.
 
     Attributes:
-        name: forward's parameter and the ONNX graph's input.
+        name: forward's parameter and the ONNX graph's input; may hold dots and slashes.
         dtype: One of DTYPES.
         shape: Ints (fixed), symbols (dynamic axes) and sums of both, outermost first.
         low: Least random value; floats default to a standard normal when `high` is None too.
         high: Integers: one past the greatest; floats: the upper bound.
-        fill: A constant instead of random values.
+        fill: A constant instead of random values; or one for each row of the first axis, again and
+            again.
+        mask: 1 up to a length along the last axis and 0 after it (`right` is padded), or the other
+            way round (`left`); the first row is full, all others are shorter.
     """
 
     name: str
@@ -66,7 +71,8 @@ class DummyInput:
     shape: tuple[Dimension, ...]
     low: float | int | None = None
     high: float | int | None = None
-    fill: float | int | bool | None = None
+    fill: Fill | tuple[Fill, ...] | None = None
+    mask: Literal["right", "left"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,8 @@ class Recipe:
         location: The file, its first line.
         model: The callable that returns the torch.nn.Module.
         inputs: In forward's order as written.
-        outputs: Names for the flattened outputs; empty means output_0, output_1, ...
+        outputs: Keys of what forward returns, or names by position where it has none; empty for
+            all of them, under their keys or as output_0, output_1, ...
         axes: Every symbol used by a shape.
         opset: ONNX operator set version.
         variants: ONNX models, in the order written; none if `formats` leaves ONNX out.

@@ -127,17 +127,33 @@ def rule_of(axis: dict[str, int]) -> str:
     return f"{axis['min']} to {axis['max']}" + (f", a multiple of {step}" if step > 1 else "")
 
 
+def ones(dtype: str, shape: list[int]) -> Any:
+    """What `session.run` takes: an array, or an OrtValue where numpy lacks the dtype.
+
+    Args:
+        dtype: As the manifest names it; strings are "1".
+        shape: Sizes, outermost first.
+    """
+    import numpy as np
+    import onnxruntime
+
+    if dtype == "string":
+        return np.full(shape, "1", object)
+    if dtype != "bfloat16":
+        return np.ones(shape, dtype)
+    bits: Any = np.full(shape, 0x3F80, np.uint16)  # the upper half of float32's 1.0
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)
+
+
 def main() -> None:
     """Show what the model takes and gives, and run it once on ones."""
-    import numpy as np
-
     session = load()
     manifest = read_manifest()
     sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
     feeds = {}
     for each in manifest["inputs"]:
         shape = [size_of(n, sizes) for n in each["shape"]]
-        feeds[each["name"]] = np.ones(shape, each["dtype"])
+        feeds[each["name"]] = ones(each["dtype"], shape)
         print("input ", each["name"], each["dtype"], each["shape"])
     for name, axis in manifest["dynamic_axes"].items():
         print("axis  ", name, rule_of(axis))

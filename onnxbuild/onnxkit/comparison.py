@@ -22,28 +22,30 @@ class Comparison:
 
     Attributes:
         elements: How many elements were compared.
-        max_abs: Largest |a - b|, in the output's unit.
+        max_abs: Largest |a - b|, in the output's unit; 0.0 for strings.
         max_rel: Largest |a - b| / |b| over elements that float32 can tell from zero beside the
             largest one: |b| >= 2^-23 max |b|, b != 0.
         mean_abs: Mean |a - b|.
         cosine: Cosine similarity of the flattened arrays, -1..1; 1.0 when both are equal, 0.0 when
-            only one of them is all zeros.
+            only one of them is all zeros. None for exact dtypes.
         sqnr_db: Signal-to-quantization-noise ratio in dB; None when there is no noise (infinite),
-            or no signal.
+            or no signal. None for exact dtypes.
         worst: Index of the element with the largest |a - b|; None for empty arrays.
         worst_expected: The expected value there.
         worst_actual: The value found there.
+        equal: Share of equal elements, 0..1, of exact dtypes (see `is_exact`); None for others.
     """
 
     elements: int
     max_abs: float
     max_rel: float
     mean_abs: float
-    cosine: float
+    cosine: float | None
     sqnr_db: float | None
     worst: tuple[int, ...] | None
-    worst_expected: float | None
-    worst_actual: float | None
+    worst_expected: float | str | None
+    worst_actual: float | str | None
+    equal: float | None = None
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON, without NaN or infinities."""
@@ -57,6 +59,7 @@ class Comparison:
             "worst": None if self.worst is None else list(self.worst),
             "worst_expected": self.worst_expected,
             "worst_actual": self.worst_actual,
+            "equal": self.equal,
         }
 
 
@@ -79,6 +82,16 @@ class Breach:
     bound: float
 
 
+def is_exact(array: np.ndarray) -> bool:
+    """Whether elements are either equal or wrong: integers (ids, classes), bools and strings."""
+    return array.dtype.kind not in "fc"
+
+
+def is_text(array: np.ndarray) -> bool:
+    """Whether it holds strings: ONNX Runtime gives objects, files hold fixed-width Unicode."""
+    return array.dtype.kind in "OU"
+
+
 def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
     """Why two arrays can't be compared, one sentence; empty when they can.
 
@@ -89,9 +102,11 @@ def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
 
     if expected.shape != actual.shape:
         return f"shape {list(actual.shape)}; expected {list(expected.shape)}"
+    if is_text(expected) and is_text(actual):
+        return ""
     if expected.dtype != actual.dtype:
         return f"dtype {actual.dtype}; expected {expected.dtype}"
-    if expected.dtype.kind not in "fc":
+    if is_exact(expected):
         return ""
     for side, array in (("the reference holds ", expected), ("", actual)):
         count = int(np.isnan(array).sum())
@@ -108,7 +123,7 @@ def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
 
 
 def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
-    """Measure `actual` against `expected`, in float64; integers and bools exactly.
+    """Measure `actual` against `expected`, in float64; exact dtypes by the share of equal elements.
 
     Cosine: <a, b> / (|a| |b|). SQNR: 10 log10(sum b^2 / sum (a - b)^2), Gray and Neuhoff,
     "Quantization", IEEE Trans. Inf. Theory 44(6), 1998. Equal infinities count as no difference
@@ -126,6 +141,8 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
     reason = mismatch(expected, actual)
     if reason:
         raise StepError(f"arrays can't be compared: {reason}")
+    if is_exact(expected):
+        return _compare_exact(expected, actual)
     if expected.size == 0:
         return Comparison(0, 0.0, 0.0, 0.0, 1.0, None, None, None, None)
     a, b = _finite(actual), _finite(expected)
@@ -145,6 +162,34 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
         worst_expected=float(b[worst]),
         worst_actual=float(a[worst]),
     )
+
+
+def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> Comparison:
+    """A cosine of ids would be near 1 whatever they are; the share of equal ones is not."""
+    if expected.size == 0:
+        return Comparison(0, 0.0, 0.0, 0.0, None, None, None, None, None, equal=1.0)
+    import numpy as np
+
+    differs = (expected != actual).ravel()
+    distance = differs.astype(np.float64) if is_text(expected) else _distance(expected, actual)
+    worst = int(distance.argmax())
+    text = is_text(expected)
+    return Comparison(
+        elements=int(expected.size),
+        max_abs=0.0 if text else float(distance.max()),
+        max_rel=0.0,
+        mean_abs=0.0 if text else float(distance.mean()),
+        cosine=None,
+        sqnr_db=None,
+        worst=tuple(int(n) for n in np.unravel_index(worst, expected.shape)),
+        worst_expected=_plain(expected.ravel()[worst]),
+        worst_actual=_plain(actual.ravel()[worst]),
+        equal=1.0 - float(differs.mean()),
+    )
+
+
+def _plain(element: Any) -> float | str:
+    return str(element) if isinstance(element, str) else float(element)
 
 
 def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float) -> Breach | None:

@@ -19,7 +19,7 @@ _PROGRAMS: Mapping[ProgramFormat, str] = {
 """torch.export's .pt2 has no stable loader in libtorch."""
 
 _SCALAR_TYPES = {
-    "float32": "at::kFloat", "float16": "at::kHalf", "float64": "at::kDouble", "int64": "at::kLong",
+    "float32": "at::kFloat", "float16": "at::kHalf", "bfloat16": "at::kBFloat16", "float64": "at::kDouble", "int64": "at::kLong",
     "int32": "at::kInt", "int16": "at::kShort", "int8": "at::kChar", "uint8": "at::kByte",
     "bool": "at::kBool",
 }  # fmt: skip

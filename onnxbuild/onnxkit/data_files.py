@@ -69,7 +69,9 @@ def _groups(
             raise StepError(
                 f"'{label}' is named after none of the inputs {', '.join(names)}",
                 where=where,
-                fix=f"name it INPUT.npy, such as {names[0]}.npy, or write an .npz",
+                fix="write an .npz with an array for each input"
+                if any("/" in name for name in names)
+                else f"name it INPUT.npy, such as {names[0]}.npy, or write an .npz",
             )
     for label, members in order:
         if isinstance(members, dict):

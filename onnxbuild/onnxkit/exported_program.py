@@ -38,6 +38,7 @@ _POSITIONS = ("stack_trace", "from_node")
 def export_program(
     module: torch.nn.Module,
     inputs: Sequence[DummyInput],
+    outputs: Sequence[str],
     axes: Sequence[Axis],
     feeds: Feeds,
     *,
@@ -46,7 +47,7 @@ def export_program(
 ) -> Any:
     """The module as a torch.export.ExportedProgram.
 
-    It takes tensors by position in the order of `inputs` and returns a flat tuple. Axes whose range
+    It takes tensors by position in the order of `inputs` and returns a flat tuple of `outputs`. Axes whose range
     is more than one size are dynamic, within that range.
 
     Raises:
@@ -57,7 +58,7 @@ def export_program(
     try:
         with quiet(), torch.no_grad(), _small_multiples(axes):
             program = torch.export.export(
-                flattening_wrapper(module, inputs, where),
+                flattening_wrapper(module, inputs, outputs, where),
                 example_tensors(inputs, feeds),
                 dynamic_shapes=(dynamic_shapes(inputs, axes),),
                 strict=strict,

@@ -40,7 +40,7 @@ class ExportRequest:
 
     Attributes:
         feeds: Example inputs, one for each of `inputs`.
-        output_names: One for each flattened output.
+        output_names: Of the outputs, in their order; see `named_outputs`.
         translations: PyTorch operator -> onnxscript function(s), for the dynamo exporter.
         scratch: A folder for the exporter's own files.
         where: `recipe:step`, for messages.
@@ -61,7 +61,7 @@ class ExportRequest:
 
 
 def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """Export with one of EXPORTERS; outputs are flattened as `flatten_outputs` says.
+    """Export with one of EXPORTERS.
 
     Returns: The model as the exporter made it but for the names, and remarks for the user.
 
@@ -70,7 +70,7 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     """
     import torch
 
-    wrapper = flattening_wrapper(request.module, request.inputs, request.where)
+    wrapper = _wrapper(request)
     export = _export_dynamo if exporter == "dynamo" else _export_torchscript
     # torch documents OnnxExporterError but lets these through as well
     failures = (
@@ -107,7 +107,7 @@ def explain_specialization(request: ExportRequest) -> str:
     try:
         with quiet(), scanned_recurrences(request.module, set()), torch.no_grad():
             torch.export.export(
-                flattening_wrapper(request.module, request.inputs, request.where),
+                _wrapper(request),
                 example_tensors(request.inputs, request.feeds),
                 dynamic_shapes=shapes,
                 strict=False,
@@ -117,6 +117,10 @@ def explain_specialization(request: ExportRequest) -> str:
         said = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
         return said[0].split(". If you're")[0] if said else ""
     return ""
+
+
+def _wrapper(request: ExportRequest) -> torch.nn.Module:
+    return flattening_wrapper(request.module, request.inputs, request.output_names, request.where)
 
 
 def _export_dynamo(

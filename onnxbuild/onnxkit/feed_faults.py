@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.odd_values import odd_kind, odd_values
+from onnxbuild.onnxkit.tensor_types import BFLOAT16, STRING, numpy_dtype, rounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +57,10 @@ def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
     import numpy as np
 
     array = _as_array(each, value, where)
-    if array.dtype != np.dtype(each.dtype):
+    if each.dtype == STRING:
+        _check_shape(each, array, where)
+        return array
+    if array.dtype != numpy_dtype(each.dtype):
         raise StepError(
             f"input '{each.name}' has dtype {array.dtype}; expected {each.dtype}",
             where=where,
@@ -71,7 +75,7 @@ def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
             "meaningless",
         )
     copied: np.ndarray = np.array(array, order="C")
-    return copied
+    return rounded(copied) if each.dtype == BFLOAT16 else copied
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -99,7 +103,8 @@ def _as_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
 
     try:
         if hasattr(value, "detach"):  # a torch tensor, without importing torch
-            value = value.detach().cpu().numpy()
+            value = value.detach().cpu()
+            value = (value.float() if each.dtype == BFLOAT16 else value).numpy()
         array: np.ndarray = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -109,6 +114,8 @@ def _as_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
             fix="give all rows one length, as by padding, and one dtype that numpy has: "
             f"`numpy.array(..., '{each.dtype}')`",
         ) from error
+    if each.dtype == STRING:
+        return _as_text(each, array, where)
     if array.dtype.kind not in "biuf":
         raise StepError(
             f"input '{each.name}' holds {_kind_of(array)}; expected {each.dtype}",
@@ -116,6 +123,33 @@ def _as_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
             fix=f"turn it into numbers first: `numpy.array(..., '{each.dtype}')`",
         )
     return array
+
+
+def _as_text(each: DummyInput, array: np.ndarray, where: str) -> np.ndarray:
+    """Strings as fixed-width Unicode, which files hold without objects.
+
+    Raises:
+        StepError: Something in it is no string, or ends in NUL, which that form would lose.
+    """
+    import numpy as np
+
+    found = array.ravel().tolist()
+    other = next((item for item in found if not isinstance(item, str)), None)
+    if other is not None:
+        decode = "bytes" if isinstance(other, bytes) else type(other).__name__
+        raise StepError(
+            f"input '{each.name}' holds {decode}; expected strings",
+            where=where,
+            fix="decode it first: `.decode()`" if decode == "bytes" else "give it `str` objects",
+        )
+    if any(item.endswith("\0") for item in found):
+        raise StepError(
+            f"input '{each.name}' holds a string that ends in NUL",
+            where=where,
+            fix="take it off: `text.rstrip('\\0')`",
+        )
+    texts: np.ndarray = np.array(found, np.str_).reshape(array.shape)
+    return texts
 
 
 def _kind_of(array: np.ndarray) -> str:
@@ -131,7 +165,7 @@ def _cast(each: DummyInput, array: np.ndarray) -> str:
     """How to come to the dtype, with what that would lose."""
     import numpy as np
 
-    wanted = np.dtype(each.dtype)
+    wanted = numpy_dtype(each.dtype)
     loses = ""
     if array.dtype.kind == "f" and wanted.kind in "iub":
         loses = ", which drops fractions"
@@ -139,7 +173,8 @@ def _cast(each: DummyInput, array: np.ndarray) -> str:
         info = np.iinfo(wanted)
         if int(array.min()) < info.min or int(array.max()) > info.max:
             loses = f", though {each.dtype} holds {info.min} to {info.max} alone"
-    return f"write `.astype('{each.dtype}')`{loses}, or change its dtype in `dummy_inputs`"
+    held = f" (numpy has no {BFLOAT16})" if each.dtype == BFLOAT16 else ""
+    return f"write `.astype('{wanted}')`{held}{loses}, or change its dtype in `dummy_inputs`"
 
 
 def _check_shape(each: DummyInput, array: np.ndarray, where: str) -> None:

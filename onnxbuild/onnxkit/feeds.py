@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.axis import is_sum, shape_at, size_at
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.dummy_values import dummy_array
 from onnxbuild.onnxkit.feed_faults import check_array, check_names
 from onnxbuild.onnxkit.user_code import an
 
@@ -22,15 +22,14 @@ def make_feeds(inputs: Sequence[DummyInput], sizes: Mapping[str, int], seed: str
     """Random feeds, the same on every machine.
 
     Each input has a generator of its own, seeded by `seed` and its name, so that another input or
-    another order changes nothing. Floats are standard normal, or uniform in [low, high); integers
-    uniform in [low, high), by default 0 or 1 (all values for 8-bit types); bools are fair coins.
+    another order changes nothing. See `dummy_array` for the values.
 
     Args:
         inputs: What to make.
         sizes: Axis name -> elements along it, for every symbol in a shape.
         seed: Any int or string.
     """
-    return {each.name: _make(each, sizes, seed) for each in inputs}
+    return {each.name: dummy_array(each, shape_at(each.shape, sizes), seed) for each in inputs}
 
 
 def check_feeds(
@@ -106,38 +105,3 @@ def sizes_of(feeds: Feeds, inputs: Sequence[DummyInput], where: str) -> dict[str
                     fix=f"give '{each.name}' {size_at(dimension, sizes)} elements along axis {n}",
                 )
     return sizes
-
-
-def _make(each: DummyInput, sizes: Mapping[str, int], seed: str | int) -> np.ndarray:
-    import numpy as np
-
-    shape = shape_at(each.shape, sizes)
-    dtype = np.dtype(each.dtype)
-    if each.fill is not None:
-        return np.full(shape, each.fill, dtype)
-    entropy = hashlib.sha256(f"{seed}:{each.name}".encode()).digest()
-    generator = np.random.Generator(np.random.PCG64(int.from_bytes(entropy[:16], "big")))
-    drawn: np.ndarray
-    if dtype.kind == "b":
-        drawn = generator.integers(0, 2, shape)
-    elif dtype.kind in "iu":
-        drawn = generator.integers(*_integer_range(each, dtype), shape, dtype=np.int64)
-    elif each.low is None and each.high is None:
-        drawn = generator.standard_normal(shape)
-    else:
-        low = 0.0 if each.low is None else float(each.low)
-        high = low + 1.0 if each.high is None else float(each.high)
-        drawn = low + (high - low) * generator.random(shape)
-    made: np.ndarray = np.asarray(drawn).astype(dtype)  # a scalar shape draws a plain number
-    return made
-
-
-def _integer_range(each: DummyInput, dtype: np.dtype) -> tuple[int, int]:
-    """[low, high), one past the greatest."""
-    import numpy as np
-
-    if each.low is None and each.high is None and dtype.itemsize == 1:
-        info = np.iinfo(dtype)
-        return int(info.min), int(info.max) + 1
-    low = 0 if each.low is None else int(each.low)
-    return low, low + 2 if each.high is None else int(each.high)

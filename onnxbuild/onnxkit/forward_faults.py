@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.torch_module import run_module
 
@@ -16,7 +18,9 @@ _DTYPES = ("int64", "float32", "bool", "int32")
 """Those that a model may want instead, the likeliest first."""
 
 
-def explain_failure(error: StepError, module: torch.nn.Module, feeds: Feeds) -> StepError:
+def explain_failure(
+    error: StepError, module: torch.nn.Module, feeds: Feeds, inputs: Sequence[DummyInput] = ()
+) -> StepError:
     """The error that forward raised, with the declaration on which forward runs, if there is one.
 
     All zeros stand for the values, so that ids are in range of any table. What runs on zeros of its
@@ -26,11 +30,13 @@ def explain_failure(error: StepError, module: torch.nn.Module, feeds: Feeds) -> 
         error: As `run_module` raised it.
         module: Whose forward it is.
         feeds: What it failed on.
+        inputs: Their dtypes, where numpy lacks one.
     """
-    if _runs(module, _zeros(feeds)):
-        fix = _values_fix(module, feeds)
+    tried = _Tried(module, inputs)
+    if tried.runs(_zeros(feeds)):
+        fix = _values_fix(tried, feeds)
     else:
-        fix = next((_written(new) for new in _other_dtypes(feeds) if _as(module, feeds, new)), "")
+        fix = next((_written(new) for new in _other_dtypes(feeds) if tried.takes(feeds, new)), "")
     return StepError(error.what, where=error.where, fix=fix) if fix else error
 
 
@@ -46,34 +52,30 @@ def _other_dtypes(feeds: Feeds) -> Iterator[dict[str, str]]:
                 yield {name: dtype for name, each in feeds.items() if str(each.dtype) == found}
 
 
-def _as(module: torch.nn.Module, feeds: Feeds, dtypes: Mapping[str, str]) -> bool:
-    """Whether forward runs on zeros where these inputs have these dtypes."""
-    zeros = _zeros(feeds)
-    return _runs(module, zeros | {name: zeros[name].astype(to) for name, to in dtypes.items()})
-
-
 def _written(dtypes: Mapping[str, str]) -> str:
     names = " and ".join(f"'{name}'" for name in dtypes)
     return f"write `dtype: {next(iter(dtypes.values()))}` for {names} in `dummy_inputs`"
 
 
-def _values_fix(module: torch.nn.Module, feeds: Feeds) -> str:
+def _values_fix(tried: _Tried, feeds: Feeds) -> str:
     """Which input's values forward does not take; for ids the end of the table that it takes."""
     import numpy as np
     import torch
 
     zeros = _zeros(feeds)
-    guilty = [name for name in feeds if _runs(module, feeds | {name: zeros[name]})]
+    guilty = [name for name in feeds if tried.runs(feeds | {name: zeros[name]})]
     if len(guilty) != 1:
         return ""
     name = guilty[0]
     if feeds[name].dtype.kind not in "iu":
         return f"bound the values of '{name}' in `dummy_inputs`: `low`, `high`, or `fill`"
     tables = {
-        each.num_embeddings for each in module.modules() if isinstance(each, torch.nn.Embedding)
+        each.num_embeddings
+        for each in tried.module.modules()
+        if isinstance(each, torch.nn.Embedding)
     }
     for rows in sorted(tables, reverse=True):
-        if _runs(module, feeds | {name: np.full_like(zeros[name], rows - 1)}):
+        if tried.runs(feeds | {name: np.full_like(zeros[name], rows - 1)}):
             return f"write `high: {rows}` for '{name}' in `dummy_inputs`"
     return f"bound the values of '{name}' in `dummy_inputs`: `low` and `high`"
 
@@ -84,9 +86,24 @@ def _zeros(feeds: Feeds) -> Feeds:
     return {name: np.zeros_like(array) for name, array in feeds.items()}
 
 
-def _runs(module: torch.nn.Module, feeds: Feeds) -> bool:
-    try:
-        run_module(module, feeds)
-    except StepError:
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A module, tried on one set of inputs after another."""
+
+    module: torch.nn.Module
+    inputs: Sequence[DummyInput]
+
+    def runs(self, feeds: Feeds, inputs: Sequence[DummyInput] | None = None) -> bool:
+        """Whether forward runs."""
+        try:
+            run_module(self.module, feeds, inputs=self.inputs if inputs is None else inputs)
+        except StepError:
+            return False
+        return True
+
+    def takes(self, feeds: Feeds, dtypes: Mapping[str, str]) -> bool:
+        """Whether forward runs on zeros where these inputs have these dtypes."""
+        zeros = _zeros(feeds)
+        others = [each for each in self.inputs if each.name not in dtypes]
+        changed: Feeds = {name: zeros[name].astype(to) for name, to in dtypes.items()}
+        return self.runs(zeros | changed, others)

@@ -8,6 +8,7 @@ from typing import Any
 from onnxbuild.onnxkit import latency
 from onnxbuild.onnxkit.concurrency import run_window
 from onnxbuild.onnxkit.session_host import HeldThere
+from onnxbuild.onnxkit.tensor_types import ort_feeds
 
 
 class HostedSession:
@@ -101,7 +102,7 @@ def _interface(session: Any) -> tuple[list[NodeArgument], list[NodeArgument], li
 
 
 def _run(session: Any, names: list[str] | None, feeds: dict[str, Any]) -> list[Any]:
-    found: list[Any] = session.run(names, feeds)
+    found: list[Any] = session.run(names, ort_feeds(session, feeds))
     return found
 
 

@@ -67,7 +67,7 @@ def interface_faults(
             Finding(
                 f"the graph's outputs are {', '.join(found)}; expected {', '.join(outputs)}",
                 where="outputs",
-                fix="write `outputs` in the order in which forward returns them",
+                fix=f"write `outputs: [{', '.join(found)}]`",
             )
         )
     return faults

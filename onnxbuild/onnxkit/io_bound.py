@@ -6,9 +6,12 @@ import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.comparison import is_text
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.hosted_session import HostedSession
 from onnxbuild.onnxkit.latency import timed
+from onnxbuild.onnxkit.tensor_types import ort_feeds
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -63,8 +66,8 @@ def copy_times_ms(
 
 
 def _update(binding: onnxruntime.IOBinding, values: dict[str, Any], feeds: Feeds) -> None:
-    for name, array in feeds.items():
-        values[name].update_inplace(array)
+    for name, value in values.items():
+        value.update_inplace(feeds[name])
     binding.synchronize_inputs()
 
 
@@ -77,7 +80,15 @@ def _bound(
     device = _DEVICE_OF.get(session.get_providers()[0], "cpu")
     binding = session.io_binding()
     values = {}
-    for name, array in feeds.items():
+    for name, array in ort_feeds(session, feeds).items():
+        if isinstance(array, onnxruntime.OrtValue):  # of bfloat16, on the host
+            binding.bind_ortvalue_input(name, array)
+            continue
+        if is_text(array):
+            raise StepError(
+                f"input '{name}' is of strings, which ONNX Runtime binds to no memory",
+                fix="leave `io_binding` out of `benchmark`",
+            )
         values[name] = onnxruntime.OrtValue.ortvalue_from_numpy(
             np.ascontiguousarray(array), device, device_id
         )

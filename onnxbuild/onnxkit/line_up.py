@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.points import Point
-from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark_points import takes
@@ -92,12 +92,19 @@ class LineUp:
         return self.sessions.get(variant, SessionSettings()).threaded(threads)
 
     def contenders(
-        self, module: Entrypoint, *, eager: bool, compiled: bool, io_binding: bool
+        self,
+        module: Entrypoint,
+        inputs: Sequence[DummyInput],
+        *,
+        eager: bool,
+        compiled: bool,
+        io_binding: bool,
     ) -> list[Contender]:
         """All that are measured.
 
         Args:
             module: PyTorch's.
+            inputs: What it takes.
             eager: Whether it takes part as it is.
             compiled: Whether it does with torch.compile.
             io_binding: Whether each variant does twice, once with its inputs and outputs bound.
@@ -105,9 +112,9 @@ class LineUp:
         context, threads, equals = self.context, self.threads, self.equals
         found = []
         if eager:
-            found.append(Contender(BASELINE, pytorch(context, module, threads=threads)))
+            found.append(Contender(BASELINE, pytorch(context, module, inputs, threads=threads)))
         if compiled:
-            opener = pytorch(context, module, threads=threads, compiled=True)
+            opener = pytorch(context, module, inputs, threads=threads, compiled=True)
             found.append(Contender(COMPILED, opener))
         for name, folder in self.programs.items():
             found.append(Contender(name, self.program_opener(folder), program_bytes(folder)))

@@ -17,7 +17,6 @@ from onnxbuild.onnxkit.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
-    output_names,
     refuse_nan,
     run_module,
 )
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModuleExample:
-    """A module, feeds that it runs on, and the names of its flattened outputs."""
+    """A module, feeds that it runs on, and the names of its outputs."""
 
     module: torch.nn.Module
     feeds: Feeds
@@ -51,8 +50,7 @@ def load_example(
     module = load_module(context, model)
     check_signature(module, inputs, context.where)
     feeds = probe_feeds(inputs, probe_points(axes, sums_of([each.shape for each in inputs]))[0])
-    arrays = run_module(module, feeds, context.where)
-    names = output_names(outputs, len(arrays), context.where)
-    refuse_nan(names, arrays, "exported", context.where)
-    refuse_random(module, feeds, names, arrays, context.where)
-    return ModuleExample(module, feeds, names)
+    found = run_module(module, feeds, context.where, outputs, inputs=inputs).outputs
+    refuse_nan(found, "exported", context.where)
+    refuse_random(module, feeds, found, context.where, inputs=inputs)
+    return ModuleExample(module, feeds, tuple(found))

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from onnxbuild.onnxkit.comparison import is_exact
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -28,6 +30,8 @@ class Noise:
         nans: NaN found where none was expected.
         infinities: Infinities found where none were expected.
         mismatch: Shapes that differ, one sentence; empty while there are none.
+        exact: The values are integers, bools or strings (see `is_exact`): each counts as 1 expected,
+            and as 1 or 0 found, so that noise to signal is the share of those that differ.
         dtype: Of the values found.
     """
 
@@ -41,6 +45,7 @@ class Noise:
     infinities: int = 0
     mismatch: str = ""
     dtype: str = ""
+    exact: bool = False
 
     def add(self, expected: np.ndarray, actual: np.ndarray) -> None:
         """Take one pair in; elements that are not finite are counted and left out of the sums."""
@@ -51,6 +56,10 @@ class Noise:
             found, wanted = list(actual.shape), list(expected.shape)
             self.mismatch = self.mismatch or f"shape {found}; expected {wanted}"
             return
+        if is_exact(expected):
+            self.exact = True
+            actual = np.asarray(expected == actual)
+            expected = np.ones_like(actual)
         b, a = (np.asarray(each, np.float64).ravel() for each in (expected, actual))
         sound = np.isfinite(b)
         masks = (np.abs(b) >= _MASK_FROM) & (a == b)

@@ -17,8 +17,9 @@ from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.forward_faults import explain_failure
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.randomness import refuse_random
+from onnxbuild.onnxkit.running import fit_feeds
 from onnxbuild.onnxkit.sessions import first_line, open_session, session_errors
-from onnxbuild.onnxkit.torch_module import output_names, refuse_nan, run_module
+from onnxbuild.onnxkit.torch_module import refuse_nan, run_module
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,12 +42,18 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What PyTorch gives at every probe point; the first is what is exported."""
+    """What PyTorch gives at every probe point; the first is what is exported.
+
+    Attributes:
+        names: Of the outputs, in their order.
+        by_position: Whether they have no keys of their own; see `ModuleRun`.
+    """
 
     module: torch.nn.Module
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
+    by_position: bool
     runs: tuple[Probe, ...]
 
 
@@ -63,23 +70,28 @@ def run_probes(
         StepError: forward fails (at some sizes only: then the axis is named), its outputs are not
             as many as declared, or hold NaN.
     """
-    names: tuple[str, ...] = ()
+    names = tuple(outputs)
     runs: list[Probe] = []
     shapes = [each.shape for each in inputs]
     for point in probe_points(axes, sums_of(shapes)):
         feeds = probe_feeds(inputs, point)
         try:
-            arrays = run_module(module, feeds, where)
+            found = run_module(module, feeds, where, names, inputs=inputs)
         except StepError as error:
             rule = find_rule(
-                axes, shapes, point, lambda sizes: _runs(module, inputs, Point("", sizes), where)
+                axes,
+                shapes,
+                point,
+                lambda sizes: _runs(module, inputs, Point("", sizes), outputs, where),
             )
             if rule is not None:
                 what = f"{rule.what}: forward fails at {_show(point)}: {error.what}"
                 raise StepError(what, where=error.where, fix=rule.fix) from error
             if not runs:
-                raise explain_failure(error, module, feeds) from error
-            guilty = _guilty_axes(inputs, axes, point, lambda p: _runs(module, inputs, p, where))
+                raise explain_failure(error, module, feeds, inputs) from error
+            guilty = _guilty_axes(
+                inputs, axes, point, lambda p: _runs(module, inputs, p, outputs, where)
+            )
             raise StepError(
                 f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
                 f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
@@ -87,12 +99,12 @@ def run_probes(
                 fix="read sizes from the tensors in forward (x.shape[0]) instead of numbers, or "
                 "narrow the axis in `dynamic_axes`",
             ) from error
-        names = names or output_names(outputs, len(arrays), where)
-        refuse_nan(names, arrays, _show(point), where)
+        names = tuple(found.outputs)
+        refuse_nan(found.outputs, _show(point), where)
         if not runs:
-            refuse_random(module, feeds, names, arrays, where)
-        runs.append(Probe(point, feeds, tuple(arrays)))
-    return Probes(module, inputs, axes, names, tuple(runs))
+            refuse_random(module, feeds, found.outputs, where, inputs=inputs)
+        runs.append(Probe(point, feeds, tuple(found.outputs.values())))
+    return Probes(module, inputs, axes, names, found.by_position, tuple(runs))
 
 
 def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:
@@ -135,7 +147,7 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
     first = probes.runs[0]
     negated = {
         each.name: -first.feeds[each.name]
-        if first.feeds[each.name].dtype.kind == "f" and each.low is None
+        if first.feeds[each.name].dtype.kind == "f" and each.low is None and each.mask is None
         else first.feeds[each.name]
         for each in probes.inputs
     }
@@ -145,13 +157,14 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
 
 
 def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
-    return Probe(point, feeds, tuple(run_module(probes.module, feeds, where)))
+    found = run_module(probes.module, feeds, where, probes.names, inputs=probes.inputs)
+    return Probe(point, feeds, tuple(found.outputs.values()))
 
 
 def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
     """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
     try:
-        found = session.run(list(names), probe.feeds)
+        found = session.run(list(names), fit_feeds(session, probe.feeds))
     except session_errors() as error:
         return f"ONNX Runtime fails: {first_line(error)}"
     for name, expected, actual in zip(names, probe.outputs, found, strict=True):
@@ -159,8 +172,7 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
         if reason:
             return f"output '{name}' has {reason}"
         bound = _BOUNDS.get(str(expected.dtype), 0.0)
-        finite = expected[abs(expected) < float("inf")] if bound else expected[:0]
-        scale = max(1.0, float(abs(finite).max()) if finite.size else 1.0)
+        scale = _scale(expected) if bound else 1.0
         worst = breach(expected, actual, atol=bound * scale, rtol=10 * bound)
         if worst:
             return (
@@ -171,9 +183,21 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
     return ""
 
 
-def _runs(module: torch.nn.Module, inputs: Sequence[DummyInput], point: Point, where: str) -> bool:
+def _scale(floats: np.ndarray) -> float:
+    """The largest finite magnitude, 1 at least."""
+    finite = floats[abs(floats) < float("inf")]
+    return max(1.0, float(abs(finite).max())) if finite.size else 1.0
+
+
+def _runs(
+    module: torch.nn.Module,
+    inputs: Sequence[DummyInput],
+    point: Point,
+    outputs: Sequence[str],
+    where: str,
+) -> bool:
     try:
-        run_module(module, probe_feeds(inputs, point), where)
+        run_module(module, probe_feeds(inputs, point), where, outputs, inputs=inputs)
     except StepError:
         return False
     return True

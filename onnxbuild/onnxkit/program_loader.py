@@ -47,14 +47,16 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         from torch._inductor import aoti_load_package
 
         call = aoti_load_package(path)
-    inputs = [each["name"] for each in manifest["inputs"]]
+    dtypes = {each["name"]: each["dtype"] for each in manifest["inputs"]}
 
     def run(feeds: Mapping[str, Any]) -> dict[str, Any]:
-        tensors = {name: torch.from_numpy(feeds[name]) for name in inputs}
+        tensors = {name: torch.from_numpy(feeds[name]) for name in dtypes}
+        for name, dtype in dtypes.items():
+            if dtype == "bfloat16":  # which numpy lacks: float32 is given
+                tensors[name] = tensors[name].to(torch.bfloat16)
         with torch.inference_mode():
             made = call(**tensors) if manifest["by_keyword"] else call(*tensors.values())
-        arrays = [tensor.numpy() for tensor in _tensors(made)]
-        return dict(zip(manifest["outputs"], arrays, strict=True))
+        return {name: tensor.numpy() for name, tensor in _named(made, manifest).items()}
 
     return run
 
@@ -84,15 +86,35 @@ def check_machine(made_for: Mapping[str, Any], cpuinfo: str = "/proc/cpuinfo") -
         )
 
 
-def _tensors(value: Any) -> Iterator[Any]:
-    """The tensors of a scripted module's own structure, depth first; None is dropped."""
+def _named(made: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Output name -> tensor: a scripted module's dicts and named tuples by key, all else in order."""
+    found = list(_leaves(made, ()))
+    names: list[str] = manifest["outputs"]
+    if not any(isinstance(step, str) for path, _ in found for step in path):
+        return dict(zip(names, (each for _, each in found if each is not None), strict=True))
+    taken = {each["name"] for each in manifest["inputs"]}
+    keyed = {}
+    for path, tensor in found:
+        first = f"output_{path[0]}" if isinstance(path[0], int) else path[0]
+        name = ".".join([first, *map(str, path[1:])])
+        keyed[f"{name}_out" if name in taken else name] = tensor
+    return {name: keyed[name] for name in names}
+
+
+def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """(keys and places that lead to it, value), depth first."""
+    items: Any
     if isinstance(value, dict):
-        value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _tensors(item)
-    elif value is not None:
-        yield value
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = zip(value._fields, value, strict=True)
+    elif isinstance(value, (tuple, list)):
+        items = enumerate(value)
+    else:
+        yield path, value
+        return
+    for key, item in items:
+        yield from _leaves(item, (*path, key))
 
 
 def example_feeds() -> dict[str, Any]:
@@ -104,7 +126,7 @@ def example_feeds() -> dict[str, Any]:
     feeds = {}
     for each in manifest["inputs"]:
         shape = [size_of(n, sizes) for n in each["shape"]]
-        dtype = np.dtype(each["dtype"])
+        dtype = np.dtype("float32" if each["dtype"] == "bfloat16" else each["dtype"])
         count = int(np.prod(shape))
         values = (np.arange(count) % 7 - 3) / 4 if dtype.kind == "f" else np.ones(count)
         feeds[each["name"]] = values.reshape(shape).astype(dtype)

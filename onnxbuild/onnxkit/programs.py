@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.module_outputs import named_outputs
 from onnxbuild.onnxkit.program_files import (
     ProgramDescription,
     ProgramFormat,
     read_description,
 )
 from onnxbuild.onnxkit.sessions import first_line
-from onnxbuild.onnxkit.torch_module import flatten_outputs
+from onnxbuild.onnxkit.tensor_types import tensor_of
 from onnxbuild.onnxkit.torch_wrapping import quiet
 
 if TYPE_CHECKING:
@@ -44,12 +45,14 @@ class Program:
     def bind(self, feeds: Feeds) -> Callable[[], Any]:
         """A call without arguments that runs once on tensors made now, for timing; no copies.
 
-        What it returns is the program's own structure of tensors (see `flatten_outputs`).
+        What it returns is the program's own structure of tensors (see `named_outputs`).
         """
         import torch
 
-        names = [each.name for each in self.description.inputs]
-        tensors = {name: torch.from_numpy(feeds[name].copy()) for name in names}
+        tensors = {
+            each.name: tensor_of(each.name, each.dtype, feeds[each.name])
+            for each in self.description.inputs
+        }
         call = self._call
         if self.description.by_keyword:
 
@@ -70,13 +73,16 @@ class Program:
         """Output name -> array, contiguous.
 
         Raises:
-            ValueError: It returns another number of tensors than it is described to.
+            StepError: It returns other outputs than it is described to.
         """
         import numpy as np
 
-        found = flatten_outputs(self.bind(feeds)())
-        arrays = [np.array(tensor.detach().numpy(), order="C") for tensor in found]
-        return dict(zip(self.description.outputs, arrays, strict=True))
+        told = self.description
+        names = [each.name for each in told.inputs]
+        found = named_outputs(self.bind(feeds)(), told.outputs, inputs=names)
+        return {
+            name: np.array(tensor.detach().numpy(), order="C") for name, tensor in found.items()
+        }
 
 
 def open_program(folder: Path, *, threads: int, where: str = "") -> Program:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.torch_module import run_module
 from onnxbuild.onnxkit.user_code import line_of
@@ -25,34 +26,37 @@ _SAME = 1e-4
 def refuse_random(
     module: torch.nn.Module,
     feeds: Feeds,
-    names: Sequence[str],
-    outputs: Sequence[np.ndarray],
+    outputs: Mapping[str, np.ndarray],
     where: str,
+    *,
+    inputs: Sequence[DummyInput] = (),
 ) -> None:
     """Run forward once more on the same feeds, the generators' states as the first run left them.
 
     Args:
         module: Whose forward gave `outputs` for `feeds`.
         feeds: One set of inputs.
-        names: The outputs' names.
-        outputs: What the first run gave.
+        outputs: What the first run gave, by name.
         where: `recipe:step`, for messages.
+        inputs: Their dtypes, where numpy lacks one.
 
     Raises:
         StepError: An output differs; says whether forward draws random numbers, on which line, or
             keeps something from call to call.
     """
-    again = run_module(module, feeds, where)
-    name = _first_that_differs(names, outputs, again)
+
+    def run() -> dict[str, np.ndarray]:
+        return run_module(module, feeds, where, tuple(outputs), inputs=inputs).outputs
+
+    name = _first_that_differs(outputs, run())
     if not name:
         return
     what = f"PyTorch's own two runs on the same inputs differ in output '{name}'"
     state = _random_state()
     with _random_operators() as drawn:
-        one = run_module(module, feeds, where)
+        one = run()
     _set_random_state(state)
-    other = run_module(module, feeds, where)
-    if _first_that_differs(names, one, other):
+    if _first_that_differs(one, run()):
         raise StepError(
             f"{what}: forward keeps something from call to call (a counter, a buffer, a cache)",
             where=where,
@@ -71,13 +75,12 @@ def refuse_random(
     )
 
 
-def _first_that_differs(
-    names: Sequence[str], ones: Sequence[np.ndarray], others: Sequence[np.ndarray]
-) -> str:
+def _first_that_differs(ones: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> str:
     """The name of the first output that is not the same twice; empty if all are."""
     import numpy as np
 
-    for name, one, other in zip(names, ones, others, strict=False):
+    for name, one in ones.items():
+        other = others[name]
         if one.shape != other.shape or one.dtype != other.dtype:
             return name
         if one.dtype.kind not in "fc":
@@ -88,7 +91,7 @@ def _first_that_differs(
         scale = float(np.abs(finite).max()) if finite.size else 0.0
         if not np.allclose(one, other, rtol=_SAME, atol=_SAME * scale, equal_nan=True):
             return name
-    return "" if len(ones) == len(others) else names[-1]
+    return ""
 
 
 def _random_state() -> tuple[Any, Any, Any]:

@@ -68,6 +68,7 @@ class ReferenceWriter:
         file = f"{point.name}.npz"
         arrays = {f"{_INPUT}{name}": array for name, array in point.feeds.items()}
         arrays |= {f"{_OUTPUT}{name}": array for name, array in point.outputs.items()}
+        arrays = {key: _without_objects(array) for key, array in arrays.items()}
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
 
@@ -89,6 +90,14 @@ def read_points(folder: Path) -> tuple[PointEntry, ...]:
         return _entries(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, error) from error
+
+
+def _without_objects(array: np.ndarray) -> np.ndarray:
+    """Strings as fixed-width Unicode: objects would be pickled, which nobody should have to trust."""
+    import numpy as np
+
+    plain: np.ndarray = array.astype(np.str_) if array.dtype.hasobject else array
+    return plain
 
 
 def read_reference(folder: Path) -> Iterator[ReferencePoint]:

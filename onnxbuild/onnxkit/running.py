@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.hosted_session import HostedSession
 from onnxbuild.onnxkit.sessions import first_line, session_errors
+from onnxbuild.onnxkit.tensor_types import ort_feeds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,14 +17,15 @@ if TYPE_CHECKING:
 
 
 def fit_feeds(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
-    """The feeds that the model takes, float32 as float16 where it takes that."""
-    return {
+    """The feeds that the model takes, float32 as float16 or bfloat16 where it takes that."""
+    fitting = {
         value.name: feeds[value.name].astype("float16")
         if value.type == "tensor(float16)" and feeds[value.name].dtype == "float32"
         else feeds[value.name]
         for value in session.get_inputs()
         if value.name in feeds
     }
+    return fitting if isinstance(session, HostedSession) else ort_feeds(session, fitting)
 
 
 def run_sample(
@@ -45,7 +48,7 @@ def run_sample(
         StepError: ONNX Runtime fails.
     """
     try:
-        return session.run(outputs, sample) if outputs else []
+        return session.run(outputs, fit_feeds(session, sample)) if outputs else []
     except session_errors() as error:
         raise StepError(
             f"ONNX Runtime fails on calibration sample {number}: {first_line(error)}",

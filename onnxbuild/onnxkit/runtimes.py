@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.contenders import Bind, Cost, LoadsElsewhere, cost_here
@@ -27,7 +27,8 @@ from onnxbuild.onnxkit.sessions import (
     open_session,
     open_there,
 )
-from onnxbuild.onnxkit.torch_module import load_module
+from onnxbuild.onnxkit.tensor_types import ort_feeds
+from onnxbuild.onnxkit.torch_module import load_module, module_tensors
 from onnxbuild.onnxkit.user_code import call_user
 
 if TYPE_CHECKING:
@@ -35,13 +36,19 @@ if TYPE_CHECKING:
 
 
 def pytorch(
-    context: StepContext, model: Entrypoint, *, threads: int, compiled: bool = False
+    context: StepContext,
+    model: Entrypoint,
+    inputs: Sequence[DummyInput],
+    *,
+    threads: int,
+    compiled: bool = False,
 ) -> Callable[[], Bind]:
     """The recipe's module, in inference mode.
 
     Args:
         context: The step's.
         model: Gives the module.
+        inputs: What it takes.
         threads: Within an operator.
         compiled: Whether it goes through torch.compile, which happens at the first run; its
             compiler is imported now.
@@ -57,7 +64,7 @@ def pytorch(
         module = torch.compile(loaded) if compiled else loaded
 
         def bind(feeds: Feeds) -> Callable[[], object]:
-            tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
+            tensors = module_tensors(feeds, inputs, context.where)
 
             def run_once() -> object:
                 with torch.inference_mode():
@@ -192,7 +199,8 @@ def _bind_arrays(
 
 
 def _bound_here(session: onnxruntime.InferenceSession, feeds: Feeds) -> Callable[[], object]:
-    return lambda: session.run(None, feeds)
+    fitting = ort_feeds(session, feeds)
+    return lambda: session.run(None, fitting)
 
 
 def _bind_io(

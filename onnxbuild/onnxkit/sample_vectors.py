@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.comparison import is_exact
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.odd_values import not_finite
 from onnxbuild.onnxkit.running import run_session
@@ -56,8 +57,9 @@ def sample_vectors(
 ) -> Iterator[np.ndarray]:
     """One flat float64 vector a sample.
 
-    Without a projection a sample is what all outputs have at one place of the batch axis, the
-    first; where outputs have no common first size, all of an item is one sample.
+    Without a projection a sample is what all float outputs have at one place of the batch axis,
+    the first; where outputs have no common first size, all of an item is one sample. Integer, bool
+    and string outputs are left out: among ids, a cosine says nothing and drowns what does.
 
     Args:
         session: The model.
@@ -67,7 +69,8 @@ def sample_vectors(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: ONNX Runtime fails, or the projection raises or returns no array.
+        StepError: ONNX Runtime fails, no output is of floats, or the projection raises or returns
+            no array.
         NotFiniteError: A value is not finite.
     """
     for number, item in enumerate(feeds):
@@ -97,13 +100,13 @@ def output_vectors(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: The projection raises or returns no array.
+        StepError: No output is of floats, or the projection raises or returns no array.
         NotFiniteError: A value is not finite.
     """
     import numpy as np
 
     if project is None:
-        rows = _rows(list(outputs.values()))
+        rows = _rows(_floats(outputs, where))
     else:
         rows = _projected(project, outputs, item, target, where)
     for row in rows:
@@ -246,6 +249,19 @@ def _paired(
             )
         yield one, other
         number += 1
+
+
+def _floats(outputs: Mapping[str, np.ndarray], where: str) -> list[np.ndarray]:
+    found = [each for each in outputs.values() if not is_exact(each)]
+    if not found:
+        raise StepError(
+            f"no output is of floats ({', '.join(outputs)}), and the cosine of ids or classes says "
+            "nothing",
+            where=where,
+            fix="name a `fidelity.project` that makes vectors of them, or judge by "
+            "`evaluate: {data: ..., metric: ...}`",
+        )
+    return found
 
 
 def _rows(outputs: Sequence[np.ndarray]) -> Iterator[np.ndarray]:

@@ -26,19 +26,22 @@ class StageError:
     Attributes:
         outputs: Output -> its error over all points.
         points: Point -> the greatest noise-to-signal ratio of its outputs.
-        cosine_min: Least cosine similarity of an output at a point.
+        cosine_min: Least cosine similarity of a float output at a point.
+        equal_min: Least share of equal elements of an exact output at a point; None without any.
         failure: ONNX Runtime's, where a model did not run; the points from there on are missing.
     """
 
     outputs: dict[str, Noise] = field(default_factory=dict)
     points: dict[str, float] = field(default_factory=dict)
     cosine_min: float = 1.0
+    equal_min: float | None = None
     failure: str = ""
 
     @property
     def max_abs(self) -> float:
-        """Largest absolute difference over all outputs."""
-        return max((each.max_abs for each in self.outputs.values()), default=0.0)
+        """Largest absolute difference over all float outputs."""
+        floats = (each for each in self.outputs.values() if not each.exact)
+        return max((each.max_abs for each in floats), default=0.0)
 
     @property
     def ratio(self) -> float:
@@ -76,15 +79,24 @@ def stage_error(
             for name in expected:
                 if name not in actual:
                     continue
-                alone = Noise()
-                alone.add(expected[name], actual[name])
-                found.outputs.setdefault(name, Noise()).add(expected[name], actual[name])
-                found.cosine_min = min(found.cosine_min, alone.cosine)
-                here = max(here, alone.ratio)
+                here = max(here, _add(found, name, expected[name], actual[name]))
             found.points[point.name] = here
     except StepError as error:
         found.failure = error.what
     return found
+
+
+def _add(found: StageError, name: str, expected: np.ndarray, actual: np.ndarray) -> float:
+    """Take in an output at a point; returns its noise-to-signal ratio there."""
+    alone, whole = Noise(), found.outputs.setdefault(name, Noise())
+    for each in (alone, whole):
+        each.add(expected, actual)
+    if alone.exact:
+        share = 0.0 if alone.mismatch else 1.0 - alone.ratio
+        found.equal_min = min(share, 1.0 if found.equal_min is None else found.equal_min)
+    else:
+        found.cosine_min = min(found.cosine_min, alone.cosine)
+    return alone.ratio
 
 
 def _pairs(

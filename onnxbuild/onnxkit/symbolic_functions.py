@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.torch_module import run_module
+from onnxbuild.onnxkit.torch_module import module_tensors
+from onnxbuild.onnxkit.user_code import call_user
 
 if TYPE_CHECKING:
     import torch
 
 
-def symbolic_functions(module: torch.nn.Module, feeds: Feeds, where: str) -> tuple[str, ...]:
+def symbolic_functions(
+    module: torch.nn.Module, inputs: Sequence[DummyInput], feeds: Feeds, where: str
+) -> tuple[str, ...]:
     """Names of the torch.autograd.Function classes with a `symbolic` that forward applies, sorted.
 
     Only the torchscript exporter calls `symbolic`; dynamo takes apart what `forward` does. Calls of
@@ -40,7 +44,9 @@ def symbolic_functions(module: torch.nn.Module, feeds: Feeds, where: str) -> tup
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        run_module(module, feeds, where)
+        tensors = module_tensors(feeds, inputs, where)
+        with torch.no_grad():
+            call_user(lambda: module(**tensors), f"{type(module).__name__}.forward", where)
     finally:
         sys.setprofile(before)
     return tuple(sorted(found))

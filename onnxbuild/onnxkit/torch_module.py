@@ -1,16 +1,18 @@
-"""The user's PyTorch module: load it, check what it takes, run it, flatten what it gives."""
+"""The user's PyTorch module: load it, check what it takes, run it."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.tensor_types import STRING, tensor_of
 from onnxbuild.onnxkit.user_code import an, call_user
 
 if TYPE_CHECKING:
@@ -58,8 +60,13 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
     """See that forward takes every dummy input, and that nothing it requires is missing.
 
     Raises:
-        StepError: It does not, or something is.
+        StepError: It does not, or something is; or an input is of strings.
     """
+    import numpy as np
+
+    for each in inputs:
+        if each.dtype == STRING:
+            tensor_of(each.name, each.dtype, np.zeros(0), where)  # says why it can't be
     parameters = inspect.signature(module.forward).parameters
     kinds = inspect.Parameter
     by_name = {
@@ -77,7 +84,7 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
                 f"dummy input '{name}' is not a parameter of {shown}, which takes "
                 f"{', '.join(by_name) or 'none'}",
                 where=where,
-                fix=near or f"rename or remove `dummy_inputs.{name}`",
+                fix=near or _unknown_fix(name),
             )
     for name, parameter in by_name.items():
         if parameter.default is kinds.empty and name not in names:
@@ -90,78 +97,72 @@ def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where
             )
 
 
-def run_module(module: torch.nn.Module, feeds: Feeds, where: str = "PyTorch") -> list[np.ndarray]:
-    """Call forward by keyword and give its flattened outputs as contiguous arrays.
+def _unknown_fix(name: str) -> str:
+    if name.isidentifier():
+        return f"rename or remove `dummy_inputs.{name}`"
+    return (
+        f"a name with dots or slashes reaches forward by `**inputs` alone: write a small wrapper "
+        f'module with `def forward(self, **inputs)` that reads `inputs["{name}"]`'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRun:
+    """What forward gave for some feeds.
+
+    Attributes:
+        outputs: Name -> array, contiguous; see `named_outputs`.
+        by_position: Whether nothing that forward returned has a key, so that names went by position.
+    """
+
+    outputs: dict[str, np.ndarray]
+    by_position: bool
+
+
+def run_module(
+    module: torch.nn.Module,
+    feeds: Feeds,
+    where: str = "PyTorch",
+    outputs: Sequence[str] = (),
+    *,
+    inputs: Sequence[DummyInput] = (),
+) -> ModuleRun:
+    """Call forward by keyword.
+
+    Args:
+        module: The user's.
+        feeds: Its inputs.
+        where: `recipe:step`, for messages.
+        outputs: Names for what it returns, as `named_outputs` takes them.
+        inputs: Their dtypes, where numpy lacks one.
 
     Raises:
-        StepError: forward raises, or gives something that is no tensor.
+        StepError: forward raises, or does not give the outputs.
     """
     import torch
 
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in feeds.items()}
+    tensors = module_tensors(feeds, inputs, where)
     with torch.no_grad():
         target = f"{type(module).__name__}.forward"
         value = call_user(lambda: module(**tensors), target, where)
-    return [_as_array(tensor, where) for tensor in flatten_outputs(value, where)]
+    found = named_outputs(value, outputs, where, inputs=feeds)
+    return ModuleRun(
+        {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
+    )
 
 
-def flatten_outputs(value: object, where: str = "") -> list[torch.Tensor]:
-    """The tensors in what forward returned, depth first.
-
-    Tuples, lists and named tuples are taken in their order, mappings (HuggingFace's ModelOutput
-    too) in insertion order, dataclasses in the order of their fields; None is dropped.
-
-    Raises:
-        StepError: Something else is found, or no tensor at all.
-    """
-    flat = list(_flatten(value, "output", where))
-    if not flat:
-        raise StepError(
-            "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
-        )
-    return flat
-
-
-def output_names(declared: Sequence[str], count: int, where: str) -> tuple[str, ...]:
-    """Names for the flattened outputs: the declared ones, or output_0, output_1, ...
+def module_tensors(
+    feeds: Feeds, inputs: Sequence[DummyInput], where: str
+) -> dict[str, torch.Tensor]:
+    """Input -> tensor of the declared dtype.
 
     Raises:
-        StepError: Their number is not that of the outputs.
+        StepError: An input is of strings.
     """
-    if not declared:
-        return tuple(f"output_{n}" for n in range(count))
-    if len(declared) != count:
-        raise StepError(
-            f"`outputs` names {len(declared)} ({', '.join(declared)}) but forward returns {count} "
-            f"tensor{'s' if count != 1 else ''} when flattened",
-            where=where,
-            fix=f"name {count}, or return fewer from a small wrapper module",
-        )
-    return tuple(declared)
-
-
-def _flatten(value: object, path: str, where: str) -> list[torch.Tensor]:
-    import torch
-
-    if value is None:
-        return []
-    if isinstance(value, torch.Tensor):
-        return [value]
-    items: list[tuple[str, object]]
-    if isinstance(value, Mapping):
-        items = [(f"{path}[{key!r}]", item) for key, item in value.items()]
-    elif isinstance(value, (tuple, list)):
-        items = [(f"{path}[{n}]", item) for n, item in enumerate(value)]
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        items = [(f"{path}.{f.name}", getattr(value, f.name)) for f in dataclasses.fields(value)]
-    else:
-        raise StepError(
-            f"forward's {path} is {an(value)}; expected a tensor, or a tuple, list, "
-            "dict or dataclass of tensors",
-            where=where,
-            fix="wrap the model in a small module whose forward returns tensors alone",
-        )
-    return [tensor for name, item in items for tensor in _flatten(item, name, where)]
+    dtypes = {each.name: each.dtype for each in inputs}
+    return {
+        name: tensor_of(name, dtypes.get(name, ""), array, where) for name, array in feeds.items()
+    }
 
 
 def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
@@ -178,9 +179,7 @@ def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
     return array
 
 
-def refuse_nan(
-    names: Sequence[str], outputs: Sequence[np.ndarray], point: str, where: str
-) -> None:
+def refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
     """Fail on NaN in PyTorch's own outputs: nothing can be compared with them.
 
     Raises:
@@ -188,7 +187,7 @@ def refuse_nan(
     """
     import numpy as np
 
-    for name, array in zip(names, outputs, strict=True):
+    for name, array in outputs.items():
         if array.dtype.kind == "f" and bool(np.isnan(array).any()):
             raise StepError(
                 f"PyTorch's own output '{name}' holds {int(np.isnan(array).sum())} NaN among "

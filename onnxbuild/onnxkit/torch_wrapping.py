@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.axis import Dimension, is_sum, size_at, symbols_of
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.torch_module import flatten_outputs
+from onnxbuild.onnxkit.module_outputs import named_outputs
+from onnxbuild.onnxkit.tensor_types import tensor_of
 
 if TYPE_CHECKING:
     import torch
@@ -24,9 +25,12 @@ WRAPPED = "module"
 
 
 def flattening_wrapper(
-    module: torch.nn.Module, inputs: Sequence[DummyInput], where: str
+    module: torch.nn.Module, inputs: Sequence[DummyInput], outputs: Sequence[str], where: str
 ) -> torch.nn.Module:
-    """A module that takes tensors by position and returns a flat tuple, for any exporter."""
+    """A module that takes tensors by position and returns a flat tuple, for any exporter.
+
+    The tuple holds `outputs`, in their order; see `named_outputs`.
+    """
     import torch
 
     names = [each.name for each in inputs]
@@ -38,7 +42,7 @@ def flattening_wrapper(
 
         def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             value = module(**dict(zip(names, tensors, strict=True)))
-            return tuple(flatten_outputs(value, where))
+            return tuple(named_outputs(value, outputs, where, inputs=names).values())
 
     return Flattened().eval()  # the exporters restore the mode of the outermost module
 
@@ -95,9 +99,7 @@ def _base_name(dimension: Dimension, step: int) -> str:
 
 def example_tensors(inputs: Sequence[DummyInput], feeds: Feeds) -> tuple[torch.Tensor, ...]:
     """One tensor for each input, in order; the feeds are not shared with them."""
-    import torch
-
-    return tuple(torch.from_numpy(feeds[each.name].copy()) for each in inputs)
+    return tuple(tensor_of(each.name, each.dtype, feeds[each.name]) for each in inputs)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ _FAILURES = (
 def compile_torchscript(
     module: torch.nn.Module,
     inputs: Sequence[DummyInput],
+    outputs: Sequence[str],
     feeds: Feeds,
     *,
     method: Method,
@@ -49,6 +50,7 @@ def compile_torchscript(
     Args:
         module: In eval mode.
         inputs: What it takes.
+        outputs: Names of what a trace returns, in their order; see `named_outputs`.
         feeds: One array for each input; tracing runs the module on them.
         method: `trace` follows tensors and freezes all other choices; `script` compiles the source.
         freeze: Fold weights and attributes into the graph.
@@ -64,7 +66,7 @@ def compile_torchscript(
     try:
         with quiet() as caught, torch.no_grad():
             if method == "trace":
-                wrapper = flattening_wrapper(module, inputs, where)
+                wrapper = flattening_wrapper(module, inputs, outputs, where)
                 made = torch.jit.trace(wrapper, example_tensors(inputs, feeds), check_trace=False)
             else:
                 made = torch.jit.script(module)

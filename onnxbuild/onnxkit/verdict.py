@@ -5,20 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.comparison import Comparison, breach, compare, mismatch
+from onnxbuild.onnxkit.comparison import Comparison, breach, compare, is_exact, is_text, mismatch
 
 if TYPE_CHECKING:
     import numpy as np
 
 
+EQUAL = "equal"
+"""The kind of breach of outputs whose elements are equal or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one output must keep; None is not checked."""
+    """What one output must keep; None is not checked.
+
+    Attributes:
+        atol: Of floats, as are rtol, cosine_min and sqnr_db_min.
+        equal_min: Least share of equal elements of exact dtypes (see `is_exact`); `pooled` applies
+            it to all points together.
+        apart: Integers up to this far apart count as equal.
+    """
 
     atol: float | None
     rtol: float | None
     cosine_min: float | None
     sqnr_db_min: float | None
+    equal_min: float | None = None
+    apart: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +41,13 @@ class Judgement:
     Attributes:
         comparison: None where the arrays could not be compared.
         breaches: (kind, sentence, how far beyond the bound); kinds are `comparable`, `tolerance`,
-            `cosine` and `sqnr`.
+            `cosine`, `sqnr` and EQUAL.
+        wrong: Elements of exact dtypes that differ by more than `apart`.
     """
 
     comparison: Comparison | None
     breaches: tuple[tuple[str, str, float], ...]
+    wrong: int = 0
 
 
 def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement:
@@ -47,16 +62,16 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
     if reason:
         return Judgement(None, (("comparable", f"it has {reason}", float("inf")),))
     found = compare(expected, actual)
+    if is_exact(expected):
+        wrong = _wrong(expected, actual, bounds.apart)
+        unequal = _unequal(wrong, found, bounds)
+        return Judgement(found, () if unequal is None else (unequal,), wrong)
     breaches = [
-        each
-        for each in (
-            _elementwise(expected, actual, bounds),
-            _cosine(found, bounds),
-            _sqnr(found, bounds),
-        )
-        if each is not None
+        _elementwise(expected, actual, bounds),
+        _cosine(found, bounds),
+        _sqnr(found, bounds),
     ]
-    return Judgement(found, tuple(breaches))
+    return Judgement(found, tuple(each for each in breaches if each is not None))
 
 
 def _elementwise(
@@ -64,8 +79,7 @@ def _elementwise(
 ) -> tuple[str, str, float] | None:
     if bounds.atol is None and bounds.rtol is None:
         return None
-    exact = expected.dtype.kind not in "fc"  # a relative bound would pass wrong ids and classes
-    atol, rtol = bounds.atol or 0.0, 0.0 if exact else bounds.rtol or 0.0
+    atol, rtol = bounds.atol or 0.0, bounds.rtol or 0.0
     worst = breach(expected, actual, atol=atol, rtol=rtol)
     if worst is None:
         return None
@@ -78,9 +92,29 @@ def _elementwise(
     return "tolerance", what, distance - worst.bound
 
 
+def _wrong(expected: np.ndarray, actual: np.ndarray, apart: float) -> int:
+    if not apart or is_text(expected):
+        return int((expected != actual).sum())
+    beyond = breach(expected, actual, atol=apart, rtol=0.0)
+    return 0 if beyond is None else beyond.count
+
+
+def _unequal(wrong: int, found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
+    least, elements = bounds.equal_min, found.elements
+    if least is None or not elements or 1 - wrong / elements >= least:
+        return None
+    share = 1 - wrong / elements
+    how = f"differ by more than {bounds.apart:g}" if bounds.apart else "differ"
+    what = (
+        f"{wrong} of {elements} elements {how}: the share of equal ones, {share:.4f}, is below "
+        f"{least:g}; {_worst(found)}"
+    )
+    return EQUAL, what, least - share
+
+
 def _cosine(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
     least = bounds.cosine_min
-    if least is None or found.cosine >= least:
+    if least is None or found.cosine is None or found.cosine >= least:
         return None
     return (
         "cosine",
@@ -106,4 +140,10 @@ def _sqnr(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
 
 def _worst(found: Comparison) -> str:
     index = [] if found.worst is None else list(found.worst)
-    return f"worst element {index}: {found.worst_actual:.7g}, PyTorch {found.worst_expected:.7g}"
+    return f"worst element {index}: {_show(found.worst_actual)}, PyTorch {_show(found.worst_expected)}"
+
+
+def _show(element: float | str | None) -> str:
+    if isinstance(element, str) or element is None:
+        return repr(element)
+    return str(int(element)) if element.is_integer() else f"{element:.7g}"

@@ -8,8 +8,9 @@ from dataclasses import fields
 from onnxbuild.core.recipe import Location
 from onnxbuild.recipe.ahead_of_time_checks import check_ahead_of_time
 from onnxbuild.recipe.axis_checks import check_axes
+from onnxbuild.recipe.dummy_input_checks import check_dummy_input
 from onnxbuild.recipe.eight_bit_checks import check_eight_bits
-from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.recipe.faults import Fault, choices, hinted, nearest
 from onnxbuild.recipe.format_checks import check_formats
 from onnxbuild.recipe.keys import CALLABLES
 from onnxbuild.recipe.node import Node, dotted, locate, locate_key
@@ -19,21 +20,12 @@ from onnxbuild.recipe.sensitivity_checks import check_sensitivity
 from onnxbuild.recipe.session_checks import check_sessions
 from onnxbuild.recipe.weight_checks import check_weights
 
-_INTEGER_RANGES = {
-    "int64": (-(2**63), 2**63 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "int16": (-(2**15), 2**15 - 1),
-    "int8": (-(2**7), 2**7 - 1),
-    "uint8": (0, 2**8 - 1),
-}
-_FLOAT_MAX = {"float16": 65504.0, "float32": 3.4028234663852886e38}
-
 
 def check_parts(parts: Parts) -> Iterator[Fault]:
     """Every breach, as far as the parts without faults show it."""
     yield from check_axes(parts)
     for name in _declared(parts, "dummy_inputs"):
-        yield from _values(name, parts)
+        yield from check_dummy_input(name, parts)
     yield from _output_names(parts)
     yield from _variant_names(parts)
     yield from check_formats(parts)
@@ -69,50 +61,6 @@ def _output_names(parts: Parts) -> Iterator[Fault]:
         if name in inputs:
             what = f"output '{name}' has the name of an input; a graph's names are unique"
             yield Fault(what, _at(parts, "outputs", n), f"write `{name}_out`")
-
-
-def _values(name: str, parts: Parts) -> Iterator[Fault]:
-    path = ("dummy_inputs", name)
-    keys = ("dtype", "low", "high", "fill")
-    sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
-    given = {key: node.value for key, node in sound.items() if node is not None}
-    if "fill" in given and ("low" in given or "high" in given):
-        what = f"{dotted(path)} has fill beside low or high; expected one or the other"
-        yield Fault(what, _key_at(parts, *path, "fill"), "remove `fill`, or `low` and `high`")
-        return
-    dtype = given.pop("dtype", None)
-    for key, value in given.items():
-        expected = _misfit(dtype, key, value) if isinstance(dtype, str) else ""
-        if expected:
-            what = f"{dotted((*path, key))} is {show(value)}; expected {expected} for {dtype}"
-            fix = "remove it" if dtype == "bool" and key != "fill" else f"write {expected}"
-            yield Fault(what, _at(parts, *path, key), f"{fix}, or change `dtype`")
-            return
-    low = given.get("low", 0 if dtype in _INTEGER_RANGES else None)
-    high = given.get("high")
-    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high:
-        what = f"{dotted(path)} has low {show(low)} and high {show(high)}; expected low < high"
-        yield Fault(what, _at(parts, *path, "high"), "write a greater `high`")
-
-
-def _misfit(dtype: str, key: str, value: object) -> str:
-    """What `value` should have been, or an empty string where it fits."""
-    if dtype == "bool":
-        if key != "fill":
-            return "no low and no high"
-        return "" if isinstance(value, bool) else "true or false"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return "a number"
-    if dtype in _INTEGER_RANGES:
-        if not isinstance(value, int):
-            return "an integer"
-        low, high = _INTEGER_RANGES[dtype]
-        high += key == "high"
-        fits = low <= value <= high
-        return "" if fits else f"an integer from {low} to {high}"
-    greatest = _FLOAT_MAX.get(dtype)
-    fits = greatest is None or abs(value) <= greatest
-    return "" if fits else f"a number from -{greatest:g} to {greatest:g}"
 
 
 def _variant_names(parts: Parts) -> Iterator[Fault]:

@@ -9,10 +9,12 @@ SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
 DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
+INPUT = r"^[A-Za-z_][A-Za-z0-9_]*([./][A-Za-z0-9_]+)*$"
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
     SYMBOL: "letters, digits and '_', not starting with a digit",
+    INPUT: "letters, digits and '_', not starting with a digit, with single '.' and '/' between them",
     r"^\w+$": "letters, digits and '_'",
 }
 
@@ -61,7 +63,9 @@ PARTS: Mapping[str, str] = {
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
     "model": "callable that returns the torch.nn.Module, or a mapping with its arguments and files",
     "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
-    "outputs": "names of the flattened outputs; left out: output_0, output_1, ...",
+    "outputs": "keys of what forward returns, dotted where they are nested: any of them, in any order; "
+    "where it returns a tensor or a tuple, a name for each by position. Left out: all keys, or output_0, "
+    "output_1, ...",
     "dynamic_axes": "each symbol used in a shape -> the range of its sizes",
     "opset": "version of ONNX's operator set",
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
@@ -85,12 +89,15 @@ PARTS: Mapping[str, str] = {
     "files": "data files it reads: paths and globs relative to this file; a folder stands for all "
     "below it",
     "env": "environment variables it sees: a list of names to pass on, or name -> value",
-    "dtype": "type of the elements",
+    "dtype": "type of the elements; PyTorch has no tensors of `string`",
     "shape": "sizes, outermost first: integers, symbols of dynamic_axes, or sums of both "
     "(`past + sequence`)",
     "low": "least random value",
     "high": "upper bound of the random values; for integers one past the greatest",
-    "fill": "one constant instead of random values",
+    "fill": "a constant instead of random values, or a list of them, one for each row of the first axis, "
+    "again and again",
+    "mask": "ones and zeros for rows of different lengths along the last axis, padded right or left; the "
+    "first row is full, and inputs of one shape have the same lengths",
     "min": "least size; 0 where tensors may be empty, such as a cache",
     "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",

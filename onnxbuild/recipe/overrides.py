@@ -145,7 +145,7 @@ def _target(
             what = f"--set {key} names no single value"
             faults.add(Fault(what, at, "write `--set NAME=VALUE`"))
             return None
-        return parts
+        return _joined(root, parts)
     first = key.partition(".")[0]
     names_known = [name for home in ("vars", "matrix") for name in _names(root, home)]
     names_known += [name for name in known if name not in ("extends", "vars", "matrix")]
@@ -154,6 +154,21 @@ def _target(
     fix = "name a var of the recipe, or a dotted key such as `quantization.int8.per_channel`"
     faults.add(Fault(hinted(what, near), at, fix))
     return None
+
+
+def _joined(root: Node, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The parts of a dotted key, with those together that are one key of the recipe (`past.key`)."""
+    path: list[str] = []
+    node: Node | None = root
+    while parts:
+        count = 1
+        if node is not None:
+            names = range(len(parts), 1, -1)
+            count = next((n for n in names if ".".join(parts[:n]) in node.members), 1)
+        key, parts = ".".join(parts[:count]), parts[count:]
+        path.append(key)
+        node = None if node is None else node.child(key)
+    return tuple(path)
 
 
 def _names(root: Node, home: str) -> list[str]:

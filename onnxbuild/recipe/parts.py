@@ -166,7 +166,9 @@ def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str,
 
 
 def _input(name: str, value: Any) -> DummyInput:
-    return DummyInput(name, **{**value, "shape": tuple(map(one_spelling, value["shape"]))})
+    lists = {key: tuple(each) for key, each in value.items() if isinstance(each, list)}
+    shape = tuple(map(one_spelling, value["shape"]))
+    return DummyInput(name, **{**value, **lists, "shape": shape})
 
 
 def _axis(name: str, value: Any) -> Axis:

@@ -24,7 +24,10 @@ class Budgets:
         None, help="of the score of `evaluate`, in its own unit", minimum=0
     )
     error_increase: float | None = option(
-        None, help="of the greatest absolute difference from PyTorch, as a share", minimum=0
+        None,
+        help="of the greatest absolute difference from PyTorch, and of the share of elements of "
+        "integer outputs that differ, as a share",
+        minimum=0,
     )
 
 

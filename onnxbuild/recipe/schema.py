@@ -10,7 +10,7 @@ from typing import Any, get_args
 from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
 from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, Mode
 from onnxbuild.recipe.json_schema import TEMPLATE, Schema, SchemaBuilder
-from onnxbuild.recipe.keys import CALLABLES, DIMENSION, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.keys import CALLABLES, DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts import SECTIONS
 from onnxbuild.recipe.provider_schema import provider_definitions, providers_schema
 
@@ -89,7 +89,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             {"pattern": SYMBOL},
         ),
         "model": {"$ref": "#/$defs/entrypoint"},
-        "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": SYMBOL}, least=1),
+        "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
             "type": "array",
             "items": {"type": "string", "pattern": r"^\S+$", "title": "a name without blanks"},
@@ -178,6 +178,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
     value = builder.value
     size = {"type": "integer", "minimum": 1}
     symbol = {"type": "string", "title": "a symbol of dynamic_axes, or a sum of them"}
+    one = {"type": ["number", "boolean", "string"], "title": "a number, true, false or a string"}
     properties: dict[str, Schema] = {
         "dtype": value({"enum": list(DTYPES)}),
         "shape": {
@@ -186,7 +187,8 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
         },
         "low": value({"type": "number"}),
         "high": value({"type": "number"}),
-        "fill": value({"type": ["number", "boolean"]}),
+        "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
+        "mask": value({"enum": ["right", "left"]}),
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]

@@ -109,6 +109,12 @@ def _less_exact(bound: float, old: Figures, new: Figures) -> Iterator[str]:
         if increase > bound + _ROUNDING:
             told = f"max abs error on {provider} {was:.3g} -> {now:.3g}"
             yield _beyond(told, increase, bound, "error_increase")
+    for provider in sorted(old.equals.keys() & new.equals.keys()):
+        was, now = 1 - old.equals[provider], 1 - new.equals[provider]
+        increase = _increase(was, now)
+        if increase > bound + _ROUNDING:
+            told = f"share of elements that differ on {provider} {was:.3g} -> {now:.3g}"
+            yield _beyond(told, increase, bound, "error_increase")
 
 
 def _less_accurate(bound: float, old: Figures, new: Figures) -> Iterator[str]:

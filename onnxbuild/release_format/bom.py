@@ -234,6 +234,7 @@ def _metrics(figures: Figures) -> Iterator[dict[str, Any]]:
     by_provider = {
         "max_abs_error": figures.errors,
         "cosine_min": figures.cosines,
+        "equal_min": figures.equals,
         "score": figures.scores,
     }
     for kind, values in by_provider.items():

@@ -48,6 +48,7 @@ class Figures:
         model_bytes: Size of the model's files.
         errors: Provider -> greatest absolute difference from PyTorch, in the output's unit.
         cosines: Provider -> least cosine similarity with PyTorch's outputs.
+        equals: Provider -> least share of equal elements of an integer, bool or string output.
         scores: Provider -> the user's metric; empty if the recipe evaluates nothing.
         latencies: As they were locked.
     """
@@ -56,6 +57,7 @@ class Figures:
     model_bytes: int
     errors: Mapping[str, float]
     cosines: Mapping[str, float]
+    equals: Mapping[str, float]
     scores: Mapping[str, float]
     latencies: tuple[Latency, ...]
 
@@ -75,6 +77,7 @@ def figures_of(variant: Mapping[str, Any], manifest: Mapping[str, Any], lock: Lo
         model_bytes=_model_bytes(manifest),
         errors=_numbers({p: each["metrics"]["max_abs"] for p, each in validation.items()}),
         cosines=_numbers({p: each["metrics"]["cosine_min"] for p, each in validation.items()}),
+        equals=_numbers({p: each["metrics"].get("equal_min") for p, each in validation.items()}),
         scores=_numbers({p: each["score"] for p, each in scores.items()}),
         latencies=tuple(_latencies(variant, lock)),
     )

@@ -111,6 +111,7 @@ def _row(name: str, figures: Figures) -> list[str]:
         _size(figures.model_bytes),
         _of_first(figures.errors, ".1e"),
         _of_first(figures.cosines, ".5f"),
+        _of_first(figures.equals, ".4f"),
         _of_first(figures.scores, ".4f"),
         "-" if latency is None else f"{latency.p50_ms:.3g} ms ({latency.point})",
         _speedup(latency),

@@ -50,7 +50,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="baseline",
-    version=1,
+    version=2,
     params=BaselineParams,
     inputs=("model",),
     outputs={"vectors": "vectors"},

@@ -143,6 +143,7 @@ def run(context: StepContext) -> Outcome:
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
     contenders = line_up.contenders(
         params.model,
+        params.inputs,
         eager=options.baseline,
         compiled=options.compile,
         io_binding=options.io_binding,

@@ -21,7 +21,6 @@ from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skippe
 from onnxbuild.onnxkit.torch_module import (
     load_module,
     make_torch_deterministic,
-    output_names,
     run_module,
 )
 from onnxbuild.onnxkit.user_metric import labelled_batches, score_batches
@@ -189,9 +188,9 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
     module = load_module(context, params.model)
 
     def predict(feeds: Feeds) -> dict[str, np.ndarray]:
-        arrays = run_module(module, feeds, context.where)
-        names = output_names(params.outputs, len(arrays), context.where)
-        return dict(zip(names, arrays, strict=True))
+        return run_module(
+            module, feeds, context.where, params.outputs, inputs=params.inputs
+        ).outputs
 
     return predict
 
@@ -252,7 +251,7 @@ def _entrypoints(params: EvaluateParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="evaluate",
-    version=4,
+    version=5,
     params=EvaluateParams,
     inputs=("model?", "baseline?", "target?"),
     outputs={"report": "report"},

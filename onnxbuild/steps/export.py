@@ -82,7 +82,7 @@ def run(context: StepContext) -> Outcome:
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
-    symbolic = symbolic_functions(module, probes.runs[0].feeds, context.where)
+    symbolic = symbolic_functions(module, params.inputs, probes.runs[0].feeds, context.where)
     exported = _first_that_matches(context, request, probes, _order(params, symbolic))
     folder = context.output("model")
     for file in sorted((context.scratch / exported.exporter).iterdir()):
@@ -95,7 +95,8 @@ def run(context: StepContext) -> Outcome:
         "parameters": exported.parameters,
         "size_bytes": file_bytes(folder),
     }
-    notes = _extension_notes(params, symbolic, exported.exporter)
+    notes = _output_notes(params, probes)
+    notes += _extension_notes(params, symbolic, exported.exporter)
     return Outcome(metrics, notes=(*notes, *exported.remarks))
 
 
@@ -262,6 +263,17 @@ def _extension_notes(
     if symbolic and params.options.exporter == "auto":
         notes.append(f"auto tried torchscript first, for {names}; dynamo does not use it")
     return tuple(notes)
+
+
+def _output_notes(params: ExportParams, probes: Probes) -> tuple[str, ...]:
+    """Which is which, where several names were given and nothing but their order decides."""
+    if not probes.by_position or len(params.outputs) < 2:  # noqa: PLR2004
+        return ()
+    shown = (
+        f"{name} is {array.dtype} {list(array.shape)}"
+        for name, array in zip(probes.names, probes.runs[0].outputs, strict=True)
+    )
+    return (f"outputs go by position, as forward returns a tuple: {', '.join(shown)}",)
 
 
 def _check_output_names(params: ExportParams, where: str) -> None:

@@ -85,7 +85,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="fidelity",
-    version=3,
+    version=4,
     params=FidelityParams,
     inputs=("model", "baseline", "target?"),
     outputs={"report": "report"},

@@ -16,6 +16,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time_files import other_machine
 from onnxbuild.onnxkit.feeds import make_feeds
 from onnxbuild.onnxkit.foreign_programs import check_description, described_as, signature_of
+from onnxbuild.onnxkit.module_outputs import named_outputs
 from onnxbuild.onnxkit.program_files import (
     ProgramDescription,
     ProgramFormat,
@@ -24,7 +25,6 @@ from onnxbuild.onnxkit.program_files import (
 )
 from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, open_program
 from onnxbuild.onnxkit.sessions import first_line
-from onnxbuild.onnxkit.torch_module import flatten_outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,8 @@ def run(context: StepContext) -> Outcome:
     target = folder / description.file
     shutil.copyfile(program, target)
     write_description(folder, description)
-    count = _outputs_of(params, folder)
+    names = _outputs_of(params, folder)
     if not description.outputs:
-        names = tuple(f"output_{n}" for n in range(count))
         write_description(folder, replace(description, outputs=names))
     return Outcome({"format": params.format, "size_bytes": target.stat().st_size})
 
@@ -92,12 +91,13 @@ def _described(
     return description
 
 
-def _outputs_of(params: ImportProgramParams, folder: Path) -> int:
-    """How many tensors it gives, run once."""
+def _outputs_of(params: ImportProgramParams, folder: Path) -> tuple[str, ...]:
+    """The names of what it gives, run once; see `named_outputs`."""
     opened = open_program(folder, threads=1, where=params.name)
     sizes = example_sizes(params.axes)
     try:
-        return len(flatten_outputs(opened.bind(make_feeds(params.inputs, sizes, seed=0))()))
+        feeds = make_feeds(params.inputs, sizes, seed=0)
+        return tuple(named_outputs(opened.bind(feeds)(), inputs=feeds))
     except PROGRAM_ERRORS as error:
         shown = ", ".join(
             f"{each.name} {each.dtype}{list(shape_at(each.shape, sizes))}"
@@ -112,7 +112,7 @@ def _outputs_of(params: ImportProgramParams, folder: Path) -> int:
 
 KIND = StepKind(
     name="import-program",
-    version=1,
+    version=2,
     params=ImportProgramParams,
     inputs=(),
     outputs={"program": "program"},

@@ -18,7 +18,6 @@ from onnxbuild.onnxkit.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
-    output_names,
     refuse_nan,
     run_module,
 )
@@ -119,7 +118,10 @@ def _run_point(
     feeds: Feeds,
 ) -> ReferencePoint:
     try:
-        arrays = run_module(module, feeds, context.where)
+        params: ReferenceParams = context.params
+        found = run_module(
+            module, feeds, context.where, params.outputs, inputs=params.inputs
+        ).outputs
     except StepError as error:
         shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
         raise StepError(
@@ -128,9 +130,8 @@ def _run_point(
             fix="narrow the axis in `dynamic_axes` to what the model takes, or bound the inputs "
             "(`low`, `high`)",
         ) from error
-    names = output_names(context.params.outputs, len(arrays), context.where)
-    refuse_nan(names, arrays, name, context.where)
-    return ReferencePoint(name, sizes, feeds, dict(zip(names, arrays, strict=True)))
+    refuse_nan(found, name, context.where)
+    return ReferencePoint(name, sizes, feeds, found)
 
 
 def _infinite_outputs(point: ReferencePoint) -> str:
@@ -149,7 +150,7 @@ def _entrypoints(params: ReferenceParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="reference",
-    version=1,
+    version=2,
     params=ReferenceParams,
     inputs=(),
     outputs={"reference": "reference"},

@@ -258,7 +258,7 @@ def _entrypoints(params: SensitivityParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="sensitivity",
-    version=5,
+    version=6,
     params=SensitivityParams,
     inputs=("model", "calibration?"),
     outputs={"sensitivity": "sensitivity"},

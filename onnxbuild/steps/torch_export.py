@@ -48,6 +48,7 @@ def run(context: StepContext) -> Outcome:
     program = export_program(
         example.module,
         params.inputs,
+        example.outputs,
         params.axes,
         example.feeds,
         strict=params.options.strict,
@@ -65,7 +66,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="torch-export",
-    version=2,
+    version=3,
     params=TorchExportParams,
     inputs=(),
     outputs={"program": "torch-export"},

@@ -52,6 +52,7 @@ def run(context: StepContext) -> Outcome:
     made, remarks = compile_torchscript(
         example.module,
         params.inputs,
+        example.outputs,
         example.feeds,
         method=params.options.method,
         freeze=params.options.freeze,
@@ -73,7 +74,7 @@ def run(context: StepContext) -> Outcome:
 
 KIND = StepKind(
     name="torchscript",
-    version=2,
+    version=3,
     params=TorchScriptParams,
     inputs=(),
     outputs={"program": "torchscript"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.dominant_node import find_dominant_node
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.placement import placement_findings
-from onnxbuild.onnxkit.point_verdicts import JudgedPoint, findings_of, report_of
+from onnxbuild.onnxkit.point_verdicts import JudgedPoint, findings_of, pooled, report_of
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.running import fit_feeds
@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.targets import (
     open_on,
     skipped,
 )
-from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
+from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.verdict import Judgement, judge
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ _FIXES: Mapping[str, str] = {
     "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave sensitive nodes "
     "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
+_EQUAL_FIXES: Mapping[str, str] = {
+    precision: f"{fix.rpartition(', or ')[0]}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"
+    for precision, fix in _FIXES.items()
+}
 
 
 _POOR_COSINE, _CLEAN_COSINE = 0.98, 0.9999
@@ -55,10 +59,18 @@ above the latter a point shows too little of it."""
 class ValidateOptions:
     """Tolerances by precision; a variant's own `validate` comes first."""
 
-    fp32: VariantTolerances | None = option(None, help="default: atol 1e-5, rtol 1e-4")
-    fp16: VariantTolerances | None = option(None, help="default: atol 1e-2, rtol 1e-3")
-    int8: VariantTolerances | None = option(None, help="default: cosine_min 0.98")
-    int4: VariantTolerances | None = option(None, help="default: cosine_min 0.95")
+    fp32: VariantTolerances | None = option(
+        None, help="default: atol 1e-5, rtol 1e-4, equal_min 1.0"
+    )
+    fp16: VariantTolerances | None = option(
+        None, help="default: atol 1e-2, rtol 1e-3, equal_min 1.0"
+    )
+    int8: VariantTolerances | None = option(
+        None, help="default: cosine_min 0.98, sqnr_db_min 8, equal_min 0.95"
+    )
+    int4: VariantTolerances | None = option(
+        None, help="default: cosine_min 0.95, sqnr_db_min 6, equal_min 0.9"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +117,14 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(opened.session, point, context))
         for point in read_reference(context.input("reference"))
     ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    findings = findings_of(judged, subject, dominant or _FIXES[params.precision])
+    findings = findings_of(
+        judged,
+        subject,
+        dominant or _FIXES[params.precision],
+        dominant or _EQUAL_FIXES[params.precision],
+    )
     notes = (dominant,) if dominant and not findings else ()
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
@@ -130,12 +148,7 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     nothing is lost there, at the smallest point that is far.
     """
     params: ValidateParams = context.params
-    cosines = {
-        name: min(
-            (each.comparison.cosine for each in outputs.values() if each.comparison), default=1.0
-        )
-        for name, _, outputs in judged
-    }
+    cosines = {name: _least_cosine(outputs.values()) for name, _, outputs in judged}
     far = [
         name
         for name, _, outputs in judged
@@ -152,6 +165,12 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     if found is None:
         return ""
     return found.note(params.variant, min(cosines.values()), params.excluded)
+
+
+def _least_cosine(judgements: Iterable[Judgement]) -> float:
+    """The worst of the outputs of floats; 1 where there is none."""
+    compared = [each.comparison for each in judgements if each.comparison is not None]
+    return min((each.cosine for each in compared if each.cosine is not None), default=1.0)
 
 
 def _elements(feeds: Feeds) -> int:
@@ -172,7 +191,7 @@ def _judge_point(
     session: onnxruntime.InferenceSession, point: ReferencePoint, context: StepContext
 ) -> dict[str, Judgement]:
     params: ValidateParams = context.params
-    check_tolerance_names(params.tolerances, tuple(point.outputs), context.where)
+    check_tolerances(params.tolerances, point.outputs, context.where)
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
     failure = ""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.point_verdicts import findings_of, report_of
+from onnxbuild.onnxkit.point_verdicts import findings_of, pooled, report_of
 from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, Program, open_program
 from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions import first_line
-from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerance_names
+from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.verdict import Judgement, judge
 
 _FIXES = {
@@ -49,6 +49,7 @@ def run(context: StepContext) -> Outcome:
         (point.name, point.sizes, _judge_point(program, point, context))
         for point in read_reference(context.input("reference"))
     ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     findings = findings_of(judged, f"format '{params.format}'", _FIXES[params.format])
     report = {
         "format": params.format,
@@ -64,7 +65,7 @@ def _judge_point(
     program: Program, point: ReferencePoint, context: StepContext
 ) -> dict[str, Judgement]:
     tolerances = context.params.tolerances
-    check_tolerance_names(tolerances, tuple(point.outputs), context.where)
+    check_tolerances(tolerances, point.outputs, context.where)
     try:
         found = program.run(point.feeds)
     except PROGRAM_ERRORS as error:
@@ -86,7 +87,7 @@ def _told_by(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=1,
+    version=2,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

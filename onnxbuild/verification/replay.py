@@ -205,6 +205,17 @@ def _checked(name: str, each: Replayed) -> Checked:
     metrics = each.metrics
     return Checked(
         title,
-        f"{metrics['points']} golden points within tolerance, largest error "
-        f"{metrics['max_abs']:.1e}, worst cosine {metrics['cosine_min']:.5f}",
+        f"{metrics['points']} golden points within tolerance{_shown(metrics)}",
     )
+
+
+def _shown(metrics: Mapping[str, Any]) -> str:
+    """The worst measures; a model has float outputs, others, or both."""
+    told = ""
+    if metrics["max_abs"] is not None:
+        told += (
+            f", largest error {metrics['max_abs']:.1e}, worst cosine {metrics['cosine_min']:.5f}"
+        )
+    if metrics["equal_min"] is not None:
+        told += f", least share of equal elements {metrics['equal_min']:.4f}"
+    return told

@@ -15,13 +15,15 @@ SIZES = {"batch": 2, "sequence": 7}
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_can_be_made(dtype):
     feed = make_feeds([DummyInput("x", dtype, (50,))], {}, 0)["x"]
-    assert feed.dtype == np.dtype(dtype)
+    held = {"bfloat16": "float32", "string": feed.dtype}
+    assert feed.dtype == np.dtype(held.get(dtype, dtype))
     assert len(np.unique(feed)) > 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_can_be_filled(dtype):
-    assert (make_feeds([DummyInput("x", dtype, (3,), fill=1)], {}, 0)["x"] == 1).all()
+    fill = "one" if dtype == "string" else 1
+    assert (make_feeds([DummyInput("x", dtype, (3,), fill=fill)], {}, 0)["x"] == fill).all()
 
 
 def test_an_inputs_values_depend_on_its_name_and_the_seed_alone():
@@ -163,3 +165,70 @@ def test_inputs_that_disagree_on_an_axis_are_refused():
     feeds = {"ids": np.ones((2, 4), np.int64), "mask": np.ones((2, 5), np.int64)}
     with pytest.raises(StepError, match="axis 'sequence' is 4 in 'ids' but 5 in 'mask'"):
         check_feeds(feeds, [IDS, MASK], "samples")
+
+
+def test_a_list_fills_row_by_row_again_and_again():
+    rows = DummyInput("x", "int64", ("batch", 2), fill=(1, 0))
+    assert make_feeds([rows], {"batch": 3}, 0)["x"].tolist() == [[1, 1], [0, 0], [1, 1]]
+    texts = DummyInput("x", "string", ("batch",), fill=("to be", "or not"))
+    assert make_feeds([texts], {"batch": 3}, 0)["x"].tolist() == ["to be", "or not", "to be"]
+
+
+def test_a_mask_has_a_full_row_and_shorter_ones_padded_on_one_side():
+    right = DummyInput("mask", "int64", ("batch", "sequence"), mask="right")
+    left = DummyInput("other", "bool", ("batch", "sequence"), mask="left")
+    sizes = {"batch": 6, "sequence": 9}
+    feeds = make_feeds([right, left], sizes, 0)
+    lengths = feeds["mask"].sum(1)
+    assert lengths[0] == 9
+    assert all(1 <= length < 9 for length in lengths[1:])
+    assert len(set(lengths.tolist())) > 2
+    assert all((np.diff(row) <= 0).all() for row in feeds["mask"])
+    assert all((np.diff(row.astype(int)) >= 0).all() for row in feeds["other"])
+    assert (feeds["other"].sum(1) == lengths).all(), "one batch has one length a row"
+    assert np.array_equal(make_feeds([right], sizes, 0)["mask"], feeds["mask"])
+    assert not np.array_equal(make_feeds([right], sizes, 1)["mask"], feeds["mask"])
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 1, "sequence": 4}, {"batch": 3, "sequence": 1}])
+def test_a_mask_of_one_row_or_one_column_is_full(sizes):
+    mask = DummyInput("mask", "int64", ("batch", "sequence"), mask="right")
+    assert make_feeds([mask], sizes, 0)["mask"].all()
+
+
+def test_a_mask_of_no_rows_or_columns_is_empty():
+    mask = DummyInput("mask", "float32", ("batch", 1, "sequence"), mask="left")
+    for sizes in ({"batch": 0, "sequence": 4}, {"batch": 2, "sequence": 0}):
+        assert make_feeds([mask], sizes, 0)["mask"].size == 0
+
+
+def test_bfloat16_is_held_as_the_float32_it_rounds_to():
+    x = DummyInput("x", "bfloat16", (500,), low=-3, high=3)
+    made = make_feeds([x], {}, 0)["x"]
+    values = np.linspace(-3, 3, 500, dtype=np.float32)
+    given = check_feeds({"x": values}, [x], "samples")["x"]
+    for each in (made, given):
+        assert each.dtype == np.float32
+        assert np.array_equal(torch.from_numpy(each).bfloat16().float().numpy(), each)
+    assert np.array_equal(given, torch.from_numpy(values).bfloat16().float().numpy())
+    tensor = torch.from_numpy(values).bfloat16()
+    assert np.array_equal(check_feeds({"x": tensor}, [x], "samples")["x"], given)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": values.astype(np.float64)}, [x], "samples")
+    assert caught.value.fix.startswith("write `.astype('float32')` (numpy has no bfloat16)")
+
+
+def test_strings_are_taken_from_lists_and_arrays_and_nothing_else_is():
+    text = DummyInput("text", "string", ("batch",))
+    for given in (["to be", "or"], np.array(["to be", "or"]), np.array(["to be", "or"], object)):
+        found = check_feeds({"text": given}, [text], "samples")["text"]
+        assert found.dtype.kind == "U"
+        assert found.tolist() == ["to be", "or"]
+    with pytest.raises(StepError, match="input 'text' holds bytes; expected strings"):
+        check_feeds({"text": np.array([b"a"])}, [text], "samples")
+    with pytest.raises(StepError, match="input 'text' holds int; expected strings"):
+        check_feeds({"text": [1]}, [text], "samples")
+    with pytest.raises(StepError, match="a string that ends in NUL"):
+        check_feeds({"text": np.array(["a\0"], object)}, [text], "samples")
+    with pytest.raises(StepError, match=r"has shape \[1, 1\]; expected \[batch\]"):
+        check_feeds({"text": [["a"]]}, [text], "samples")

@@ -46,3 +46,14 @@ def test_another_shape_is_told():
 def test_noise_on_zeros_is_without_bound():
     assert noise(([0, 0], [0, 1])).ratio == math.inf
     assert noise(([0, 0], [0, 0])).sqnr_db == math.inf
+
+
+def test_of_ids_the_noise_is_the_share_of_those_that_differ():
+    found = Noise()
+    ids = np.arange(100) + 20_000
+    found.add(ids, np.where(ids < 20_013, ids + 1, ids))
+    assert found.exact
+    assert found.ratio == pytest.approx(0.13)
+    words = Noise()
+    words.add(np.array(["a", "b"], object), np.array(["a", "c"], object))
+    assert words.ratio == 0.5

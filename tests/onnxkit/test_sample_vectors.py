@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model_files import load_model, save_model
 from onnxbuild.onnxkit.sample_vectors import (
     compare_vectors,
     read_vectors,
@@ -85,3 +87,31 @@ def test_other_data_than_the_baseline_s_is_an_error():
             compare_vectors(one, other, "x")
     with pytest.raises(StepError, match="yields nothing to compare on"):
         compare_vectors([], [], "x")
+
+
+def with_ids(folder):
+    """The digits' logits, and their classes + 20,000."""
+    made = load_model(digits(folder))
+    made.graph.node.append(helper.make_node("ArgMax", ["logits"], ["top"], axis=1, keepdims=0))
+    made.graph.node.append(helper.make_node("Add", ["top", "shift"], ["ids"]))
+    made.graph.initializer.append(numpy_helper.from_array(np.int64(20_000), "shift"))
+    made.graph.output.append(helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch"]))
+    return made
+
+
+def test_ids_are_left_out_of_what_a_cosine_is_taken_of(tmp_path):
+    logits = taken(tmp_path / "logits", images(3))
+    save_model(with_ids(tmp_path / "digits"), tmp_path / "both")
+    session = open_session(tmp_path / "both")
+    both = list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    np.testing.assert_allclose(both, logits, rtol=1e-5)
+
+
+def test_ids_alone_have_no_cosine(tmp_path):
+    made = with_ids(tmp_path / "digits")
+    del made.graph.output[0]
+    save_model(made, tmp_path / "ids")
+    session = open_session(tmp_path / "ids")
+    with pytest.raises(StepError, match=r"no output is of floats \(ids\)") as caught:
+        list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    assert caught.value.fix.startswith("name a `fidelity.project` that makes vectors of them")

@@ -11,7 +11,7 @@ X = {"x": np.ones((2, 4), np.float32)}
 
 
 def found(name):
-    return symbolic_functions(modules.load(name), X, "m:export")
+    return symbolic_functions(modules.load(name), (), X, "m:export")
 
 
 def test_functions_that_forward_applies_are_found_by_any_name():
@@ -26,5 +26,5 @@ def test_what_forward_does_not_apply_is_not():
 
 def test_the_profiling_hook_is_as_before_even_where_forward_raises():
     with pytest.raises(StepError, match="invalid for input of size 8"):
-        symbolic_functions(modules.load("ReshapesToThree"), X, "m:export")
+        symbolic_functions(modules.load("ReshapesToThree"), (), X, "m:export")
     assert sys.getprofile() is None

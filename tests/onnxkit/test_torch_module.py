@@ -1,6 +1,3 @@
-import dataclasses
-from collections import OrderedDict, namedtuple
-
 import numpy as np
 import pytest
 import torch
@@ -9,10 +6,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.onnxkit.torch_module import (
     check_signature,
-    flatten_outputs,
     load_module,
     make_torch_deterministic,
-    output_names,
     refuse_nan,
     run_module,
 )
@@ -59,7 +54,8 @@ def test_a_module_is_loaded_with_its_arguments_in_eval_mode(tmp_path):
     assert not module.training
     assert not module.factor.requires_grad
     found = run_module(module, {"x": np.ones((2, 2), np.float32)})
-    assert found[0].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert found.outputs["output_0"].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert found.by_position
 
 
 def test_what_is_no_module_is_refused(tmp_path):
@@ -106,47 +102,6 @@ def test_inputs_that_forward_does_not_take_and_missing_ones_are_refused():
     check_signature(Any(), [x()], "m:export")
 
 
-def test_outputs_are_flattened_depth_first_in_the_order_written():
-    pair = namedtuple("pair", "z a")  # noqa: PYI024
-    parts = [torch.tensor(n) for n in range(9)]
-
-    @dataclasses.dataclass
-    class Out:
-        z: object
-        a: object
-
-    value = {
-        "z": parts[0],
-        "a": (parts[1], None, [parts[2]]),
-        "m": pair(parts[3], parts[4]),
-        "d": Out(parts[5], {"y": parts[6]}),
-        "o": OrderedDict(b=parts[7], a=parts[8]),
-    }
-    assert [int(t) for t in flatten_outputs(value)] == list(range(9))
-
-
-def test_huggingfaces_outputs_are_flattened_in_their_order():
-    transformers = pytest.importorskip("transformers")
-    output = transformers.modeling_outputs.BaseModelOutputWithPooling(
-        last_hidden_state=torch.tensor(0), pooler_output=torch.tensor(1), attentions=None
-    )
-    assert [int(t) for t in flatten_outputs(output)] == [0, 1]
-
-
-def test_an_output_that_is_no_tensor_is_named_by_its_path():
-    with pytest.raises(StepError, match=r"output\['a'\]\[1\] is a str; expected a tensor"):
-        flatten_outputs({"a": (torch.tensor(1), "hi")})
-    with pytest.raises(StepError, match="returned no tensor"):
-        flatten_outputs((None,))
-
-
-def test_names_are_the_declared_ones_or_numbers():
-    assert output_names((), 2, "w") == ("output_0", "output_1")
-    assert output_names(("a", "b"), 2, "w") == ("a", "b")
-    with pytest.raises(StepError, match=r"names 1 \(a\) but forward returns 2 tensors"):
-        output_names(("a",), 2, "w")
-
-
 def test_a_dtype_that_numpy_lacks_is_refused():
     class Brain(torch.nn.Module):
         def forward(self, x):
@@ -168,7 +123,7 @@ def test_forward_does_not_change_the_feeds():
 
 def test_nan_in_pytorchs_own_outputs_is_refused_by_name():
     with pytest.raises(StepError, match=r"own output 'b' holds 1 NaN among 2 .* point 'min'"):
-        refuse_nan(["a", "b"], [np.ones(2), np.array([1.0, np.nan])], "min", "m:reference")
+        refuse_nan({"a": np.ones(2), "b": np.array([1.0, np.nan])}, "min", "m:reference")
 
 
 def test_torch_is_made_deterministic():

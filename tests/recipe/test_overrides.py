@@ -35,6 +35,12 @@ def test_any_key_of_the_recipe_can_be_set(project, base):
     assert recipe.model.args == {"hidden": 3}
 
 
+def test_a_key_with_dots_of_its_own_is_reached(project, base):
+    text = base.replace("ids:", '"past.0/key":')
+    recipe = project.recipe(text, {"dummy_inputs.past.0/key.high": "7"})
+    assert [(each.name, each.high) for each in recipe.inputs] == [("past.0/key", 7)]
+
+
 def test_a_short_form_is_opened_to_reach_inside(project, base):
     recipe = project.recipe(
         base + "quantization: dynamic\n", {"quantization.int8.per_channel": "false"}

@@ -1,5 +1,7 @@
 """Small PyTorch modules, each with one thing that an export may stumble over."""
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 
@@ -14,6 +16,30 @@ class Base(nn.Module):
 class Nested(Base):
     def forward(self, x):
         return {"z": self.linear(x), "a": (None, [x + 1])}
+
+
+class Keyed(Base):
+    """What a script can return, too; `y` is an input's name as well."""
+
+    def forward(self, x, y):
+        return {"a": self.linear(x), "b": x + 1, "y": y + 1}
+
+
+class Structure(NamedTuple):
+    sum: torch.Tensor
+    more: dict[str, torch.Tensor]
+
+
+class Structured(Base):
+    """A named tuple with a dict in it."""
+
+    def forward(self, x, y):
+        return Structure(self.linear(x) + y.to(x.dtype), {"a": x, "b": x + 1})
+
+
+class ReturnsAPair(Base):
+    def forward(self, x):
+        return self.linear(x), x + 1
 
 
 class TwoInputs(Base):
@@ -128,6 +154,28 @@ class ClassIds(Base):
         return self.linear(x).argmax(-1), x > 0
 
 
+class Scalars(Base):
+    """An integer, a bool and a float without axes."""
+
+    def forward(self, x):
+        return x.argmax(), (x > 0).any(), self.linear(x).sum()
+
+
+class TakesAny(Base):
+    def forward(self, **inputs):
+        return {"present.0/key": self.linear(inputs["past.0/key"])}
+
+
+class TakesBfloat16(Base):
+    def forward(self, x):
+        return self.linear(x.float())
+
+
+class GivesBfloat16(Base):
+    def forward(self, x):
+        return x + 1
+
+
 class AtMostFive(Base):
     def forward(self, x):
         return x + torch.ones(5)[: x.shape[0], None]
@@ -135,6 +183,18 @@ class AtMostFive(Base):
 
 def load(name):
     return globals()[name]()
+
+
+def bert():
+    """A stock BertModel of two layers, whose forward returns a ModelOutput."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=99, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=32,
+    )  # fmt: skip
+    return BertModel(config).eval()
 
 
 def samples(rows=(2, 3), dtype=torch.float32):

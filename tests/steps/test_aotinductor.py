@@ -28,10 +28,14 @@ def exported(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory):
-    """A TorchScript bundle, and its program in C++, which is compiled beside all else."""
+    """A TorchScript bundle, and its program in C++, which is compiled beside all else.
+
+    It returns a named tuple with a dict in it, of which some is taken, in another order.
+    """
     folder = tmp_path_factory.mktemp("scripted")
-    _, context = make(folder, "TwoInputs", inputs=(X, Y), outputs=("sum",), method="script")
-    bundle = packaged(folder, context)[1].output("bundle")
+    names = ("more.b", "sum")
+    _, context = make(folder, "Structured", inputs=(X, Y), outputs=names, method="script")
+    bundle = packaged(folder, context, "Structured", names)[1].output("bundle")
     with compilation(bundle, folder / "build") as started:
         yield bundle, started
         started.kill()
@@ -105,9 +109,9 @@ def test_a_broken_compiler_is_told_by_its_own_words(tmp_path, exported, monkeypa
     assert not list((tmp_path / "out").rglob("*.pt2"))
 
 
-def packaged(folder, context, **judging):
+def packaged(folder, context, name="TwoInputs", names=("sum",), **judging):
     """The bundle of a program that was judged."""
-    judged(folder, "TwoInputs", context, inputs=(X, Y), names=("sum",), **judging)
+    judged(folder, name, context, inputs=(X, Y), names=names, **judging)
     params = package_program.PackageProgramParams("0", "two", "0" * 64, (BATCH,))
     report = folder / "validate" / "out" / "report"
     inputs = {"program": context.output("program"), "validation": report}
@@ -184,7 +188,11 @@ def test_the_program_in_cpp_prints_what_python_prints(tmp_path, form, request):
     file = json.loads((bundle / "manifest.json").read_text())["file"]
     printed = printed_by([build / "example", bundle / file], tmp_path)
     assert printed == printed_by([sys.executable, "-I", "load.py"], bundle)
-    assert printed.startswith("sum float32 [3, 4]\n ")
+    first, *_, last = (line for line in printed.splitlines() if not line.startswith(" "))
+    assert last == "sum float32 [3, 4]"
+    if form == "torchscript":
+        assert first == "more.b float32 [3, 4]"
+        assert printed.splitlines()[1].startswith(" 0.25 0.5 0.75 1 "), "x + 1"
     failed = subprocess.run(
         [build / "example", tmp_path / "nothing"], capture_output=True, text=True, check=False
     )

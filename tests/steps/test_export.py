@@ -48,13 +48,13 @@ def refused(folder, name, **options):
 
 @pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
 def test_a_model_is_exported_with_the_recipes_names_and_axes(tmp_path, exporter):
-    outcome, context = run(tmp_path, "Nested", outputs=("last", "next"), exporter=exporter)
+    outcome, context = run(tmp_path, "Nested", outputs=("z", "a.1.0"), exporter=exporter)
 
     assert outcome.metrics["exporter"] == exporter
     model = load_model(context.output("model"))
     found = summarize(model)
     assert found["inputs"] == [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}]
-    assert [v["name"] for v in found["outputs"]] == ["last", "next"]
+    assert [v["name"] for v in found["outputs"]] == ["z", "a.1.0"]
     assert [v["shape"] for v in found["outputs"]] == [["batch", 4], ["batch", 4]]
     assert {t.name for t in model.graph.initializer} >= {"linear.weight", "linear.bias"}
     assert found["opsets"] == {"ai.onnx": 18}
@@ -310,3 +310,13 @@ def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_co
     second = digests_of_a_fresh_process(tmp_path / "b" / "deep er", 2, edited)
     assert len(first) == 4
     assert first == second
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_outputs_without_axes_are_exported_whatever_their_dtype(tmp_path, exporter):
+    outcome, context = run(tmp_path, "Scalars", outputs=("id", "any", "sum"), exporter=exporter)
+    assert outcome.metrics["exporter"] == exporter
+    found = summarize(load_model(context.output("model")))["outputs"]
+    assert [(v["dtype"], v["shape"]) for v in found] == [
+        ("int64", []), ("bool", []), ("float32", []),
+    ]  # fmt: skip

@@ -31,15 +31,15 @@ def points(context):
 
 
 def test_every_point_holds_inputs_and_pytorchs_outputs(tmp_path):
-    outcome, context = run(tmp_path, "Nested", outputs=("z", "a"), points=({"batch": 5},))
+    outcome, context = run(tmp_path, "Nested", outputs=("a.1.0", "z"), points=({"batch": 5},))
     found = points(context)
     assert [point.name for point in found][:3] == ["example", "min", "max-batch"]
     assert [point.sizes["batch"] for point in found][:3] == [3, 1, 8]
     assert outcome.metrics == {"points": len(found), "samples": 0}
     for point in found:
         assert point.feeds["x"].shape == (point.sizes["batch"], 4)
-        assert np.array_equal(point.outputs["a"], point.feeds["x"] + 1)
-        assert list(point.outputs) == ["z", "a"]
+        assert np.array_equal(point.outputs["a.1.0"], point.feeds["x"] + 1)
+        assert list(point.outputs) == ["a.1.0", "z"]
 
 
 def test_points_are_listed_with_their_files(tmp_path):

@@ -41,7 +41,7 @@ def run(
     save_model(made or linear(), tmp_path / "model")
     default = DEFAULT_TOLERANCES[precision]
     given = tolerances or VariantTolerances(
-        default.atol, default.rtol, default.cosine_min, default.sqnr_db_min
+        default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
     )
     params = ValidateParams(precision, precision, given, target, gates or TargetGates())
     inputs = {"model": tmp_path / "model", "reference": reference(tmp_path / "ref", **options)}
@@ -228,3 +228,40 @@ def test_a_variant_that_is_near_pytorch_gets_no_note(tmp_path):
     save_model(linear(), tmp_path / "exact")
     outcome, _ = run(tmp_path)
     assert outcome.notes == ()
+
+
+def ids_of(shift):
+    """y as `linear` makes it, and ids of 20,000 and more, `shift` of the first rows too many."""
+    made = linear()
+    made.graph.node.append(helper.make_node("ArgMax", ["y"], ["top"], axis=1, keepdims=0))
+    made.graph.node.append(helper.make_node("Add", ["top", "shift"], ["ids"]))
+    made.graph.initializer.append(numpy_helper.from_array(np.int64(20_000 + shift), "shift"))
+    made.graph.output.append(value("ids", ["batch"], TensorProto.INT64))
+    return made
+
+
+def test_wrong_ids_fail_a_model_of_few_bits_whose_cosine_is_near_one(tmp_path):
+    folder = reference(tmp_path / "ids")
+    for entry in json.loads((folder / "points.json").read_text()):
+        with np.load(folder / entry["file"]) as point:
+            arrays = dict(point)
+        arrays["output.ids"] = arrays["output.y"].argmax(1) + 20_000
+        np.savez(folder / entry["file"], **arrays)
+
+    def judged(shift):
+        save_model(ids_of(shift), tmp_path / str(shift))
+        given = VariantTolerances(cosine_min=0.95, sqnr_db_min=6.0, equal_min=0.95)
+        params = ValidateParams("int4", "int4", given, CPU_TARGET, TargetGates())
+        inputs = {"model": tmp_path / str(shift), "reference": folder}
+        return run_step(KIND, params, tmp_path, inputs)[0]
+
+    right, wrong = judged(0), judged(1)
+    assert right.findings == ()
+    assert right.metrics["equal_min"] == 1.0
+    (finding,) = wrong.findings
+    assert finding.what.startswith("2 of 2 elements differ: the share of equal ones, 0.0000, is ")
+    assert finding.where == "variant 'int4', output 'ids', point 'example' (batch=2)"
+    assert finding.fix.endswith("or lower `validate: {int4: {equal_min: ...}}`")
+    assert wrong.metrics["equal_min"] == 0.0
+    assert wrong.metrics["max_abs"] < 1e-6, "ids don't count as the outputs' error"
+    assert wrong.metrics["cosine_min"] > 0.9999

@@ -37,6 +37,7 @@ inline const char* name_of(at::ScalarType dtype) {
     case at::kFloat: return "float32";
     case at::kDouble: return "float64";
     case at::kHalf: return "float16";
+    case at::kBFloat16: return "bfloat16";
     case at::kLong: return "int64";
     case at::kInt: return "int32";
     case at::kShort: return "int16";

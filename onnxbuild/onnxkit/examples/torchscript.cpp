@@ -11,23 +11,73 @@
 
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "example.h"
 
 namespace {
 
+struct Found {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;  // in order, under their keys
+  bool has_keys = false;
+};
+
+std::string below(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+std::string below(const std::string& path, size_t place) {
+  return path.empty() ? "output_" + std::to_string(place) : path + "." + std::to_string(place);
+}
+
 // A scripted module returns forward's own structure: its tensors, depth first; None is dropped.
-void collect(const c10::IValue& value, std::vector<at::Tensor>& found) {
+void collect(const c10::IValue& value, const std::string& path, Found& found) {
   if (value.isTensor()) {
-    found.push_back(value.toTensor());
+    found.tensors.emplace_back(path, value.toTensor());
   } else if (value.isTuple()) {
-    for (const auto& item : value.toTupleRef().elements()) collect(item, found);
+    const auto type = value.toTupleRef().type();
+    const auto& items = value.toTupleRef().elements();
+    for (size_t n = 0; n < items.size(); ++n) {
+      if (type->schema()) {  // a named tuple
+        found.has_keys = true;
+        collect(items[n], below(path, type->schema()->arguments()[n].name()), found);
+      } else {
+        collect(items[n], below(path, n), found);
+      }
+    }
   } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) collect(item, found);
+    size_t n = 0;
+    for (const c10::IValue& item : value.toListRef()) collect(item, below(path, n++), found);
   } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) collect(item.value(), found);
+    found.has_keys = true;
+    for (const auto& item : value.toGenericDict()) {
+      const c10::IValue& key = item.key();
+      const std::string name = key.isString() ? key.toStringRef() : std::to_string(key.toInt());
+      collect(item.value(), below(path, name), found);
+    }
   }
+}
+
+// The outputs that manifest.json names: by key where there are keys, else by position.
+std::vector<at::Tensor> outputs_of(const c10::IValue& value) {
+  Found found;
+  collect(value, "", found);
+  std::vector<at::Tensor> outputs;
+  if (!found.has_keys) {
+    for (const auto& each : found.tensors) outputs.push_back(each.second);
+    return outputs;
+  }
+  for (const std::string& wanted : OUTPUTS) {
+    for (const auto& each : found.tensors) {
+      std::string name = each.first;
+      for (const Input& input : INPUTS) {
+        if (each.first == input.name) name = each.first + "_out";
+      }
+      if (name == wanted) outputs.push_back(each.second);
+    }
+  }
+  return outputs;
 }
 
 }  // namespace
@@ -47,9 +97,7 @@ int main(int argc, char** argv) {
         positional.emplace_back(example_of(input));
       }
     }
-    std::vector<at::Tensor> outputs;
-    collect(program.forward(positional, named), outputs);
-    print_outputs(outputs);
+    print_outputs(outputs_of(program.forward(positional, named)));
   } catch (const c10::Error& error) {
     std::cerr << path << ": " << error.what_without_backtrace() << '\n';
     return 1;
