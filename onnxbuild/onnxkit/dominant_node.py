@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.noise import Noise
 from onnxbuild.onnxkit.own_errors import output_effects
 from onnxbuild.onnxkit.running import run_session
 from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.tracing import changed_nodes
+from onnxbuild.onnxkit.tracing import changed_nodes, dequantized
 
 _LEAST_NODES, _HALF = 2, 0.5
 """Of a single node there are no others to compare it with."""
@@ -29,11 +29,13 @@ class DominantNode:
         name: The node's, in the fp32 model.
         op_type: Its operator.
         share: Of the noise in the outputs, above 0.5 and at most 1.
+        readers: Nodes that read its output and have it quantized, too, as long as they are themselves.
     """
 
     name: str
     op_type: str
     share: float
+    readers: tuple[str, ...] = ()
 
     def note(self, variant: str, cosine: float, excluded: Sequence[str]) -> str:
         """One line for the run's output, with the YAML to write.
@@ -43,10 +45,12 @@ class DominantNode:
             cosine: The worst of its outputs.
             excluded: What its `nodes_to_exclude` names already.
         """
-        names = json.dumps([*excluded, self.name], ensure_ascii=False)
+        wanted = dict.fromkeys([*excluded, self.name, *self.readers])
+        names = json.dumps(list(wanted), ensure_ascii=False)
+        what = "it and what reads it" if self.readers else "it"
         return (
             f"{self.op_type} node '{self.name}' alone makes {100 * min(self.share, 0.999):.3g} % of "
-            f"the error of variant '{variant}' (worst cosine {cosine:.4f}): leave it in fp32 with "
+            f"the error of variant '{variant}' (worst cosine {cosine:.4f}): leave {what} in fp32 with "
             f"`nodes_to_exclude: {names}`"
         )
 
@@ -69,7 +73,8 @@ def find_dominant_node(
     """
     exact, actual = _linked(exact, scratch / "exact"), _linked(actual, scratch / "actual")
     model = load_model(exact, weights="left")
-    changed = changed_nodes(model, load_model(actual, weights="left"))
+    other = load_model(actual, weights="left")
+    changed = changed_nodes(model, other)
     try:
         whole = _noise(exact, actual, feeds)
         effects = output_effects(exact, actual, changed, feeds)
@@ -79,8 +84,12 @@ def find_dominant_node(
         return None
     name = max(effects, key=lambda each: effects[each])
     share = _share(effects.pop(name), whole, effects.values())
-    op_type = next(node.op_type for node in model.graph.node if node.name == name)
-    return DominantNode(name, op_type, share) if share > _HALF else None
+    if not share > _HALF:
+        return None
+    node = next(each for each in model.graph.node if each.name == name)
+    low = set(node.output) & dequantized(other).keys()  # a static variant's activations
+    readers = tuple(each.name for each in model.graph.node if low & set(each.input))
+    return DominantNode(name, node.op_type, share, readers)
 
 
 def _noise(exact: Path, actual: Path, feeds: Feeds) -> float:

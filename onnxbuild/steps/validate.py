@@ -50,7 +50,7 @@ _EQUAL_FIXES: Mapping[str, str] = {
 }
 
 
-_POOR_COSINE, _CLEAN_COSINE = 0.98, 0.9999
+_POOR_COSINE, _CLEAN_COSINE = 0.95, 0.9999
 """Below the former a node that makes most of the error is worth a line, though all gates may pass;
 above the latter a point shows too little of it."""
 

@@ -8,7 +8,8 @@ from onnxbuild.onnxkit.dominant_node import DominantNode, find_dominant_node
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight
-from tests.onnxkit.single_operators import normal
+from tests.onnxkit.single_operators import Single, normal
+from tests.onnxkit.test_eight_bit_forms import static
 from tests.steps.graphs import save
 
 WIDTH = 32
@@ -62,6 +63,24 @@ def test_of_nodes_that_cost_about_the_same_none_is_named(tmp_path):
 def test_with_the_node_in_fp32_none_is_named_any_more(tmp_path):
     source, target = quantized(chain(1000), tmp_path, nodes_to_exclude=("second",))
     assert find_dominant_node(source, target, FEEDS, tmp_path) is None
+
+
+def test_of_a_static_variant_what_reads_the_value_is_named_too_and_leaving_both_mends_it(tmp_path):
+    found = {}
+    for excluded in ((), ("first",), ("first", "second")):
+        folder = tmp_path / "-".join(["static", *excluded])
+        folder.mkdir()
+        _, sqnr = static(Single(chain(1000), FEEDS), folder, nodes_to_exclude=excluded)
+        target = folder / "step/out/model"
+        dominant = find_dominant_node(folder / "source", target, FEEDS, folder)
+        found[excluded] = sqnr, dominant
+    sqnr, dominant = found[()]
+    assert sqnr < 3
+    assert (dominant.name, dominant.readers) == ("first", ("second",))
+    assert "leave it and what reads it in fp32" in dominant.note("int8", 0.5, ())
+    assert '["*/head", "first", "second"]' in dominant.note("int8", 0.5, ("*/head", "first"))
+    assert found[("first",)][0] < 3
+    assert found[("first", "second")][0] > 30
 
 
 def test_a_single_quantized_node_has_no_others_to_outweigh(tmp_path):
