@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,9 @@ class Forged:
         """Change the lock's value."""
         about = json.loads((self.folder / "release.json").read_text())
         lock_file = self.folder / about["lock"]
-        lock = yaml.safe_load(lock_file.read_text())
+        lock = yaml.load(lock_file.read_text(), Loader=yaml.CSafeLoader)
         change(lock)
-        lock_file.write_text(yaml.safe_dump(lock))
+        lock_file.write_text(yaml.dump(lock, Dumper=yaml.CSafeDumper))
 
     def again(self, *bundles: str, honest: bool = True) -> None:
         """Sums, lock, README, bill and provenance that fit the files.
@@ -46,25 +46,33 @@ class Forged:
             honest: Whether each bundle's own manifest names what lies in it.
         """
         about = json.loads((self.folder / "release.json").read_text())
-        lock_file = self.folder / about["lock"]
-        lock = yaml.safe_load(lock_file.read_text())
         records = {
             each["bundle"]: each
             for key in ("variants", "formats", "ahead_of_time")
             for each in about[key].values()
         }
-        for bundle in bundles:
-            if honest:
+        if honest:
+            for bundle in bundles:
                 self._describe(self.folder / bundle)
-            sum_again(self.folder)
-            artifact: Artifact = artifact_below(
-                "bundle", bundle, dict(check_sums(self.folder).digests)
-            )
-            outputs = lock["steps"][records[bundle]["step"]]["outputs"]
-            outputs["bundle"] = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
-        lock_file.write_text(yaml.safe_dump(lock))
+        files = check_sums(self.folder).digests
+
+        def relock(lock: dict[str, Any]) -> None:
+            for bundle in bundles:
+                self._relock(lock, records[bundle]["step"], "bundle", bundle, files)
+            for each in records.values():
+                self._relock(lock, each["reference"], "reference", each["golden"], files)
+
+        self.edit_lock(relock)
         sum_again(self.folder)
         self._derive()
+
+    def _relock(
+        self, lock: dict[str, Any], step: str, output: str, place: str, files: Mapping[str, Digest]
+    ) -> None:
+        """Have the lock say of a step's output what lies in a folder of the release."""
+        artifact: Artifact = artifact_below(output, place, files)
+        told = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
+        lock["steps"][step]["outputs"][output] = told
 
     def _describe(self, bundle: Path) -> None:
         names = [

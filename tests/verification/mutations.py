@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,8 @@ def names_of(folder: Path) -> list[str]:
 def places_in(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every value's place, the root's included."""
     found = [place]
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
     if isinstance(value, (dict, list)):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for key, each in list(pairs):
             found += places_in(each, (*place, key))
     return found
@@ -71,14 +71,19 @@ def with_victim(value: Any, victim: Path) -> Any:
 
 
 @st.composite
-def json_values(draw: st.DrawFn) -> Mutation:
-    """A value of a JSON file replaced, gone, or beside one that no release has."""
+def json_values(draw: st.DrawFn, names: Sequence[str] = ()) -> Mutation:
+    """A value of a JSON file replaced, gone, or beside one that no release has.
+
+    Args:
+        draw: Hypothesis'.
+        names: The files; none named: all that there are.
+    """
     which, where, value = draw(indices), draw(indices), draw(values)
     how = draw(st.sampled_from(["replace", "remove", "add", "rename"]))
     key = draw(texts)
 
     def do(folder: Path, victim: Path) -> None:
-        files = [name for name in names_of(folder) if name.endswith(".json")]
+        files = names or [name for name in names_of(folder) if name.endswith(".json")]
         path = folder / files[which % len(files)]
         root = json.loads(path.read_text())
         places = places_in(root)
