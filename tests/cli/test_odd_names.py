@@ -83,6 +83,18 @@ def test_a_failing_gate_is_diagnosed_as_the_run_says(built):
 
 
 @pytest.mark.slow
+def test_a_step_that_was_built_as_its_equal_has_the_others_log_and_story(built):
+    built.edit(FILE, VARIANTS, "{check-fast: none, session: dynamic, twin: dynamic}")
+    elsewhere = ("--store", "elsewhere")
+    done = built("run", FILE, "--only", "twin", *elsewhere)
+    assert "twin/quantize" in done.ran
+    for name in ("session-demo:twin/quantize", "session-demo:session/quantize"):
+        assert built("log", name, *elsewhere).code == 0
+        why = built("why", name, *elsewhere)
+        assert why.out.splitlines()[-2:] == ["it last ran because of:", "  never built here"]
+
+
+@pytest.mark.slow
 def test_a_log_is_found_by_the_name_that_was_printed_though_the_recipe_is_gone(built):
     before = built("log", "session-demo:export")
     (built.folder / FILE).unlink()
