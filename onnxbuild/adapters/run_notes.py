@@ -60,7 +60,7 @@ def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
     if len(folders) <= KEPT_RUNS + slack:
         return 0, 0
     now_s = time.time()
-    whole = [folder for folder in folders if (folder / "events.jsonl").exists()]
+    whole = [folder for folder in folders if os.path.exists(f"{folder}/events.jsonl")]
     old = [
         folder
         for place, folder in enumerate(reversed(whole))
@@ -79,9 +79,11 @@ def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
 def _folders(root: Path) -> list[Path]:
     """The runs' folders, the oldest first: their names begin with the time."""
     try:
-        return sorted(path for path in (root / "runs").iterdir() if path.is_dir())
+        with os.scandir(root / "runs") as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
     except OSError:
         return []
+    return [root / "runs" / name for name in names]
 
 
 def _note(folder: Path) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def _speed(ratio: Ratio | None, than: str) -> str:
         return ""
     if not is_known(ratio.low, ratio.high):
         shown = shown_ratio(ratio.value, ratio.low, ratio.high)
-        return "" if shown == UNKNOWN else f"; {shown} {than}"
+        return f"; {shown if shown != UNKNOWN else 'too few rounds to tell by'} {than}"
     return f"; {ratio.value:.2f} x ({ratio.low:.2f}-{ratio.high:.2f}) {than}"
 
 

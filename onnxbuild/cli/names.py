@@ -26,10 +26,10 @@ def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
         raise UsageError(
             f"'{text}' is not RECIPE:STEP", fix="write it like bert:export or bert:int8/quantize"
         )
-    return find_recipe(recipe, store), step
+    return find_recipe(recipe, store, step), step
 
 
-def find_recipe(text: str, store: str | None = None) -> Path:
+def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path:
     """The file of a recipe that is given by its path, its name (as `run` prints it) or its file's.
 
     Files are looked for in recipes/, here, and among those that were built last.
@@ -37,6 +37,7 @@ def find_recipe(text: str, store: str | None = None) -> Path:
     Args:
         text: `recipes/bert.yaml`, `bert`; of a matrix, `bert@size=8`, too.
         store: `--store`, whose runs know which files were built.
+        step: What was named with it, for what to type instead.
 
     Raises:
         UsageError: There is none, or several recipes have the name.
@@ -48,7 +49,8 @@ def find_recipe(text: str, store: str | None = None) -> Path:
         return Path(text)
     base = text.partition("@")[0]
     beside = [path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))]
-    alike = [path for path in beside if path.stem == base]
+    endings = [(folder, end) for folder in ("recipes", ".") for end in (".yaml", ".yml")]
+    alike = [path for folder, end in endings if (path := Path(folder, f"{base}{end}")).is_file()]
     for path in alike:
         if base in names_in(path, environment()):
             return path
@@ -58,10 +60,10 @@ def find_recipe(text: str, store: str | None = None) -> Path:
         files = ", ".join(map(str, found))
         raise UsageError(
             f"several files hold a recipe named '{base}': {files}",
-            fix=f"name the file instead: {found[0]}:STEP",
+            fix=f"write {found[0]}:{step}",
         )
-    if found or alike:
-        return (*found, *alike)[0]
+    if found or alike or built:
+        return (*found, *alike, *built)[0]  # the last were built so named, with `--set name=...`
     known = sorted({path.stem for path in beside if path.parent.name})
     raise UsageError(
         f"there is no recipe '{text}'" + (f"; recipes/ has {', '.join(known)}" if known else ""),
@@ -76,10 +78,11 @@ def _built(name: str, store: str | None) -> list[Path]:
     from onnxbuild.recipe.project import find_project
 
     project = find_project(Path("recipe.yaml"))
-    return [shown(project / file) for file in files_built(store_root(project, store), name)]
+    files = (project / file for file in files_built(store_root(project, store), name))
+    return [_shown(file) for file in files if file.is_file()]
 
 
-def shown(path: Path) -> Path:
+def _shown(path: Path) -> Path:
     """A path as a person here would type it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 
 import pytest
 
-from onnxbuild.cli.names import find_recipe
+from onnxbuild.cli.names import find_recipe, split_name
 from onnxbuild.core.errors import UsageError
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 
@@ -36,6 +37,10 @@ def built(once_built, tmp_path):
 @pytest.mark.slow
 def test_what_run_prints_is_what_other_verbs_take(once_built):
     project, done = once_built
+    (note,) = [
+        json.loads(each.read_bytes()) for each in project.folder.glob("artifacts/runs/*/run.json")
+    ]
+    assert note["recipes"] == {"session-demo": FILE}
     printed = [line.split()[1] for line in done.out.splitlines() if line.startswith("run ")]
     assert {"session-demo:export", "session-demo:session/quantize"} <= set(printed)
     for name in ("session-demo:export", "session-demo:session/quantize"):
@@ -83,6 +88,18 @@ def test_a_failing_gate_is_diagnosed_as_the_run_says(built):
 
 
 @pytest.mark.slow
+def test_a_step_that_was_built_as_its_equal_has_the_others_log_and_story(built):
+    built.edit(FILE, VARIANTS, "{check-fast: none, session: dynamic, twin: dynamic}")
+    elsewhere = ("--store", "elsewhere")
+    done = built("run", FILE, "--only", "twin", *elsewhere)
+    assert "twin/quantize" in done.ran
+    for name in ("session-demo:twin/quantize", "session-demo:session/quantize"):
+        assert built("log", name, *elsewhere).code == 0
+        why = built("why", name, *elsewhere)
+        assert why.out.splitlines()[-2:] == ["it last ran because of:", "  never built here"]
+
+
+@pytest.mark.slow
 def test_a_log_is_found_by_the_name_that_was_printed_though_the_recipe_is_gone(built):
     before = built("log", "session-demo:export")
     (built.folder / FILE).unlink()
@@ -100,7 +117,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def write(name, text):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
 
     return write
@@ -116,6 +133,19 @@ def test_a_recipe_is_found_by_its_name_before_its_files(here):
     assert str(find_recipe("bert")) == "recipes/other.yaml"  # `run` prints bert:export of that
     assert str(find_recipe("recipes/bert.yaml")) == "recipes/bert.yaml"
     assert str(find_recipe("bert-base")) == "recipes/bert.yaml"
+    here("recipes/small/bert.yaml", "version: 1\nname: small-bert\n")
+    assert str(find_recipe("small/bert")) == "recipes/small/bert.yaml"
+
+
+def test_a_recipe_elsewhere_is_found_once_it_was_built(here):
+    here("deep/llama.yaml", "version: 1\nname: llama-step\n")
+    with pytest.raises(UsageError, match="there is no recipe 'llama-step'"):
+        find_recipe("llama-step")
+    note = {"recipes": {"llama-step": "deep/llama.yaml", "gone": "deep/gone.yaml"}}
+    here("artifacts/runs/1/run.json", json.dumps(note))
+    assert str(find_recipe("llama-step")) == "deep/llama.yaml"
+    with pytest.raises(UsageError, match="there is no recipe 'gone'"):
+        find_recipe("gone")
 
 
 def test_a_name_may_come_from_a_base_or_a_template(here):
@@ -132,7 +162,7 @@ def test_a_name_that_several_files_have_is_asked_about(here):
     here("recipes/a.yaml", "version: 1\nname: twin\n")
     here("recipes/b.yaml", "version: 1\nname: twin\n")
     with pytest.raises(UsageError, match=r"several files hold a recipe named 'twin'") as caught:
-        find_recipe("twin")
-    assert caught.value.fix == "name the file instead: recipes/a.yaml:STEP"
+        split_name("twin:export")
+    assert caught.value.fix == "write recipes/a.yaml:export"
     here("recipes/twin.yaml", "version: 1\nname: twin\n")
     assert str(find_recipe("twin")) == "recipes/twin.yaml"  # its own file comes first
