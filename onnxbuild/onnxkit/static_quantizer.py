@@ -88,9 +88,9 @@ def _quantizer_class() -> Any:
         def quantize_bias_static_impl(
             self, bias_name: str, input_scale: np.ndarray, weight_scale: np.ndarray, beta: float
         ) -> Any:
-            biases = self.model.get_initializer(bias_name).dims[0]
-            if weight_scale.size > 1:
-                weight_scale = np.tile(weight_scale, biases // weight_scale.size)
+            biases = self.model.get_initializer(bias_name)
+            if _are_grouped(biases, weight_scale):
+                weight_scale = np.tile(weight_scale, biases.dims[0] // weight_scale.size)
             return super().quantize_bias_static_impl(bias_name, input_scale, weight_scale, beta)
 
         def _adjust_weight_scale_for_int32_bias(
@@ -102,7 +102,7 @@ def _quantizer_class() -> Any:
             is_per_channel: bool,  # noqa: FBT001 - as it is called
         ) -> Any:
             """Go by the greatest bias that shares a scale, not by the first group's."""
-            if is_per_channel and weight_scale.size < bias_tp.dims[0]:
+            if is_per_channel and _are_grouped(bias_tp, weight_scale):
                 biases = onnx.numpy_helper.to_array(bias_tp).reshape(-1, weight_scale.size)
                 bias_tp = onnx.numpy_helper.from_array(np.abs(biases).max(axis=0), bias_tp.name)
             return super()._adjust_weight_scale_for_int32_bias(
@@ -110,3 +110,9 @@ def _quantizer_class() -> Any:
             )
 
     return GroupedBiasQuantizer
+
+
+def _are_grouped(biases: onnx.TensorProto, weight_scale: np.ndarray) -> bool:
+    """Whether several biases of a vector share each of the scales."""
+    count = biases.dims[0] if len(biases.dims) == 1 else 0
+    return count > weight_scale.size > 1 and count % weight_scale.size == 0

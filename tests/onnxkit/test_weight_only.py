@@ -51,6 +51,42 @@ def test_weights_of_nested_graphs_are_replaced_where_they_lie(tmp_path):
         np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=0.2)
 
 
+def test_each_layout_of_a_weight_has_names_of_its_own(tmp_path):
+    w = weight("w", np.random.default_rng(0).standard_normal((32, 32), dtype=np.float32))
+    nodes = [
+        onnx.helper.make_node("Gemm", ["x", "w"], ["h"], name="transposed", transB=1),
+        onnx.helper.make_node("MatMul", ["h", "w"], ["g"], name="plain"),
+        onnx.helper.make_node("Gemm", ["g", "w"], ["y"], name="again", transB=1),
+    ]
+    shape = ["n", 32]
+    source = save(model(nodes, [value("x", shape)], [value("y", shape)], [w]), tmp_path / "source")
+    made = load_model(source)
+    in_blocks(made)
+    codes = [node.input[1] for node in made.graph.node]
+    assert codes == ["w_Q8", "w_Q8_0", "w_Q8"]
+    save_model(made, tmp_path / "target")
+    x = {"x": np.random.default_rng(1).standard_normal((3, 32), dtype=np.float32)}
+    expected, found = (run_model(tmp_path / name, x)["y"] for name in ("source", "target"))
+    np.testing.assert_allclose(found, expected, atol=np.abs(expected).max() / 50)
+
+
+def test_weights_of_sibling_branches_may_share_a_name(tmp_path):
+    made = branches()
+    for number, arm in enumerate(made.graph.node[0].attribute):
+        kept = weight("w", np.full((32, 4), number + 1, np.float32))
+        arm.g.node[0].input[1] = "w"
+        del arm.g.initializer[:]
+        arm.g.initializer.append(kept)
+    source = save(made, tmp_path / "source")
+    made = load_model(source)
+    assert in_blocks(made) == 2
+    save_model(made, tmp_path / "target")
+    for first in (True, False):
+        feeds = {"first": np.array(first), "x": np.ones((3, 32), np.float32)}
+        expected, found = (run_model(tmp_path / name, feeds)["y"] for name in ("source", "target"))
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_blocks_that_exceed_a_files_limit_lie_beside_the_model(tmp_path, bits):
     source = save(linear(rows=256, columns=128), tmp_path / "source", external="always")

@@ -342,3 +342,28 @@ def test_a_large_bias_of_a_later_group_widens_the_scale_that_groups_share(tmp_pa
     _, target = quantized(source, calibration, tmp_path / "step")
     found = run_model(target, {"x": np.ones((1, 2, 3, 3), np.float32)})["y"]
     np.testing.assert_allclose(found[:, 1], 5e3, rtol=0.01)
+
+
+@pytest.mark.parametrize("shape", [(8,), (1, 8), (1,), (), (4, 8), (4, 1)])
+@pytest.mark.parametrize("beta", [1.0, 0.5])
+def test_a_gemms_bias_of_any_shape_is_kept(tmp_path, shape, beta):
+    generator = np.random.default_rng(0)
+    w = generator.standard_normal((16, 8), dtype=np.float32)
+    bias = 20 * generator.standard_normal(shape, dtype=np.float32)
+    nodes = [
+        onnx.helper.make_node("Gemm", ["x", "w", "b"], ["h"], "gemm", beta=beta),
+        onnx.helper.make_node("MatMul", ["h", "v"], ["y"], "last"),
+    ]
+    v = np.eye(8, dtype=np.float32)
+    weights = [weight("w", w), weight("b", np.asarray(bias)), weight("v", v)]
+    made = model(nodes, [value("x", [4, 16])], [value("y", [4, 8])], weights)
+    source = save(made, tmp_path / "source")
+    feeds = {"x": generator.standard_normal((4, 16), dtype=np.float32)}
+    expected = run_model(source, feeds)["y"]
+    widest = float(np.abs(expected).max())
+    bounds = {"x": [-4, 4], "h": [-widest, widest], "y": [-widest, widest]}
+    calibration = ranges(tmp_path / "ranges", bounds)
+    outcome, target = quantized(source, calibration, tmp_path / "step")
+    np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=widest / 40)
+    by_row = shape in {(4, 8), (4, 1)}
+    assert outcome.metrics["quantized"].get("Gemm", 0) == (0 if by_row else 1)
