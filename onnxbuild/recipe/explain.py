@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, cast
 
 from onnxbuild.recipe.dimensions import symbol_for
@@ -11,8 +12,11 @@ from onnxbuild.recipe.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.recipe.json_schema import Schema
 from onnxbuild.recipe.keys import PATTERN_WORDS
 from onnxbuild.recipe.lean_jsonschema import ValidationError
-from onnxbuild.recipe.node import UNKNOWN, Node, Path, dotted, locate, locate_key
+from onnxbuild.recipe.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
 from onnxbuild.recipe.phrases import Phrases, meant, mended
+
+_SURELY = 0.75
+"""How like two keys are of which one is a slip of the pen; `method` is not `mode`."""
 
 _KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
 
@@ -85,10 +89,24 @@ class Explainer:
 def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
     """A key that `schema` does not know, and the one that is meant."""
     title, known = str(schema["title"]), list(schema["properties"])
-    near = nearest(key, known)
+    there = members_at(root, path[:-1])
+    near = nearest(key, [each for each in known if each not in there])
+    twice = (
+        ""
+        if near
+        else next(
+            iter(
+                get_close_matches(
+                    key, [each for each in there if each != key and each in known], 1, _SURELY
+                )
+            ),
+            "",
+        )
+    )
     what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
-    what = hinted(what, near, f"expected {choices(known)}")
-    return Fault(what, locate_key(root, path), f"write `{near}`" if near else "remove it", path)
+    what = hinted(what, near or twice, f"expected {choices(known)}")
+    fix = f"remove it: `{twice}` is there already" if twice else "remove it"
+    return Fault(what, locate_key(root, path), f"write `{near}`" if near else fix, path)
 
 
 def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:

@@ -115,6 +115,14 @@ def locate_key(node: Node, path: Path) -> Location:
     return member.at if member is not None else locate(above, path[-1:])
 
 
+def members_at(node: Node, path: Path) -> tuple[str, ...]:
+    """The keys of the mapping at `path`; none where there is no mapping."""
+    below: Node | None = node
+    for part in path:
+        below = None if below is None else _step(below, part)
+    return () if below is None else tuple(below.members)
+
+
 def _step(node: Node, part: str | int) -> Node | None:
     if isinstance(part, int):
         return node.items[part] if part < len(node.items) else None

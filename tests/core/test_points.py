@@ -56,3 +56,12 @@ def test_every_point_is_in_range_once_and_both_ends_are_tried(axes, seed):
         sizes = {point.sizes[axis.name] for point in points}
         assert all(axis.min <= size <= axis.max for size in sizes)
         assert {axis.min, axis.max, axis.example} <= sizes
+
+
+def test_multiples_are_tried_at_multiples_and_an_axis_that_may_be_empty_at_0():
+    axes = (Axis("height", 32, 512, 64, multiple_of=32), Axis("past", 0, 16, 4))
+    points = reference_points(axes, (), seed=0)
+    assert Point("empty-past", {"height": 64, "past": 0}) in points
+    assert all(point.sizes["height"] % 32 == 0 for point in points)
+    (between,) = (point for point in points if point.name == "between")
+    assert 64 <= between.sizes["height"] <= 256

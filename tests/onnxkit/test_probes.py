@@ -54,3 +54,33 @@ def test_axes_are_changed_one_at_a_time():
         "batch": {"batch": 3, "sequence": 4},
         "sequence": {"batch": 2, "sequence": 5},
     }
+
+
+@given(
+    st.integers(1, 8).flatmap(
+        lambda step: st.lists(
+            st.tuples(st.integers(0, 3), st.integers(8, 30), st.integers(1, 8)),
+            min_size=2,
+            max_size=4,
+        ).map(
+            lambda rows: [
+                Axis(f"a{n}", low * step, high * step, max(low, example) * step, step)
+                for n, (low, high, example) in enumerate(rows)
+            ]
+        )
+    )
+)
+def test_multiples_are_kept_and_sums_are_apart_from_axes(axes):
+    total = "a0 + a1"
+    for point in probe_points(axes, [total]):
+        assert all(axis.takes(point.sizes[axis.name]) for axis in axes)
+        if point.name in ("exported", "other"):
+            sizes = [*point.sizes.values(), point.sizes["a0"] + point.sizes["a1"]]
+            assert len(set(sizes)) == len(sizes)
+
+
+def test_an_axis_that_may_be_empty_is_probed_at_0():
+    axes = [Axis("past", 0, 8, 4), Axis("sequence", 1, 8, 3)]
+    points = {point.name: point.sizes for point in probe_points(axes, ["past + sequence"])}
+    assert points["min"] == {"past": 0, "sequence": 1}
+    assert points["empty-past"] == {"past": 0, "sequence": 3}

@@ -36,7 +36,7 @@ def typed(text: str, line: int, column: int, fix: str) -> str | None:
         return _add(text, added[2], added[1])
     if added := re.match(r"add `([^`]+)`", fix):
         return at.added(added[1])
-    if re.match(r"remove it(?=$|,)", fix):
+    if re.match(r"remove it(?=$|[,:])", fix):
         return at.removed()
     return None
 

@@ -5,14 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit import ahead_of_time_loader, bundle_loader, program_loader
+from onnxbuild.onnxkit.data_files import file_feeds
+from onnxbuild.onnxkit.feeds import check_feeds
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.onnxkit.reference_files import read_reference
 from onnxbuild.onnxkit.summary import summarize
 from onnxbuild.onnxkit.tolerances import VariantTolerances
-from onnxbuild.steps import export, reference, torch_export, validate
+from onnxbuild.steps import calibrate, export, reference, torch_export, validate
 from tests.fakes.step_context import run_step
 
 MODULES = Path(__file__).parent / "axis_modules.py"
@@ -132,3 +136,60 @@ def test_a_size_that_only_multiples_fit_is_told_with_the_rule_to_type(tmp_path):
         "write `height: {min: 16, max: 128, example: 32, multiple_of: 16}` and "
         "`width: {min: 16, max: 128, example: 32, multiple_of: 16}` in `dynamic_axes`"
     )
+
+
+def test_calibration_takes_samples_with_and_without_a_cache(tmp_path):
+    model = exported(tmp_path / "export", "CachedAttention", "torchscript")
+    params = calibrate.CalibrateParams(
+        Entrypoint(f"{MODULES}:prefills_and_decodes"),
+        CACHED,
+        calibrate.CalibrationOptions(),
+        CACHED_AXES,
+    )
+    outcome, context = run_step(calibrate.KIND, params, tmp_path / "step", {"model": model})
+    assert outcome.metrics["samples"] == 4
+    text = (context.output("calibration") / "ranges.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_a_sample_whose_sum_or_multiple_is_wrong_is_refused():
+    x, cache = np.ones((2, 3, 8), np.float32), np.ones((2, 4, 8), np.float32)
+    feeds = {"x": x, "past_key": cache, "past_value": cache, "mask": np.ones((2, 6), np.float32)}
+    with pytest.raises(StepError) as caught:
+        check_feeds(feeds, CACHED, "m:reference", CACHED_AXES)
+    assert caught.value.what == (
+        "input 'mask' has size 6 along 'past + sequence'; expected 7, as 'batch' is 2, "
+        "'sequence' is 3, 'past' is 4"
+    )
+    assert caught.value.fix == "give 'mask' 7 elements along axis 1"
+    check_feeds(feeds | {"mask": np.ones((2, 7), np.float32)}, CACHED, "m:reference", CACHED_AXES)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"image": np.ones((1, 1, 32, 40), np.float32)}, IMAGE, "m", IMAGE_AXES)
+    assert (
+        caught.value.what == "axis 'width' has size 40; expected a multiple of 16 from 16 to 128"
+    )
+    assert caught.value.fix == "cut or pad the data to 48"
+
+
+def test_the_loaders_example_and_rules_are_those_of_the_manifest():
+    axes = axes_for_callers((*CACHED_AXES, *IMAGE_AXES[1:]))
+    sizes = {name: axis["example"] for name, axis in axes.items()}
+    for loader in (bundle_loader, ahead_of_time_loader, program_loader):
+        found = [loader.size_of(n, sizes) for n in ("batch", 8, "past + sequence", "past + 1")]
+        assert found == [2, 8, 8, 6]
+    for loader in (bundle_loader, ahead_of_time_loader):
+        assert loader.rule_of(axes["past"]) == "0 to 16"
+        assert loader.rule_of(axes["height"]) == "16 to 128, a multiple of 16"
+
+
+def test_files_are_cut_into_samples_of_sizes_that_the_axis_takes(tmp_path):
+    inputs = (DummyInput("rows", "float32", ("rows", 3)),)
+    np.save(tmp_path / "rows.npy", np.ones((10, 3), np.float32))
+    file = ("rows.npy", tmp_path / "rows.npy")
+    for axis, sizes in (
+        (Axis("rows", 0, 8, 2), [1] * 10),
+        (Axis("rows", 0, 8, 4, multiple_of=4), [4, 4]),
+    ):
+        found = [len(feeds["rows"]) for _, feeds in file_feeds([file], inputs, [axis], "m")]
+        assert found == sizes

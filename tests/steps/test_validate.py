@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.onnxkit.model_files import save_model
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter, read_reference
 from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
 from onnxbuild.steps.validate import KIND, ValidateParams
 from tests.fakes.step_context import run_step
@@ -265,3 +265,32 @@ def test_wrong_ids_fail_a_model_of_few_bits_whose_cosine_is_near_one(tmp_path):
     assert wrong.metrics["equal_min"] == 0.0
     assert wrong.metrics["max_abs"] < 1e-6, "ids don't count as the outputs' error"
     assert wrong.metrics["cosine_min"] > 0.9999
+
+
+def test_an_empty_batch_is_compared_like_any_other(tmp_path):
+    def empty_at_min(y):
+        return y if len(y) > 1 else y[:0]
+
+    found = reference(tmp_path / "empty", empty_at_min)
+    (example, least) = read_reference(found)
+    least.feeds["x"] = least.feeds["x"][:0]
+    again = tmp_path / "again"
+    again.mkdir()
+    writer = ReferenceWriter(again)
+    for point in (example, least):
+        writer.add(point)
+    writer.finish()
+    save_model(linear(), tmp_path / "model")
+    for precision in ("fp32", "int8"):
+        default = DEFAULT_TOLERANCES[precision]
+        tolerances = VariantTolerances(
+            default.atol, default.rtol, default.cosine_min, default.sqnr_db_min
+        )
+        params = ValidateParams(precision, precision, tolerances, CPU_TARGET, TargetGates())
+        inputs = {"model": tmp_path / "model", "reference": again}
+        outcome, context = run_step(KIND, params, tmp_path / precision, inputs)
+        assert outcome.findings == ()
+        assert outcome.metrics["points_passed"] == 2
+        text = (context.output("report") / "report.json").read_text()
+        assert json.loads(text)["points"][1]["outputs"]["y"]["elements"] == 0
+        assert "NaN" not in text
