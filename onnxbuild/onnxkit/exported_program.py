@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.exportable_forms import scanned_recurrences
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.sessions import first_line
 from onnxbuild.onnxkit.torch_archives import rewrite_archive
@@ -56,7 +57,12 @@ def export_program(
     import torch
 
     try:
-        with quiet(), torch.no_grad(), _small_multiples(axes):
+        with (
+            quiet(),
+            scanned_recurrences(module, set()),
+            torch.no_grad(),
+            _small_multiples(axes),
+        ):
             program = torch.export.export(
                 flattening_wrapper(module, inputs, outputs, where),
                 example_tensors(inputs, feeds),

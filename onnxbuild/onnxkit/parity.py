@@ -11,6 +11,7 @@ from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.axis_search import find_rule
 from onnxbuild.onnxkit.comparison import breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
@@ -122,7 +123,8 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
         frozen: The exporter says that it froze a choice made by value: more values are tried.
 
     Raises:
-        StepError: It fails or differs somewhere; names output, sizes, and the worst element.
+        StepError: It fails or differs somewhere; names output, sizes, the worst element, and
+            which sizes are right where one axis alone is to blame.
     """
     session = open_session(folder, where=where)
     for probe in (*probes.runs, *(_value_probes(probes, where) if frozen else ())):
@@ -135,11 +137,13 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
                 lambda p: _agrees(session, probes, p, where),
             )
             baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
-            raise StepError(
-                f"{baked}at {_show(probe.point)} {reason}",
-                where=where,
-                fix="forward must not choose by sizes or values in Python (`if`, int(), .item())",
-            )
+            fix = "forward must not choose by sizes or values in Python (`if`, int(), .item())"
+            axis = only_axis(probes.axes, guilty)
+            if axis is not None:
+                first = probes.runs[0].point
+                sizes = try_sizes(axis, first, lambda p: _agrees(session, probes, p, where))
+                reason, fix = reason + sizes.what, fix + sizes.fix
+            raise StepError(f"{baked}at {_show(probe.point)} {reason}", where=where, fix=fix)
 
 
 def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:

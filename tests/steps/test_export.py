@@ -141,6 +141,17 @@ def test_an_axis_that_the_exporter_specializes_is_named_with_torchs_own_words(tm
 def test_an_axis_that_the_tracer_bakes_in_is_found_by_running_other_sizes(tmp_path, name):
     error = refused(tmp_path, name, exporter="torchscript")
     assert error.what.startswith("axis 'batch' is baked into the graph: at batch=4 ")
+    assert error.what.endswith(
+        "; of the sizes of 'batch' that were tried, the graph is right at 3 and wrong at 1, 2, 4, 5, 6"
+    )
+    assert (
+        "or keep a size that is right: `dynamic_axes: {batch: {min: 3, max: 3, example: 3}}`"
+        in (error.fix)
+    )
+    outcome, _ = run(
+        tmp_path / "fixed", name, exporter="torchscript", axes=(Axis("batch", 3, 3, 3),)
+    )
+    assert outcome.metrics["exporter"] == "torchscript"
 
 
 def test_auto_names_both_refusals(tmp_path):
