@@ -45,17 +45,17 @@ def named_outputs(
 
     found = _leaves(value)
     if has_keys(value):
-        wanted = _by_key(found, declared, where, inputs)
+        wanted = _by_key(_named(found, inputs, where), declared, where)
     else:
         wanted = _in_order(found, declared, where)
-    for name, (path, each) in wanted.items():
-        if not isinstance(each, torch.Tensor):
-            raise _no_tensor(name, path, each, found, where)
+        for path, each in found:
+            if each is not None and not isinstance(each, torch.Tensor):
+                raise _no_tensor(f"output{''.join(f'[{step}]' for step in path)}", each, where)
     if not wanted:
         raise StepError(
             "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
         )
-    return {name: each for name, (_, each) in wanted.items()}
+    return wanted
 
 
 def has_keys(value: object) -> bool:
@@ -90,13 +90,10 @@ def _leaves(value: object, path: _Path = ()) -> list[tuple[_Path, Any]]:
     return [leaf for key, item in items for leaf in _leaves(item, (*path, key))]
 
 
-def _by_key(
-    found: Sequence[tuple[_Path, Any]],
-    declared: Sequence[str],
-    where: str,
-    inputs: Collection[str],
-) -> dict[str, tuple[_Path, Any]]:
-    named: dict[str, tuple[_Path, Any]] = {}
+def _named(
+    found: Sequence[tuple[_Path, Any]], inputs: Collection[str], where: str
+) -> dict[str, Any]:
+    named: dict[str, Any] = {}
     for path, value in found:
         name = _dotted(path)
         name = f"{name}_out" if name in inputs else name
@@ -106,18 +103,32 @@ def _by_key(
                 where=where,
                 fix="give one of the two keys another name",
             )
-        named[name] = (path, value)
-    there = [name for name, (_, value) in named.items() if value is not None]
+        named[name] = value
+    return named
+
+
+def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> dict[str, Any]:
+    import torch
+
+    tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
     for name in declared:
-        if name not in there:
-            is_none = "which forward returns as None" if name in named else "which is no key"
-            raise StepError(
-                f"`outputs` names '{name}', {is_none} of what forward returns; its keys are "
-                f"{', '.join(there) or 'none'}",
-                where=where,
-                fix=_other_key(name, there),
+        if named.get(name) is None:
+            is_none = (
+                "which forward returns as None"
+                if name in named
+                else "which is no key of what forward returns"
             )
-    return {name: named[name] for name in declared or there}
+            raise StepError(
+                f"`outputs` names '{name}', {is_none}; its keys are "
+                f"{', '.join(tensors) or 'none'}",
+                where=where,
+                fix=_other_key(name, tensors),
+            )
+    wanted = declared or [name for name, value in named.items() if value is not None]
+    for name in wanted:
+        if name not in tensors:
+            raise _no_tensor(f"'{name}'", named[name], where, tensors)
+    return {name: named[name] for name in wanted}
 
 
 def _other_key(name: str, there: Sequence[str]) -> str:
@@ -132,8 +143,8 @@ def _other_key(name: str, there: Sequence[str]) -> str:
 
 def _in_order(
     found: Sequence[tuple[_Path, Any]], declared: Sequence[str], where: str
-) -> dict[str, tuple[_Path, Any]]:
-    given = [each for each in found if each[1] is not None]
+) -> dict[str, Any]:
+    given = [value for _, value in found if value is not None]
     names = declared or [f"output_{n}" for n in range(len(given))]
     if len(names) != len(given):
         count = len(given)
@@ -148,20 +159,13 @@ def _in_order(
     return dict(zip(names, given, strict=True))
 
 
-def _no_tensor(
-    name: str, path: _Path, value: object, found: Sequence[tuple[_Path, Any]], where: str
-) -> StepError:
-    import torch
-
-    tensors = [_dotted(way) for way, each in found if isinstance(each, torch.Tensor)]
-    keyed = any(isinstance(step, str) for step in path)
-    shown = f"'{name}'" if keyed else f"output{''.join(f'[{step}]' for step in path)}"
+def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> StepError:
     return StepError(
         f"forward's {shown} is {an(value)}; expected a tensor, or a tuple, list, dict or dataclass "
         "of tensors",
         where=where,
         fix=f"leave it out: `outputs: [{', '.join(tensors)}]`"
-        if keyed and tensors
+        if tensors
         else "wrap the model in a small module whose forward returns tensors alone",
     )
 
