@@ -16,6 +16,10 @@ _Path = tuple["str | int", ...]
 """The way to a value: keys and names of fields as str, places in tuples and lists as int."""
 
 
+class OutputError(StepError):
+    """What forward returned is not what the recipe's `outputs` name."""
+
+
 def named_outputs(
     value: object,
     declared: Sequence[str] = (),
@@ -38,7 +42,7 @@ def named_outputs(
         inputs: Names of the inputs.
 
     Raises:
-        StepError: A name declared is not among the keys, or names are not as many as positions;
+        OutputError: A name declared is not among the keys, or names are not as many as positions;
             something else than a tensor is wanted, or there is none.
     """
     import torch
@@ -52,7 +56,7 @@ def named_outputs(
             if each is not None and not isinstance(each, torch.Tensor):
                 raise _no_tensor(f"output{''.join(f'[{step}]' for step in path)}", each, where)
     if not wanted:
-        raise StepError(
+        raise OutputError(
             "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
         )
     return wanted
@@ -98,7 +102,7 @@ def _named(
         name = _dotted(path)
         name = f"{name}_out" if name in inputs else name
         if name in named:
-            raise StepError(
+            raise OutputError(
                 f"forward returns two outputs named '{name}'",
                 where=where,
                 fix="give one of the two keys another name",
@@ -118,7 +122,7 @@ def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> di
                 if name in named
                 else "which is no key of what forward returns"
             )
-            raise StepError(
+            raise OutputError(
                 f"`outputs` names '{name}', {is_none}; its keys are "
                 f"{', '.join(tensors) or 'none'}",
                 where=where,
@@ -148,7 +152,7 @@ def _in_order(
     names = declared or [f"output_{n}" for n in range(len(given))]
     if len(names) != len(given):
         count = len(given)
-        raise StepError(
+        raise OutputError(
             f"`outputs` names {len(names)} ({', '.join(names)}) but forward returns {count} "
             f"tensor{'s' if count != 1 else ''} when flattened, which have no keys and go by "
             "position",
@@ -159,8 +163,8 @@ def _in_order(
     return dict(zip(names, given, strict=True))
 
 
-def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> StepError:
-    return StepError(
+def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> OutputError:
+    return OutputError(
         f"forward's {shown} is {an(value)}; expected a tensor, or a tuple, list, dict or dataclass "
         "of tensors",
         where=where,

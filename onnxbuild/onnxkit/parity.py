@@ -38,18 +38,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What PyTorch gives at every probe point; the first is what is exported.
-
-    Attributes:
-        names: Of the outputs, in their order.
-        by_position: Whether they have no keys of their own; see `ModuleRun`.
-    """
+    """What PyTorch gives at every probe point; the first is what is exported."""
 
     module: torch.nn.Module
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
-    by_position: bool
     runs: tuple[Probe, ...]
 
 
@@ -86,7 +80,7 @@ def run_probes(
         names = tuple(found.outputs)
         refuse_nan(found.outputs, _show(point), where)
         runs.append(Probe(point, feeds, tuple(found.outputs.values())))
-    return Probes(module, inputs, axes, names, found.by_position, tuple(runs))
+    return Probes(module, inputs, axes, names, tuple(runs))
 
 
 def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:
