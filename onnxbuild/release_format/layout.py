@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 3  # increment when release.json, or what is derived from it and compared, changes
+FORMAT = 4  # increment when release.json, or what is derived from it and compared, changes
 
 DIST_FOLDER = "dist"
 """Where releases are written, below the project's root."""
