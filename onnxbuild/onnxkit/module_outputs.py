@@ -16,6 +16,10 @@ _Path = tuple["str | int", ...]
 """The way to a value: keys and names of fields as str, places in tuples and lists as int."""
 
 
+class OutputError(StepError):
+    """What forward returned is not what the recipe's `outputs` name."""
+
+
 def named_outputs(
     value: object,
     declared: Sequence[str] = (),
@@ -38,24 +42,24 @@ def named_outputs(
         inputs: Names of the inputs.
 
     Raises:
-        StepError: A name declared is not among the keys, or names are not as many as positions;
+        OutputError: A name declared is not among the keys, or names are not as many as positions;
             something else than a tensor is wanted, or there is none.
     """
     import torch
 
     found = _leaves(value)
     if has_keys(value):
-        wanted = _by_key(found, declared, where, inputs)
+        wanted = _by_key(_named(found, inputs, where), declared, where)
     else:
         wanted = _in_order(found, declared, where)
-    for name, (path, each) in wanted.items():
-        if not isinstance(each, torch.Tensor):
-            raise _no_tensor(name, path, each, found, where)
+        for path, each in found:
+            if each is not None and not isinstance(each, torch.Tensor):
+                raise _no_tensor(f"output{''.join(f'[{step}]' for step in path)}", each, where)
     if not wanted:
-        raise StepError(
+        raise OutputError(
             "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
         )
-    return {name: each for name, (_, each) in wanted.items()}
+    return wanted
 
 
 def has_keys(value: object) -> bool:
@@ -90,34 +94,45 @@ def _leaves(value: object, path: _Path = ()) -> list[tuple[_Path, Any]]:
     return [leaf for key, item in items for leaf in _leaves(item, (*path, key))]
 
 
-def _by_key(
-    found: Sequence[tuple[_Path, Any]],
-    declared: Sequence[str],
-    where: str,
-    inputs: Collection[str],
-) -> dict[str, tuple[_Path, Any]]:
-    named: dict[str, tuple[_Path, Any]] = {}
+def _named(
+    found: Sequence[tuple[_Path, Any]], inputs: Collection[str], where: str
+) -> dict[str, Any]:
+    named: dict[str, Any] = {}
     for path, value in found:
         name = _dotted(path)
         name = f"{name}_out" if name in inputs else name
         if name in named:
-            raise StepError(
+            raise OutputError(
                 f"forward returns two outputs named '{name}'",
                 where=where,
                 fix="give one of the two keys another name",
             )
-        named[name] = (path, value)
-    there = [name for name, (_, value) in named.items() if value is not None]
+        named[name] = value
+    return named
+
+
+def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> dict[str, Any]:
+    import torch
+
+    tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
     for name in declared:
-        if name not in there:
-            is_none = "which forward returns as None" if name in named else "which is no key"
-            raise StepError(
-                f"`outputs` names '{name}', {is_none} of what forward returns; its keys are "
-                f"{', '.join(there) or 'none'}",
-                where=where,
-                fix=_other_key(name, there),
+        if named.get(name) is None:
+            is_none = (
+                "which forward returns as None"
+                if name in named
+                else "which is no key of what forward returns"
             )
-    return {name: named[name] for name in declared or there}
+            raise OutputError(
+                f"`outputs` names '{name}', {is_none}; its keys are "
+                f"{', '.join(tensors) or 'none'}",
+                where=where,
+                fix=_other_key(name, tensors),
+            )
+    wanted = declared or [name for name, value in named.items() if value is not None]
+    for name in wanted:
+        if name not in tensors:
+            raise _no_tensor(f"'{name}'", named[name], where, tensors)
+    return {name: named[name] for name in wanted}
 
 
 def _other_key(name: str, there: Sequence[str]) -> str:
@@ -132,12 +147,12 @@ def _other_key(name: str, there: Sequence[str]) -> str:
 
 def _in_order(
     found: Sequence[tuple[_Path, Any]], declared: Sequence[str], where: str
-) -> dict[str, tuple[_Path, Any]]:
-    given = [each for each in found if each[1] is not None]
+) -> dict[str, Any]:
+    given = [value for _, value in found if value is not None]
     names = declared or [f"output_{n}" for n in range(len(given))]
     if len(names) != len(given):
         count = len(given)
-        raise StepError(
+        raise OutputError(
             f"`outputs` names {len(names)} ({', '.join(names)}) but forward returns {count} "
             f"tensor{'s' if count != 1 else ''} when flattened, which have no keys and go by "
             "position",
@@ -148,20 +163,13 @@ def _in_order(
     return dict(zip(names, given, strict=True))
 
 
-def _no_tensor(
-    name: str, path: _Path, value: object, found: Sequence[tuple[_Path, Any]], where: str
-) -> StepError:
-    import torch
-
-    tensors = [_dotted(way) for way, each in found if isinstance(each, torch.Tensor)]
-    keyed = any(isinstance(step, str) for step in path)
-    shown = f"'{name}'" if keyed else f"output{''.join(f'[{step}]' for step in path)}"
-    return StepError(
+def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> OutputError:
+    return OutputError(
         f"forward's {shown} is {an(value)}; expected a tensor, or a tuple, list, dict or dataclass "
         "of tensors",
         where=where,
         fix=f"leave it out: `outputs: [{', '.join(tensors)}]`"
-        if keyed and tensors
+        if tensors
         else "wrap the model in a small module whose forward returns tensors alone",
     )
 

@@ -43,18 +43,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """What PyTorch gives at every probe point; the first is what is exported.
-
-    Attributes:
-        names: Of the outputs, in their order.
-        by_position: Whether they have no keys of their own; see `ModuleRun`.
-    """
+    """What PyTorch gives at every probe point; the first is what is exported."""
 
     module: torch.nn.Module
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
-    by_position: bool
     runs: tuple[Probe, ...]
 
 
@@ -105,7 +99,7 @@ def run_probes(
         if not runs:
             refuse_random(module, feeds, found.outputs, where, inputs=inputs)
         runs.append(Probe(point, feeds, tuple(found.outputs.values())))
-    return Probes(module, inputs, axes, names, found.by_position, tuple(runs))
+    return Probes(module, inputs, axes, names, tuple(runs))
 
 
 def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:

@@ -72,6 +72,11 @@ class ReferenceWriter:
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
 
+    @property
+    def count(self) -> int:
+        """How many points were written."""
+        return len(self._points)
+
     def finish(self) -> int:
         """Write points.json; returns how many points there are."""
         write_report(self._folder, self._points, POINTS_FILE)

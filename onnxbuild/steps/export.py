@@ -95,8 +95,7 @@ def run(context: StepContext) -> Outcome:
         "parameters": exported.parameters,
         "size_bytes": file_bytes(folder),
     }
-    notes = _output_notes(params, probes)
-    notes += _extension_notes(params, symbolic, exported.exporter)
+    notes = _extension_notes(params, symbolic, exported.exporter)
     return Outcome(metrics, notes=(*notes, *exported.remarks))
 
 
@@ -263,17 +262,6 @@ def _extension_notes(
     if symbolic and params.options.exporter == "auto":
         notes.append(f"auto tried torchscript first, for {names}; dynamo does not use it")
     return tuple(notes)
-
-
-def _output_notes(params: ExportParams, probes: Probes) -> tuple[str, ...]:
-    """Which is which, where several names were given and nothing but their order decides."""
-    if not probes.by_position or len(params.outputs) < 2:  # noqa: PLR2004
-        return ()
-    shown = (
-        f"{name} is {array.dtype} {list(array.shape)}"
-        for name, array in zip(probes.names, probes.runs[0].outputs, strict=True)
-    )
-    return (f"outputs go by position, as forward returns a tuple: {', '.join(shown)}",)
 
 
 def _check_output_names(params: ExportParams, where: str) -> None:

@@ -13,8 +13,10 @@ from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.module_outputs import OutputError
 from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.torch_module import (
+    ModuleRun,
     check_signature,
     load_module,
     make_torch_deterministic,
@@ -67,7 +69,11 @@ def run(context: StepContext) -> Outcome:
     notes: list[str] = []
     samples = 0
     for name, sizes, feeds in _all_feeds(context):
-        point = _run_point(context, module, name, sizes, feeds)
+        found = _run_point(context, module, name, sizes, feeds)
+        refuse_nan(found.outputs, name, context.where)
+        point = ReferencePoint(name, sizes, feeds, found.outputs)
+        if found.by_position and not writer.count and len(params.outputs) > 1:
+            notes.append(_positions(point))
         infinite = _infinite_outputs(point)
         if infinite:
             notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
@@ -116,12 +122,12 @@ def _run_point(
     name: str,
     sizes: Mapping[str, int],
     feeds: Feeds,
-) -> ReferencePoint:
+) -> ModuleRun:
+    params: ReferenceParams = context.params
     try:
-        params: ReferenceParams = context.params
-        found = run_module(
-            module, feeds, context.where, params.outputs, inputs=params.inputs
-        ).outputs
+        return run_module(module, feeds, context.where, params.outputs, inputs=params.inputs)
+    except OutputError:
+        raise
     except StepError as error:
         shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
         raise StepError(
@@ -130,8 +136,12 @@ def _run_point(
             fix="narrow the axis in `dynamic_axes` to what the model takes, or bound the inputs "
             "(`low`, `high`)",
         ) from error
-    refuse_nan(found, name, context.where)
-    return ReferencePoint(name, sizes, feeds, found)
+
+
+def _positions(point: ReferencePoint) -> str:
+    """Which is which, where several names were given and nothing but their order decides."""
+    shown = (f"{name} is {each.dtype} {list(each.shape)}" for name, each in point.outputs.items())
+    return f"outputs go by position, as forward returns a tuple: {', '.join(shown)}"
 
 
 def _infinite_outputs(point: ReferencePoint) -> str:

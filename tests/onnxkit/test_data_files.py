@@ -4,6 +4,7 @@ import pytest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.data_files import file_feeds
+from onnxbuild.onnxkit.feeds import check_feeds
 
 IMAGE = (DummyInput("image", "float32", ("batch", 2)),)
 TEXT = (
@@ -92,3 +93,23 @@ def test_arrays_of_different_lengths_are_an_error(tmp_path):
     with pytest.raises(StepError) as caught:
         fed(tmp_path, TEXT)
     assert caught.value.what == "the arrays hold different numbers of samples: 'ids' 2, 'mask' 4"
+
+
+def test_strings_and_names_with_dots_and_slashes_are_read(tmp_path):
+    inputs = (
+        DummyInput("text", "string", ("batch",)),
+        DummyInput("past.0/key", "bfloat16", ("batch", 2)),
+    )
+    arrays = {"text": np.array(["to be", "or", "not", "to", "be"]), "past.0/key": ROWS}
+    np.savez(tmp_path / "calib.npz", **arrays)
+    found = [check_feeds(feeds, inputs, "here") for _, feeds in fed(tmp_path, inputs)]
+    assert [feeds["text"].tolist() for feeds in found] == [[each] for each in arrays["text"]]
+    assert [feeds["past.0/key"].tolist() for feeds in found] == [[row] for row in ROWS.tolist()]
+
+
+def test_a_name_with_a_slash_is_no_files(tmp_path):
+    inputs = (DummyInput("past/key", "float32", ("n",)), DummyInput("x", "float32", ("n",)))
+    np.save(tmp_path / "key.npy", ROWS)
+    with pytest.raises(StepError, match="is named after none of the inputs") as caught:
+        fed(tmp_path, inputs)
+    assert caught.value.fix == "write an .npz with an array for each input"

@@ -87,6 +87,22 @@ def test_arrays_of_every_type_cross_over(tmp_path, elsewhere, type_, array):
     np.testing.assert_array_equal(found, array)
 
 
+def test_bfloat16_crosses_over_as_float32(tmp_path, elsewhere):
+    cast = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    inputs, outputs = [value("x", ["n"], TensorProto.BFLOAT16)], [value("y", ["n"])]
+    save_model(model([cast], inputs, outputs), tmp_path)
+    session = open_session(tmp_path, target=elsewhere)
+    x = np.array([1.0, -2.5, 3.14159], np.float32)
+    (found,) = run_session(session, {"x": x}).values()
+    assert found.tolist() == [1.0, -2.5, 3.140625]
+    assert run_session(open_session(tmp_path), {"x": x})["y"].tolist() == found.tolist()
+    bind_io(session, {"x": x})()
+    load = onnx_runtime(
+        tmp_path, target=elsewhere, library=None, settings=SessionSettings(), where="x"
+    )
+    load()({"x": x})()
+
+
 def test_weights_that_a_link_leads_to_are_found_there(tmp_path, elsewhere):
     save_model(linear(64, 64), tmp_path / "store", external="always")
     (tmp_path / "in").mkdir()

@@ -99,7 +99,7 @@ def test_a_wrong_name_is_told_with_the_keys_and_the_nearest():
     assert refused(value, "logits").fix.startswith(
         "write `outputs: [last_hidden_state, pooler_output]` or some of them, in any order"
     )
-    assert "'none', which forward returns as None" in refused(value, "none").what
+    assert "'none', which forward returns as None; its keys are " in refused(value, "none").what
 
 
 def test_a_group_is_named_by_what_is_in_it():
@@ -113,6 +113,10 @@ def test_what_nobody_asked_for_need_not_be_a_tensor():
     error = refused(value)
     assert error.what.startswith("forward's 'cache' is an object; expected a tensor")
     assert error.fix == "leave it out: `outputs: [logits]`"
+    assert refused(value, "cash").what.endswith("; its keys are logits")
+    with pytest.raises(StepError) as caught:
+        named_outputs(value, inputs=("logits",))
+    assert caught.value.fix == "leave it out: `outputs: [logits_out]`"
 
 
 def test_an_output_that_is_no_tensor_is_named_by_its_path():

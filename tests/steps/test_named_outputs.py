@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.onnxkit.program_files import read_description
@@ -52,14 +53,40 @@ def test_outputs_are_called_by_their_keys_where_the_recipe_names_none(tmp_path):
     assert [each["name"] for each in made] == ["last_hidden_state", "pooler_output"]
 
 
-def test_a_tuples_names_go_by_position_and_the_step_says_so(tmp_path):
-    model = Entrypoint(f"{MODULES}:load", {"name": "ReturnsAPair"})
-    outcome, _ = exported(tmp_path, model, (X,), ("hidden", "next"), (BATCH,))
-    (note,) = outcome.notes
+def test_a_tuples_names_go_by_position_and_the_reference_says_so(tmp_path):
+    options = reference.ReferenceOptions()
+
+    def notes(name, *names):
+        model = Entrypoint(f"{MODULES}:load", {"name": name})
+        params = reference.ReferenceParams(model, (X,), names, (BATCH,), None, options)
+        return run_step(reference.KIND, params, tmp_path / name)[0].notes
+
+    (note,) = notes("ReturnsAPair", "hidden", "next")
     assert note == (
         "outputs go by position, as forward returns a tuple: hidden is float32 [3, 4], "
         "next is float32 [3, 4]"
     )
+    assert notes("ReturnsAPair") == ()
+    assert notes("Nested", "a.1.0", "z") == ()
+
+
+def test_a_wrong_name_is_refused_with_its_own_fix_by_every_step_that_runs_the_module(tmp_path):
+    model = Entrypoint(f"{MODULES}:load", {"name": "Nested"})
+    options = reference.ReferenceOptions()
+    params = reference.ReferenceParams(model, (X,), ("a.1",), (BATCH,), None, options)
+    refusals = [
+        lambda: run_step(reference.KIND, params, tmp_path / "reference"),
+        lambda: exported(tmp_path / "export", model, (X,), ("a.1",), (BATCH,)),
+        lambda: make(tmp_path / "trace", "Nested", outputs=("a.1",)),
+        lambda: make(tmp_path / "program", "Nested", "torch-export", outputs=("a.1",)),
+    ]
+    for refuse in refusals:
+        with pytest.raises(StepError) as caught:
+            refuse()
+        assert caught.value.what == (
+            "`outputs` names 'a.1', which is no key of what forward returns; its keys are z, a.1.0"
+        )
+        assert caught.value.fix == "name what is in it: `outputs: [a.1.0]`"
 
 
 @pytest.mark.parametrize(("kind", "options"), FORMS, ids=str)
