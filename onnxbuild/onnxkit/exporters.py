@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.exporter_errors import explain_export
 from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
+from onnxbuild.onnxkit.opsets import OpsetError
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
     dynamic_shapes,
@@ -73,13 +75,40 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         with quiet() as caught, torch.no_grad():
             model = export(wrapper, request)
     except failures as error:
-        raise explain_export(error, exporter, request.opset, request.where) from error
+        told = explain_export(error, exporter, request.opset, request.where)
+        if isinstance(told, OpsetError):
+            raise _tried_at_least(exporter, wrapper, request, told, failures) from error
+        raise told from error
     names = [each.name for each in request.inputs]
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
     final |= zip(_safe_names("output", len(names)), names, strict=True)
     settle_names(model, final, WRAPPED)
     return model, trace_remarks(caught)
+
+
+def _tried_at_least(
+    exporter: str,
+    wrapper: torch.nn.Module,
+    request: ExportRequest,
+    told: OpsetError,
+    failures: tuple[type[Exception], ...],
+) -> StepError:
+    """Export at the opset that an error names: another operator may need a later one, or have none."""
+    import torch
+
+    export = _export_dynamo if exporter == "dynamo" else _export_torchscript
+    while True:
+        try:
+            with quiet(), torch.no_grad():
+                export(wrapper, replace(request, opset=told.least))
+        except failures as error:
+            again = explain_export(error, exporter, told.least, request.where)
+            if not isinstance(again, OpsetError):
+                return again
+            told = OpsetError(again.what, where=again.where, least=again.least)
+        else:
+            return told
 
 
 def explain_specialization(request: ExportRequest) -> str:

@@ -101,7 +101,9 @@ class VariantModels:
         step = self._assembly.step(
             f"{recipe.name}:optimize",
             optimize.KIND.name,
-            optimize.OptimizeParams(typed(recipe.sections["optimize"])),
+            optimize.OptimizeParams(
+                typed(recipe.sections["optimize"]), recipe.inputs, recipe.axes
+            ),
             recipe.lines.get("optimize", recipe.location),
             {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
         )
@@ -115,7 +117,7 @@ class VariantModels:
         step = self._assembly.step(
             _name(recipe, variant, "optimize"),
             optimize.KIND.name,
-            optimize.OptimizeParams(typed(override)),
+            optimize.OptimizeParams(typed(override), recipe.inputs, recipe.axes),
             variant.location,
             {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
         )

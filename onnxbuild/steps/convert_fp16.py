@@ -149,7 +149,7 @@ def _listed(names: Sequence[str]) -> str:
 
 KIND = StepKind(
     name="convert-fp16",
-    version=1,
+    version=2,
     params=Fp16Params,
     inputs=("model", "reference?"),
     outputs={"model": "onnx-model"},

@@ -12,6 +12,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model_files import (
     has_weights_beside,
@@ -19,6 +20,7 @@ from onnxbuild.onnxkit.model_files import (
     placement,
     save_model,
 )
+from onnxbuild.onnxkit.opsets import DEFAULT_DOMAINS
 from onnxbuild.onnxkit.quantization import (
     REDUCE_RANGE_HELP,
     quantized_metrics,
@@ -100,6 +102,7 @@ def run(context: StepContext) -> Outcome:
     kept = most_sensitive(context, options.keep_most_sensitive)
     excluded += _split(kept, gemms)
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
+    excluded += _standard_attention(model)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     given = [_take_rounded(context, model, set(excluded), set(included))]
     del model
@@ -159,6 +162,15 @@ def _take_rounded(
     return load_model(context.scratch / "taken", weights="mapped")
 
 
+def _standard_attention(model: onnx.ModelProto) -> list[str]:
+    """ONNX's own Attention nodes: the quantizer goes by the name alone, and takes them for com.microsoft's."""
+    return [
+        node.name
+        for node in all_nodes(model)
+        if node.op_type == "Attention" and node.domain in DEFAULT_DOMAINS
+    ]
+
+
 def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
     """The names that the quantizer knows: it splits each Gemm into NAME_MatMul and NAME_Add."""
     return [*names, *(f"{name}_MatMul" for name in gemms if name in names)]
@@ -166,7 +178,7 @@ def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:
 
 KIND = StepKind(
     name="quantize-dynamic",
-    version=4,
+    version=5,
     params=DynamicParams,
     inputs=("model", "sensitivity?", "rounded?"),
     outputs={"model": "onnx-model"},

@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.gemm_beta import fold_beta
+from onnxbuild.onnxkit.graphs import opset_of
 from onnxbuild.onnxkit.linear_nodes import is_branch
 from onnxbuild.onnxkit.model_files import placement, save_model
 from onnxbuild.onnxkit.pair_overrides import pair_overrides
@@ -39,6 +40,9 @@ from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+_SCALE_PER_CHANNEL_FROM = 13
+"""The opset since which ONNX's DequantizeLinear has an axis; com.microsoft's always had one."""
 
 RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 
@@ -252,7 +256,12 @@ def _quantize(
             list(included),
             list(excluded),
             list(options.op_types) or _supported(),
-            {"ActivationSymmetric": _is_symmetric(options), "TensorQuantOverrides": overrides},
+            {
+                "ActivationSymmetric": _is_symmetric(options),
+                "TensorQuantOverrides": overrides,
+                "UseQDQContribOps": options.per_channel
+                and opset_of(model) < _SCALE_PER_CHANNEL_FROM,
+            },
         )
         quantizer.quantize_model()
         quantized: onnx.ModelProto = quantizer.model.model
@@ -263,7 +272,7 @@ def _quantize(
 
 KIND = StepKind(
     name="quantize-static",
-    version=8,
+    version=9,
     params=StaticParams,
     inputs=("model", "calibration", "sensitivity?"),
     outputs={"model": "onnx-model"},
