@@ -11,6 +11,7 @@ from pathlib import Path
 
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, load_model, model_path
+from onnxbuild.onnxkit.opsets import needed_opset
 
 
 def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
@@ -32,10 +33,12 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
         onnx.checker.check_model(path)
     except onnx.checker.ValidationError as error:
         return [
-            Finding(
+            _later_opset(path, "checker")
+            or Finding(
                 f"the ONNX checker refuses the model: {_essence(error)}",
                 where="checker",
-                fix="try another `opset`",
+                fix="run `onnxbuild inspect` on the model: its operators are not as ONNX has them "
+                "(https://onnx.ai/onnx/operators)",
             )
         ]
     try:
@@ -44,13 +47,20 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
         )
     except (onnx.shape_inference.InferenceError, RuntimeError) as error:
         return [
-            Finding(
+            _later_opset(path, "shape inference")
+            or Finding(
                 f"shape inference fails: {_essence(error)}",
                 where="shape inference",
-                fix="the model's shapes contradict each other; try another `opset`",
+                fix="the model's shapes or types contradict each other: run `onnxbuild inspect` on it",
             )
         ]
     return []
+
+
+def _later_opset(path: str, where: str) -> Finding | None:
+    """The finding that names what needs a later opset; None where that is not the cause."""
+    needed = needed_opset(load_model(Path(path), weights="left"))
+    return needed and Finding(needed[0], where=where, fix=f"write `opset: {needed[1]}`")
 
 
 def _checkable(path: Path, scratch: Path) -> Path:

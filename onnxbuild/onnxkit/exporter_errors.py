@@ -6,6 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.opsets import OpsetError, since_version
+
+DYNAMO_LEAST = 18
+"""The opset that dynamo translates to; it converts from there where another is asked for."""
 
 _OPERATOR = (
     re.compile(r"No ONNX function found for <OpOverload\(op='([\w.:]+)'"),
@@ -13,7 +17,18 @@ _OPERATOR = (
     re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+\w)"),
 )
 _UNSUPPORTED = re.compile(r"Unsupported: ONNX export of operator (\w+), (.+?)\. ")
+_LEAST_OPSET = (
+    re.compile(
+        r"Exporting the operator '(?P<operator>[\w.:]+)' to ONNX.* was added in version (?P<opset>\d+)"
+    ),
+    re.compile(
+        r"ONNX export of (?P<operator>[\w.:]+) in opset.*Please try opset version (?P<opset>\d+)",
+        re.DOTALL,
+    ),
+)
+"""UnsupportedOperatorError and `_onnx_opset_unsupported` of PyTorch's TorchScript exporter."""
 _CONSTRAINT = re.compile(r"^\s*- (.+)$", re.MULTILINE)
+_FAILED_IN = re.compile(r"ONNX Runtime fails: running (?P<operator>\w+) node")
 _CALLER = re.compile(r'File "([^"]+)", line (\d+), in forward')
 
 
@@ -34,6 +49,17 @@ def explain_export(
         line_of_operator: The user's line that calls an operator; empty where it is not known.
     """
     messages = [str(each) for each in _chain(error)]
+    for message in messages:
+        for pattern in _LEAST_OPSET:
+            found = pattern.search(message)
+            if found and int(found["opset"]) > opset:
+                least = int(found["opset"])
+                return OpsetError(
+                    f"the {exporter} exporter needs opset {least} for the operator "
+                    f"'{found['operator']}'; the recipe asks for opset {opset}",
+                    where=where,
+                    least=least,
+                )
     for message in messages:
         for pattern in _OPERATOR:
             found = pattern.search(message)
@@ -68,11 +94,28 @@ def explain_export(
     )
 
 
+def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError:
+    """An error of a graph's first runs, with a fix where ONNX Runtime fails in what is new in its opset.
+
+    Dynamo writes what came after DYNAMO_LEAST only where the opset has it, and does without below.
+
+    Args:
+        error: Of `check_parity`.
+        exporter: That made the graph.
+        opset: The graph's.
+    """
+    failed = _FAILED_IN.search(error.what)
+    since = since_version(failed["operator"], opset) if failed else None
+    if exporter != "dynamo" or since is None or since <= DYNAMO_LEAST:
+        return error
+    return StepError(error.what, where=error.where, fix=f"write `opset: {since - 1}`")
+
+
 def _operator_error(operator: str, exporter: str, opset: int, where: str) -> StepError:
     return StepError(
         f"the {exporter} exporter can't translate the operator '{operator}' to opset {opset}",
         where=where,
-        fix="raise `opset`, write the operator in terms of others, or give it a translation "
+        fix="write the operator in terms of others, or give it a translation "
         "(`export: {translations: FILE.py:CALLABLE}` for dynamo, "
         "torch.autograd.Function.symbolic for torchscript)",
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.exportable_forms import grouped_experts, scanned_recurrences
 from onnxbuild.onnxkit.exporter_errors import explain_export
@@ -15,6 +16,7 @@ from onnxbuild.onnxkit.exporter_names import settle_names
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.operator_lines import line_of_operator
+from onnxbuild.onnxkit.opsets import OpsetError
 from onnxbuild.onnxkit.output_axes import spell_dimensions
 from onnxbuild.onnxkit.torch_wrapping import (
     WRAPPED,
@@ -79,17 +81,18 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         RuntimeError, TypeError, ValueError,
     )  # fmt: skip
     notes: set[str] = set()
+
+    def line_of(operator: str) -> str:
+        return line_of_operator(request.module, request.feeds, operator)
+
     try:
         with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
             model = export(wrapper, request, notes)
     except failures as error:
-        raise explain_export(
-            error,
-            exporter,
-            request.opset,
-            request.where,
-            lambda operator: line_of_operator(request.module, request.feeds, operator),
-        ) from error
+        told = explain_export(error, exporter, request.opset, request.where, line_of)
+        if isinstance(told, OpsetError):
+            raise _tried_at_least(exporter, wrapper, request, told, failures) from error
+        raise told from error
     names = [each.name for each in request.inputs]
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
@@ -97,6 +100,30 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
     settle_names(model, final, WRAPPED)
     spell_dimensions(model, dimension_spellings(request.inputs, request.axes))
     return model, (*trace_remarks(caught), *sorted(notes))
+
+
+def _tried_at_least(
+    exporter: str,
+    wrapper: torch.nn.Module,
+    request: ExportRequest,
+    told: OpsetError,
+    failures: tuple[type[Exception], ...],
+) -> StepError:
+    """Export at the opset that an error names: another operator may need a later one, or have none."""
+    import torch
+
+    export = _export_dynamo if exporter == "dynamo" else _export_torchscript
+    while True:
+        try:
+            with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
+                export(wrapper, replace(request, opset=told.least), set())
+        except failures as error:
+            again = explain_export(error, exporter, told.least, request.where)
+            if not isinstance(again, OpsetError):
+                return again
+            told = OpsetError(again.what, where=again.where, least=again.least)
+        else:
+            return told
 
 
 def explain_specialization(request: ExportRequest) -> str:

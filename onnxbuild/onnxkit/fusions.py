@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 
 if TYPE_CHECKING:
     import onnx
+
+_ENABLE = "enable_"
 
 UNFUSABLE = (
     "ConstantSharing", "MatMulScaleFusion", "MatMulAddFusion", "MatmulTransposeFusion",
@@ -47,8 +49,27 @@ def family_of(model_type: str) -> str | None:
     return family if family in known_model_types() else None
 
 
+def fusion_flags(model_type: str) -> tuple[str, ...]:
+    """The fusions of a family that can be left out one by one, in the order of FusionOptions.
+
+    Args:
+        model_type: One of `known_model_types`.
+    """
+    flags = vars(_fusion_options(model_type))
+    return tuple(
+        name.removeprefix(_ENABLE)
+        for name, value in flags.items()
+        if name.startswith(_ENABLE) and value is True and name != f"{_ENABLE}shape_inference"
+    )
+
+
 def fuse_transformer(
-    model: onnx.ModelProto, *, model_type: str, num_heads: int, hidden_size: int
+    model: onnx.ModelProto,
+    *,
+    model_type: str,
+    num_heads: int,
+    hidden_size: int,
+    left_out: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Fuse what is found; `model` is used up.
 
@@ -57,16 +78,16 @@ def fuse_transformer(
         model_type: One of `known_model_types`.
         num_heads: Attention heads; 0 finds them in the graph (bert only).
         hidden_size: Hidden size; 0 finds it in the graph (bert only).
+        left_out: Of `fusion_flags`.
 
     Raises:
         Exception: The fusions met a graph they can't read.
     """
-    from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import MODEL_TYPES, optimize_by_fusion
 
-    options = FusionOptions(model_type)
-    options.enable_bias_gelu = False
-    options.enable_bias_skip_layer_norm = False
+    options = _fusion_options(model_type)
+    for name in left_out:
+        setattr(options, f"{_ENABLE}{name}", False)
     model.producer_name = MODEL_TYPES[model_type][1]
     with weights_in_reach(model) as folder:
         fused: onnx.ModelProto = optimize_by_fusion(
@@ -75,6 +96,22 @@ def fuse_transformer(
         if folder is not None:
             map_weights(fused, folder)
     return fused
+
+
+def _fusion_options(model_type: str) -> Any:
+    """All but those that take a bias away from its MatMul (see BIAS_FUSIONS).
+
+    ONNX Runtime's own choice for bert, `MaskIndexEnd`, counts a mask's ones: right only where all
+    padding is at the end (comment in onnxruntime.transformers.fusion_options).
+    """
+    from onnxruntime.transformers.fusion_options import AttentionMaskFormat, FusionOptions
+
+    options = FusionOptions(model_type)
+    if options.attention_mask_format == AttentionMaskFormat.MaskIndexEnd:
+        options.use_raw_attention_mask()
+    options.enable_bias_gelu = False
+    options.enable_bias_skip_layer_norm = False
+    return options
 
 
 def fused_operators(model: onnx.ModelProto) -> dict[str, int]:

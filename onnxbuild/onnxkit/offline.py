@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -11,10 +12,16 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.loadable import loadable
 from onnxbuild.onnxkit.model_files import WEIGHTS_FILE, model_path
 from onnxbuild.onnxkit.sessions import first_line, session_errors
+from onnxbuild.onnxkit.stderr import captured_stderr
 
 _AT_LOAD = ("ConvActivationFusion", "ConvAddActivationFusion", "GemmActivationFusion")
 """Left for the session that loads the model: it makes the same FusedConv and FusedGemm anyway, and
 quantizers pass over them when they stand in the file."""
+
+_APPLIED = re.compile(r"GraphTransformer (\w+) modified: \d+ with status: OK")
+"""ONNX Runtime's own log (core/optimizer/graph_transformer.cc), the only place that lists them."""
+
+_LOG_INFO, _LOG_FATAL = 1, 4
 
 
 def optimize_offline(
@@ -24,6 +31,7 @@ def optimize_offline(
     level: Literal["basic", "extended"],
     disabled: Sequence[str] = (),
     where: str = "",
+    log_severity: int = _LOG_FATAL,
 ) -> Path:
     """Optimize a model for the CPU provider and save the graph.
 
@@ -36,6 +44,7 @@ def optimize_offline(
         level: How far to go.
         disabled: Names of ONNX Runtime's optimizers to leave out.
         where: `recipe:step`, for messages.
+        log_severity: From where on ONNX Runtime writes to standard error: 1 info, 4 fatal.
 
     Returns: `folder`.
 
@@ -51,7 +60,7 @@ def optimize_offline(
         levels.ORT_ENABLE_BASIC if level == "basic" else levels.ORT_ENABLE_EXTENDED
     )
     options.optimized_model_filepath = str(folder / MODEL_FILE)
-    options.log_severity_level = 4
+    options.log_severity_level = log_severity
     options.intra_op_num_threads = 1
     path = model_path(source)
     if (path.parent / WEIGHTS_FILE).exists():
@@ -79,3 +88,21 @@ def optimize_offline(
             fix="write `optimize: {level: none}`",
         ) from error
     return folder
+
+
+def optimizer_names(
+    source: Path, folder: Path, *, level: Literal["basic", "extended"]
+) -> list[str]:
+    """The optimizers that ONNX Runtime applies to a model, each once, in their order.
+
+    Args:
+        source: As of `optimize_offline`.
+        folder: Where an optimized model may be written.
+        level: How far to go.
+
+    Raises:
+        StepError: ONNX Runtime refuses the model.
+    """
+    with captured_stderr(passed_on=False) as said:
+        optimize_offline(source, folder, level=level, log_severity=_LOG_INFO)
+    return list(dict.fromkeys(_APPLIED.findall(said.text)))

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.captures import hide_captures, show_captures
+from onnxbuild.onnxkit.graphs import opset_of
 from onnxbuild.onnxkit.ranges import tensors_data
 from onnxbuild.onnxkit.weights import map_weights, weights_in_reach
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+_SCALE_PER_CHANNEL_FROM = 13
+"""The opset since which ONNX's DequantizeLinear has an axis; com.microsoft's always had one."""
 
 
 def quantize_with_ranges(
@@ -63,7 +67,11 @@ def quantize_with_ranges(
             list(included),
             list(excluded),
             list(op_types),
-            {"ActivationSymmetric": symmetric, "TensorQuantOverrides": dict(overrides)},
+            {
+                "ActivationSymmetric": symmetric,
+                "TensorQuantOverrides": dict(overrides),
+                "UseQDQContribOps": per_channel and opset_of(model) < _SCALE_PER_CHANNEL_FROM,
+            },
         )
         quantizer.quantize_model()
         quantized: onnx.ModelProto = quantizer.model.model

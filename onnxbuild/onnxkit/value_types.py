@@ -64,7 +64,7 @@ def _add_types(model: onnx.ModelProto) -> None:
     except session_errors():
         return
     element_types = runtime_types()
-    for output in session.get_outputs():
+    for output in session.get_outputs():  # the shape of a scalar and an unknown one are both []
         if output.name in missing and output.type in element_types:
             model.graph.value_info.append(
                 onnx.helper.make_tensor_value_info(

@@ -102,7 +102,9 @@ class VariantModels:
         step = self._assembly.step(
             shared(recipe, "optimize"),
             optimize.KIND.name,
-            optimize.OptimizeParams(typed(recipe.sections["optimize"])),
+            optimize.OptimizeParams(
+                typed(recipe.sections["optimize"]), recipe.inputs, recipe.axes
+            ),
             recipe.lines.get("optimize", recipe.location),
             {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
         )
@@ -116,7 +118,7 @@ class VariantModels:
         step = self._assembly.step(
             of_variant(recipe, variant, "optimize"),
             optimize.KIND.name,
-            optimize.OptimizeParams(typed(override)),
+            optimize.OptimizeParams(typed(override), recipe.inputs, recipe.axes),
             variant.location,
             {"model": OutputRef(exported, "model"), "config": OutputRef(exported, "config")},
         )

@@ -16,15 +16,18 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.onnxkit.baked_lines import ExportedNode, baked_node, exported_nodes
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.checks import checker_faults
+from onnxbuild.onnxkit.exporter_errors import explain_failed_run
 from onnxbuild.onnxkit.exporters import (
     EXPORTERS,
     ExportRequest,
     explain_specialization,
     export_graph,
 )
+from onnxbuild.onnxkit.graphs import opset_of
 from onnxbuild.onnxkit.interface import FIXED_AXIS_FIX, interface_faults, unused_inputs
-from onnxbuild.onnxkit.model_files import file_bytes, save_model
+from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.module_config import describe_module
+from onnxbuild.onnxkit.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.output_axes import name_output_axes
 from onnxbuild.onnxkit.parity import Probes, check_parity, run_probes
 from onnxbuild.onnxkit.summary import summarize
@@ -137,6 +140,9 @@ def _first_that_matches(
             continue
         told = tuple(f"auto kept {exporter}; {each}: {error.what}" for each, error in refused)
         return replace(exported, remarks=(*told, *exported.remarks))
+    by_opset = [error for _, error in refused if isinstance(error, OpsetError)]
+    if wanted != "auto" and by_opset:
+        raise StepError(by_opset[0].what, where=by_opset[0].where, fix=by_opset[0].fix)
     if wanted != "auto":
         alone = refused[0][1]
         other = next(each for each in EXPORTERS if each != wanted)
@@ -146,7 +152,7 @@ def _first_that_matches(
         "no exporter gives a graph that checks and matches PyTorch: "
         + "; ".join(f"{exporter}: {error.what}" for exporter, error in refused),
         where=refused[0][1].where,
-        fix=refused[0][1].fix,
+        fix=min(by_opset, key=lambda error: error.least).fix if by_opset else refused[0][1].fix,
     )
 
 
@@ -162,6 +168,14 @@ def _attempt(
     model, remarks = export_graph(exporter, request)
     nodes = exported_nodes(model)
     canonicalize(model)
+    if opset_of(model) > params.opset:
+        operator, least = newest_form(model)
+        raise OpsetError(
+            f"the {exporter} exporter needs opset {least} for the operator '{operator}'; the recipe "
+            f"asks for opset {params.opset}",
+            where=context.where,
+            least=least,
+        )
     observed = [(run.point.sizes, [out.shape for out in run.outputs]) for run in probes.runs]
     sums = sums_of([each.shape for each in params.inputs])
     name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
@@ -175,11 +189,16 @@ def _attempt(
     del model  # its weights would lie in memory beside the session's
     faults = checker_faults(folder, context.scratch)
     if faults:
+        needed = needed_opset(load_model(folder, weights="left"))
+        if needed is not None:
+            what = f"the {exporter} exporter's graph does not check: {needed[0]}"
+            raise OpsetError(what, where=context.where, least=needed[1])
         raise _as_error(faults[0], exporter, request)
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
     except StepError as error:
-        raise _at_line(error, exporter, request, probes, nodes) from error
+        told = explain_failed_run(error, exporter, params.opset)
+        raise _at_line(told, exporter, request, probes, nodes) from error
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
 
 

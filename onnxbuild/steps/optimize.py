@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.params import option
+from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.agreement import disagreement, run_at_probes
 from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.fusions import (
-    BIAS_FUSIONS,
-    UNFUSABLE,
-    family_of,
-    fuse_transformer,
-    fused_operators,
-    known_model_types,
-)
-from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.checks import checker_faults
+from onnxbuild.onnxkit.fusing import Family, Fusing
+from onnxbuild.onnxkit.fusion_search import spoiling_fusions
+from onnxbuild.onnxkit.fusions import family_of, fused_operators, known_model_types
+from onnxbuild.onnxkit.graphs import all_nodes, opset_of
+from onnxbuild.onnxkit.interface import interface_faults
 from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.offline import optimize_offline
-from onnxbuild.onnxkit.sessions import check_loads
 
 if TYPE_CHECKING:
     import onnx
@@ -52,65 +48,56 @@ class OptimizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeParams:
-    """All that steers an optimization."""
-
-    options: OptimizeOptions
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Which fusions to try.
+    """All that steers an optimization.
 
     Attributes:
-        model_type: ONNX Runtime's name for them.
-        num_heads: 0 finds it in the graph.
-        hidden_size: 0 finds it in the graph.
+        inputs: What the recipe feeds: the result is run beside its source on values made from it.
+        axes: At which sizes.
     """
 
-    model_type: str
-    num_heads: int
-    hidden_size: int
+    options: OptimizeOptions
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
 
 
 def run(context: StepContext) -> Outcome:
     """Optimize `model`; `config` holds what export saw of the model's own config.
 
-    Transformer fusions come between ONNX Runtime's basic and extended ones. Where they fail, find
-    nothing or don't fit, ONNX Runtime's own optimizations stand, and a note says so.
+    The result is checked and compared with `model`; a fusion that spoils it is left out, and a note
+    says which.
 
     Raises:
         StepError: The options name a model type without fusions, or ONNX Runtime refuses the
             model.
     """
     options: OptimizeOptions = context.params.options
-    source = context.input("model")
-    found = Counter(node.op_type for node in all_nodes(load_model(source, weights="left")))
+    source, target = context.input("model"), context.output("model")
+    given = load_model(source, weights="left")
+    found = Counter(node.op_type for node in all_nodes(given))
     notes: list[str] = []
-    model = None
-    if options.level != "none":
+    if options.level == "none":
+        _save_as_it_is(source, target)
+    else:
         family = _family(context, notes, normalizes=any("LayerNorm" in op for op in found))
-        if family is not None:
-            model = _fused(context, family, notes)
-        if model is None:
-            level = options.level
-            folder = optimize_offline(
-                source, context.scratch / "plain", level=level, where=context.where
-            )
-            model = load_model(folder, weights="mapped")
-    if model is None:
-        model = load_model(source, weights="mapped")
-    canonicalize(model)
+        fusing = Fusing(source, context.scratch, options.level, family, context.where)
+        notes += _Judged(context, fusing, given, target).save()
+    made = load_model(target, weights="left")
     metrics = {
         "nodes_before": found.total(),
-        "nodes_after": sum(1 for _ in all_nodes(model)),
-        "fused": fused_operators(model),
+        "nodes_after": sum(1 for _ in all_nodes(made)),
+        "fused": fused_operators(made),
+        "size_bytes": file_bytes(target),
     }
-    save_model(model, context.output("model"))
-    size = file_bytes(context.output("model"))
-    return Outcome(metrics={**metrics, "size_bytes": size}, notes=tuple(notes))
+    return Outcome(metrics=metrics, notes=tuple(notes))
 
 
-def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> _Family | None:
+def _save_as_it_is(source: Path, target: Path) -> None:
+    model = load_model(source, weights="mapped")
+    canonicalize(model)
+    save_model(model, target)
+
+
+def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> Family | None:
     """The fusions that fit: the options' own, else those that the model's config names."""
     options: OptimizeOptions = context.params.options
     if not options.transformer:
@@ -131,67 +118,82 @@ def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> _Fam
         )
     if model_type is None:
         return None
-    return _Family(
+    return Family(
         model_type,
         options.num_heads or int(config.get("num_heads") or 0),
         options.hidden_size or int(config.get("hidden_size") or 0),
     )
 
 
-def _fused(context: StepContext, family: _Family, notes: list[str]) -> onnx.ModelProto | None:
-    """The model with transformer fusions, or None and a note."""
-    options: OptimizeOptions = context.params.options
-    scratch, where = context.scratch, context.where
-    basic = optimize_offline(
-        context.input("model"),
-        scratch / "basic",
-        level="basic",
-        disabled=UNFUSABLE,
-        where=where,
-    )
-    try:
-        model = call_tool(
-            lambda: fuse_transformer(
-                load_model(basic, weights="mapped"),
-                model_type=family.model_type,
-                num_heads=family.num_heads,
-                hidden_size=family.hidden_size,
-            )
-        )
-        if not fused_operators(model):
-            notes.append(f"the '{family.model_type}' fusions found nothing to fuse")
-            return None
-        canonicalize(model)
-        save_model(model, scratch / "fused")
-        shutil.rmtree(basic)  # of a large model there would be four on disk at the end
-        return _finish(scratch / "fused", scratch / "extended", options.level, where)
-    except (ToolError, StepError) as error:
-        reason = error.what if isinstance(error, StepError) else str(error)
-        notes.append(f"no transformer fusions: the '{family.model_type}' ones fail: {reason}")
-        return None
+class _Judged:
+    """A fused model that checks and computes what its source computes.
 
-
-def _finish(fused: Path, extended: Path, level: str, where: str) -> onnx.ModelProto:
-    """What the recipe's level still adds to a fused model; opened by ONNX Runtime either way.
-
-    Raises:
-        StepError: ONNX Runtime refuses the fused model.
+    Args:
+        context: The step's.
+        fusing: How it is fused.
+        given: The source, its weights left.
+        target: Where the model goes.
     """
-    if level == "extended":
-        optimize_offline(fused, extended, level="extended", disabled=BIAS_FUSIONS, where=where)
-        return load_model(extended, weights="mapped")
-    check_loads(fused, where)
-    return load_model(fused, weights="mapped")
+
+    def __init__(
+        self, context: StepContext, fusing: Fusing, given: onnx.ModelProto, target: Path
+    ) -> None:
+        self._scratch, self._where = context.scratch, context.where
+        self._inputs, self._axes = context.params.inputs, context.params.axes
+        self._fusing, self._target = fusing, target
+        self._opset = opset_of(given)
+        self._outputs = [value.name for value in given.graph.output]
+        self._remark = ""
+
+    def save(self) -> list[str]:
+        """Write the model with all fusions that don't spoil it; returns remarks.
+
+        Raises:
+            StepError: ONNX Runtime refuses the source.
+        """
+        self._expected = run_at_probes(self._fusing.source, self._inputs, self._axes, self._where)
+        reason = self._fault(())
+        if not reason:
+            return [self._remark] if self._remark else []
+        spoiling = spoiling_fusions(self._fusing.names(), self._fault)
+        if spoiling is None:
+            self._clear()
+            _save_as_it_is(self._fusing.source, self._target)
+            return [f"the model stays as exported: even without any fusion {reason}"]
+        remarks = [f"left out the fusion {each.name}: with it {each.reason}" for each in spoiling]
+        return [*remarks, self._remark] if self._remark else remarks
+
+    def _fault(self, left_out: Collection[str]) -> str:
+        """Write the model without some fusions; what is wrong with it, empty where it is right."""
+        self._clear()
+        try:
+            fused = self._fusing.fuse(left_out)
+        except StepError as error:
+            return error.what
+        self._remark = fused.remark
+        faults = interface_faults(fused.model, self._inputs, self._outputs, self._opset)
+        if faults:
+            return f"{faults[0].where}: {faults[0].what}"
+        save_model(fused.model, self._target)
+        faults = checker_faults(self._target, self._scratch)
+        if faults:
+            return faults[0].what
+        return disagreement(self._expected, self._target, self._where)
+
+    def _clear(self) -> None:
+        for path in self._target.iterdir():
+            path.unlink()
 
 
 KIND = StepKind(
     name="optimize",
-    version=1,
+    version=2,
     params=OptimizeParams,
     inputs=("model", "config"),
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy", "sympy"),
     run=run,
+    host_bound=True,
     section="optimize",
     options=OptimizeOptions,
 )

@@ -104,4 +104,5 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy", "sympy"),
     run=run,
+    host_bound=True,
 )

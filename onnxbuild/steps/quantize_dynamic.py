@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
 from onnxbuild.onnxkit.dynamic_scope import fit_to_forms
 from onnxbuild.onnxkit.eight_bit_forms import DYNAMIC_OPERATORS, Scope, misfit_notes
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
+from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model_files import (
     has_weights_beside,
@@ -21,6 +22,7 @@ from onnxbuild.onnxkit.model_files import (
     placement,
     save_model,
 )
+from onnxbuild.onnxkit.opsets import DEFAULT_DOMAINS
 from onnxbuild.onnxkit.quantization import (
     REDUCE_RANGE_HELP,
     quantized_metrics,
@@ -104,6 +106,7 @@ def run(context: StepContext) -> Outcome:
     kept = most_sensitive(context, options.keep_most_sensitive)
     excluded += _split(kept, gemms)
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
+    excluded += _standard_attention(model)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
     scope = Scope(options.op_types or DYNAMIC_OPERATORS, included, excluded)
     given = [_take_rounded(context, model, set(excluded), set(included))]
@@ -162,6 +165,15 @@ def _take_rounded(
         return model
     save_model(model, context.scratch / "taken")  # all in one file again
     return load_model(context.scratch / "taken", weights="mapped")
+
+
+def _standard_attention(model: onnx.ModelProto) -> list[str]:
+    """ONNX's own Attention nodes: the quantizer goes by the name alone, and takes them for com.microsoft's."""
+    return [
+        node.name
+        for node in all_nodes(model)
+        if node.op_type == "Attention" and node.domain in DEFAULT_DOMAINS
+    ]
 
 
 def _split(names: Sequence[str], gemms: Sequence[str]) -> list[str]:

@@ -1,6 +1,8 @@
 import pytest
 
-from onnxbuild.onnxkit.exporter_errors import explain_export
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.exporter_errors import explain_export, explain_failed_run
+from onnxbuild.onnxkit.opsets import OpsetError
 
 
 def explained(error, exporter="dynamo"):
@@ -24,6 +26,48 @@ def test_an_operator_is_named_however_deep_the_message_lies(message, operator):
     found = explained(outer)
     assert f"can't translate the operator '{operator}' to opset 18" in found.what
     assert "translation" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("message", "operator", "least"),
+    [
+        (
+            "Exporting the operator 'aten::silu' to ONNX opset version 11 is not supported. Support for "  # noqa: ISC004
+            "this operator was added in version 14, try exporting with this version.",
+            "aten::silu",
+            14,
+        ),
+        ("Unsupported: ONNX export of repeat_interleave in opset 11. Please try opset version 13.",
+         "repeat_interleave", 13),
+    ],
+)  # fmt: skip
+def test_the_opset_that_the_exporter_names_is_the_fix(message, operator, least):
+    found = explain_export(RuntimeError(message), "torchscript", 11, "m:export")
+    assert isinstance(found, OpsetError)
+    assert found.least == least
+    assert found.fix == f"write `opset: {least}`"
+    assert f"needs opset {least} for the operator '{operator}'" in found.what
+
+
+def test_an_operator_that_no_opset_helps_is_not_given_one():
+    told = "Exporting the operator 'aten::special_bessel_j0' to ONNX opset version 18 is not supported"
+    assert "opset" not in explained(RuntimeError(told), "torchscript").fix
+
+
+def test_what_onnx_runtime_cant_run_of_a_new_opset_is_done_without_below_it():
+    told = "at batch=2 ONNX Runtime fails: running RotaryEmbedding node. Name:'node_RotaryEmbedding_367'"
+    error = StepError(told, where="m:export", fix="forward must not choose by sizes")
+    found = explain_failed_run(error, "dynamo", 23)
+    assert (found.what, found.where, found.fix) == (told, "m:export", "write `opset: 22`")
+    for other in (
+        explain_failed_run(error, "torchscript", 23),
+        explain_failed_run(error, "dynamo", 22),
+    ):
+        assert other is error
+    older = StepError(
+        "at batch=2 ONNX Runtime fails: running Reshape node. Name:''", where="m:export"
+    )
+    assert explain_failed_run(older, "dynamo", 18) is older
 
 
 def test_a_violated_constraint_is_quoted():

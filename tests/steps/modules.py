@@ -42,6 +42,18 @@ class ReturnsAPair(Base):
         return self.linear(x), x + 1
 
 
+class Attends(Base):
+    """What one exporter has from opset 14 on, and the other from 17."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x):
+        value = self.linear(x)[None, None]
+        return self.norm(nn.functional.scaled_dot_product_attention(value, value, value))
+
+
 class TwoInputs(Base):
     def forward(self, x, y):
         return self.linear(x) + y.to(x.dtype)

@@ -74,7 +74,9 @@ def test_auto_falls_back_to_torchscript_and_says_why(tmp_path):
     outcome, _ = run(tmp_path, "Nested", opset=13)
     assert outcome.metrics["exporter"] == "torchscript"
     (note,) = outcome.notes
-    assert note.startswith("auto kept torchscript; dynamo: the dynamo exporter's graph is not as ")
+    assert note.startswith(
+        "auto kept torchscript; dynamo: the dynamo exporter needs opset 14 for "
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,12 +217,25 @@ def test_an_input_that_nothing_reads_is_mentioned(tmp_path):
     assert outcome.notes == ("input 'y' is not used by the graph",)
 
 
-def test_an_opset_that_the_exporter_cant_reach_is_an_error(tmp_path):
+def test_an_opset_that_the_exporter_cant_reach_is_an_error_with_the_least(tmp_path):
     error = refused(tmp_path, "Nested", opset=13, exporter="dynamo")
-    assert "opset: the graph has opset 18; expected 13" in error.what
+    assert error.what == (
+        "the dynamo exporter needs opset 14 for the operator 'Add'; the recipe asks for opset 13"
+    )
+    assert error.fix == "write `opset: 14`"
+    outcome, _ = run(tmp_path / "typed", "Nested", opset=14, exporter="dynamo")
+    assert outcome.metrics["opset"] == 14
     outcome, context = run(tmp_path / "other", "Nested", opset=13)
     assert outcome.metrics["exporter"] == "torchscript"
     assert summarize(load_model(context.output("model")))["opsets"] == {"ai.onnx": 13}
+
+
+def test_where_no_exporter_reaches_an_opset_the_lesser_of_their_leasts_is_named(tmp_path):
+    error = refused(tmp_path, "Attends", opset=11)
+    assert "dynamo: the dynamo exporter needs opset 17 for the operator 'Layer" in error.what
+    assert "torchscript: the torchscript exporter needs opset 14 for the operator" in error.what
+    assert error.fix == "write `opset: 14`"
+    assert run(tmp_path / "typed", "Attends", opset=14)[0].metrics["exporter"] == "torchscript"
 
 
 def test_names_that_do_not_fit_are_refused_before_anything_is_exported(tmp_path):

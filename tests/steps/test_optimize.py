@@ -3,6 +3,7 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.model_files import load_model
 from onnxbuild.steps.optimize import KIND, OptimizeOptions, OptimizeParams
 from tests.fakes.step_context import run_step
@@ -10,6 +11,7 @@ from tests.onnxkit.models import linear
 from tests.steps.graphs import (
     HEADS,
     HIDDEN,
+    WORDS,
     config,
     digits,
     interface,
@@ -21,6 +23,13 @@ from tests.steps.graphs import (
 )
 
 BERT = {"model_type": "bert", "num_heads": HEADS, "hidden_size": HIDDEN}
+BATCH, SEQUENCE = Axis("batch", 1, 8, 2), Axis("sequence", 2, 32, 8)
+TEXT = (
+    DummyInput("input_ids", "int64", ("batch", "sequence"), low=0, high=WORDS),
+    DummyInput("attention_mask", "int64", ("batch", "sequence")),
+)
+ROWS = (DummyInput("x", "float32", ("batch", 4)),)
+IMAGE = (DummyInput("image", "float32", ("batch", 1, 8, 8)),)
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +37,11 @@ def _in_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # as a child runs a step
 
 
-def optimized(source, folder, told=None, **options):
+def optimized(source, folder, told=None, takes=TEXT, **options):
     inputs = {"model": source, "config": config(folder / "config", **(told or {}))}
-    outcome, context = run_step(KIND, OptimizeParams(OptimizeOptions(**options)), folder, inputs)
+    axes = (BATCH, SEQUENCE) if takes == TEXT else (BATCH,)
+    params = OptimizeParams(OptimizeOptions(**options), takes, axes)
+    outcome, context = run_step(KIND, params, folder, inputs)
     return outcome, context.output("model")
 
 
@@ -81,6 +92,44 @@ def test_none_changes_nothing(tmp_path):
     assert (target / "model.onnx").read_bytes() == (source / "model.onnx").read_bytes()
 
 
+def test_attention_is_fused_for_every_mask_not_for_padding_at_the_end_alone(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", BERT)
+    assert outcome.metrics["fused"]["Attention"] == 2
+    feeds = sentences()
+    feeds["attention_mask"][0, :3] = 0
+    feeds["attention_mask"][1, 2:4] = 0
+    expected = run_model(source, feeds)["hidden"]
+    np.testing.assert_allclose(run_model(target, feeds)["hidden"], expected, atol=1e-5)
+
+
+def test_a_fusion_that_spoils_the_model_is_left_out_by_itself_and_named(tmp_path):
+    source = tiny_bert(tmp_path / "source")
+    outcome, target = optimized(source, tmp_path / "step", {**BERT, "model_type": "vit"})
+    (note,) = outcome.notes
+    assert note == (
+        "left out the fusion vit.attention: with it input 'attention_mask': the graph has no input "
+        "'attention_mask'; it takes input_ids"
+    )
+    assert outcome.metrics["fused"]["SkipLayerNormalization"] == 4
+    expected = run_model(source, sentences())["hidden"]
+    np.testing.assert_allclose(run_model(target, sentences())["hidden"], expected, atol=1e-5)
+
+
+def test_a_model_that_no_fusion_leaves_right_stays_as_it_was_exported(tmp_path):
+    nameless = linear(opset=18)
+    nameless.graph.input[0].name = nameless.graph.node[0].input[0] = "other"
+    source = save(nameless, tmp_path / "source")
+    takes = (*ROWS, DummyInput("other", "float32", ("batch", 4)))
+    outcome, target = optimized(source, tmp_path / "step", takes=takes)
+    (note,) = outcome.notes
+    assert note == (
+        "the model stays as exported: even without any fusion input 'x': the graph has no input 'x'; "
+        "it takes other"
+    )
+    assert operators(target) == operators(source)
+
+
 def test_a_model_type_without_fusions_is_told_and_optimized_all_the_same(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, _ = optimized(source, tmp_path / "step", {"model_type": "mamba"})
@@ -90,14 +139,14 @@ def test_a_model_type_without_fusions_is_told_and_optimized_all_the_same(tmp_pat
 
 def test_fusions_that_find_nothing_are_told(tmp_path):
     source = save(linear(), tmp_path / "source")
-    outcome, target = optimized(source, tmp_path / "step", model_type="bert")
+    outcome, target = optimized(source, tmp_path / "step", takes=ROWS, model_type="bert")
     assert outcome.notes == ("the 'bert' fusions found nothing to fuse",)
     assert run_model(target, {"x": np.ones((2, 4), np.float32)})["y"].shape == (2, 3)
 
 
 def test_fusions_that_fail_leave_the_runtimes_own_and_a_note(tmp_path):
     source = digits(tmp_path / "source")
-    outcome, target = optimized(source, tmp_path / "step", model_type="unet")
+    outcome, target = optimized(source, tmp_path / "step", takes=IMAGE, model_type="unet")
     assert len(outcome.notes) == 1
     assert "'unet'" in outcome.notes[0]
     assert operators(target)["Conv"] == 3
@@ -106,7 +155,7 @@ def test_fusions_that_fail_leave_the_runtimes_own_and_a_note(tmp_path):
 def test_an_unknown_model_type_is_an_error_with_the_nearest(tmp_path):
     source = save(linear(), tmp_path / "source")
     with pytest.raises(StepError) as caught:
-        optimized(source, tmp_path / "step", model_type="bertt")
+        optimized(source, tmp_path / "step", takes=ROWS, model_type="bertt")
     assert "`optimize.model_type` is 'bertt'; expected auto or one of bart, bert," in str(
         caught.value
     )
@@ -114,7 +163,7 @@ def test_an_unknown_model_type_is_an_error_with_the_nearest(tmp_path):
 
 
 def test_activations_stay_apart_from_convolutions_so_that_quantizers_see_them(tmp_path):
-    _, target = optimized(digits(tmp_path / "source"), tmp_path / "step")
+    _, target = optimized(digits(tmp_path / "source"), tmp_path / "step", takes=IMAGE)
     found = operators(target)
     assert found["Conv"] == 3
     assert found["Gemm"] == 2

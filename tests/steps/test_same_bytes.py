@@ -28,17 +28,17 @@ def made(name, kind, params, output="model", **inputs):
     return folder
 
 
+words = DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50)
+mask = DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1)
+axes = (Axis("batch", 1, 8, 4), Axis("sequence", 1, 32, 20))
 options = optimize.OptimizeOptions()
 bert = made(
-    "optimize", optimize.KIND, optimize.OptimizeParams(options),
+    "optimize", optimize.KIND, optimize.OptimizeParams(options, (words, mask), axes),
     model=sources / "bert", config=sources / "config",
 )
 made("fp16", convert_fp16.KIND, convert_fp16.Fp16Params(convert_fp16.Fp16Options()), model=bert)
 dynamic = quantize_dynamic.DynamicOptions(reduce_range=False)
 made("dynamic", quantize_dynamic.KIND, quantize_dynamic.DynamicParams(dynamic), model=bert)
-words = DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50)
-mask = DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1)
-axes = (Axis("batch", 1, 8, 4), Axis("sequence", 1, 32, 20))
 drawn = dict(data=Entrypoint(DUMMY_DATA), inputs=(words, mask), axes=axes, samples=4)
 even = made("balance", balance.KIND, balance.BalanceParams(**drawn), model=bert)
 made("round", round_weights.KIND, round_weights.RoundParams(**drawn), model=even)

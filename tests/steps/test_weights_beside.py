@@ -106,7 +106,7 @@ def test_optimize(tmp_path, sources, level):
         level=level, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
     )
     told = config(tmp_path / "config")
-    params = optimize.OptimizeParams(options)
+    params = optimize.OptimizeParams(options, TEXT, AXES)
     one, two = both(optimize.KIND, params, sources, tmp_path, config=(told, told))
     assert_same_model(one("model"), two("model"))
 

@@ -1,0 +1,50 @@
+"""Which of many fusions spoil a graph: found by leaving some out, not by knowing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A fusion that is left out.
+
+    Attributes:
+        name: Of the fusion.
+        reason: What is wrong with the graph that it helps to make.
+    """
+
+    name: str
+    reason: str
+
+
+def spoiling_fusions(
+    names: Sequence[str], fault: Callable[[Collection[str]], str]
+) -> tuple[LeftOut, ...] | None:
+    """Find the fusions without which the graph is right.
+
+    The fewest fusions from the front that give a wrong graph end with one that spoils it (given those
+    before it); a binary search finds it. It is left out, and the search goes on behind it.
+
+    Args:
+        names: The fusions, each before those that build on it.
+        fault: Fusions that are left out -> what is wrong with the graph; empty where it is right.
+
+    Returns: What to leave out, in order; None where the graph is wrong without any fusion.
+    """
+    if fault(names):
+        return None
+    found: list[LeftOut] = []
+    kept, right = list(names), 0  # the graph is right with the first `right` of `kept`
+    while reason := fault([each.name for each in found]):
+        wrong = len(kept)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            told = fault([*(each.name for each in found), *kept[middle:]])
+            if told:
+                wrong, reason = middle, told
+            else:
+                right = middle
+        found.append(LeftOut(kept.pop(wrong - 1), reason))
+    return tuple(found)
