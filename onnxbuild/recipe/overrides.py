@@ -44,9 +44,7 @@ def apply_overrides(
         if path[0] == "matrix" and not isinstance(value.value, tuple):
             value = sequence([value], at)
         if hidden := _hidden(root, path, value):
-            what = (
-                f"--set {key} would change nothing: '{hidden}' is in matrix too, which comes first"
-            )
+            what = f"this changes nothing: '{hidden}' is in matrix too, which comes first"
             faults.add(Fault(what, at, f"write `--set {hidden}=VALUE`, which sets it there", path))
             continue
         try:

@@ -28,10 +28,10 @@ def line(text):
 @pytest.mark.parametrize(
     ("name", "output", "operator", "text", "fix"),
     [
-        ("FunctionalDropout", "out_1", "dropout", "training=True)", "training=self.training"),
-        ("TrainsInForward", "out_0", "dropout", "self.dropout(self", "no `.train()` in forward"),
-        ("Noise", "out_0", "aten.rand", "torch.rand(hidden", "as an input"),
-        ("Sampled", "out_0", "aten.multinomial", "torch.multinomial", "as an input"),
+        ("FunctionalDropout", "dropped", "dropout", "training=True)", "training=self.training"),
+        ("TrainsInForward", "output_0", "dropout", "self.dropout(self", "no `.train()` in forward"),
+        ("Noise", "output_0", "aten.rand", "torch.rand(hidden", "as an input"),
+        ("Sampled", "output_0", "aten.multinomial", "torch.multinomial", "as an input"),
     ],
 )  # fmt: skip
 def test_random_numbers_are_named_with_output_operator_and_line(name, output, operator, text, fix):
