@@ -93,7 +93,7 @@ def test_all_faults_of_a_recipe_are_told_at_once_each_with_its_place_and_fix(pro
     told = refused(project).removeprefix("error: ").splitlines()
     assert told[::2] == [f"tiny.yaml:{sentence}" for sentence in SENTENCES]
     assert all(line.startswith("  fix: ") for line in told[1::2])
-    assert "  fix: write `opset`" in told
+    assert "  fix: remove it: `opset` is there already" in told
     assert "  fix: add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`" in told
 
 
