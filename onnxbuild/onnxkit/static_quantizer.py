@@ -123,4 +123,5 @@ def _quantizer_class() -> Any:
 def _are_grouped(biases: onnx.TensorProto, weight_scale: np.ndarray) -> bool:
     """Whether several biases of a vector share each of the scales."""
     count = biases.dims[0] if len(biases.dims) == 1 else 0
-    return count > weight_scale.size > 1 and count % weight_scale.size == 0
+    one_a_channel = weight_scale.ndim == 1
+    return one_a_channel and count > weight_scale.size and count % weight_scale.size == 0
