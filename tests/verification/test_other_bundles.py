@@ -422,7 +422,7 @@ class Overwrites(torch.nn.Module):
     def forward(self, input):  # noqa: A002 - as the recipe calls it
         mapped = torch.from_file(self.victim, True, 4)
         mapped.fill_(1.0)
-        return input[:, :2]
+        return input[:, :2] + mapped.sum()  # what is not used is not run
 
 
 def test_a_program_that_is_trusted_still_writes_nothing_outside(others):
@@ -438,6 +438,9 @@ def test_a_program_that_is_trusted_still_writes_nothing_outside(others):
     assert "FAILED  torchscript on cpu: PyTorch fails: RuntimeError: " in done.out
     assert "Permission denied" in done.out
     assert victim.read_bytes() == b"precious and more than 16 bytes"
+    with quiet():
+        torch.jit.load(others.folder / "made.pt")(torch.zeros(2, 4))
+    assert victim.read_bytes() != b"precious and more than 16 bytes", "it writes nothing anyway"
 
 
 def test_engines_and_compiled_models_count_as_programs(others):
