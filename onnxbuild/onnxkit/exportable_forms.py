@@ -18,6 +18,11 @@ _MODELS = "transformers.models."
 _EXPERTS = "_experts_implementation"
 
 
+def has_recurrences(module: torch.nn.Module) -> bool:
+    """Whether the files of transformers that `module` is made from hold a loop over the sequence."""
+    return any(_replaceable(module))
+
+
 @contextlib.contextmanager
 def scanned_recurrences(module: torch.nn.Module, notes: set[str]) -> Iterator[None]:
     """Replace the loops over the sequence that `module` runs; only torch.export can follow that.
@@ -35,12 +40,7 @@ def scanned_recurrences(module: torch.nn.Module, notes: set[str]) -> Iterator[No
 
         return call
 
-    replaced = [
-        (source, name, getattr(source, name))
-        for source in _sources(module)
-        for name in RECURRENCES
-        if hasattr(source, name)
-    ]
+    replaced = [(source, name, getattr(source, name)) for source, name in _replaceable(module)]
     try:
         for source, name, _ in replaced:
             setattr(source, name, recording(name, RECURRENCES[name]))
@@ -72,6 +72,15 @@ def grouped_experts(module: torch.nn.Module, notes: set[str]) -> Iterator[None]:
     finally:
         for config in eager:
             setattr(config, _EXPERTS, "eager")
+
+
+def _replaceable(module: torch.nn.Module) -> list[tuple[ModuleType, str]]:
+    return [
+        (source, name)
+        for source in _sources(module)
+        for name in RECURRENCES
+        if hasattr(source, name)
+    ]
 
 
 def _sources(module: torch.nn.Module) -> list[ModuleType]:

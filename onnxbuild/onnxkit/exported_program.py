@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.exportable_forms import scanned_recurrences
+from onnxbuild.onnxkit.exportable_forms import has_recurrences, scanned_recurrences
 from onnxbuild.onnxkit.feeds import Feeds
 from onnxbuild.onnxkit.sessions import first_line
 from onnxbuild.onnxkit.torch_archives import rewrite_archive
@@ -56,19 +56,23 @@ def export_program(
     """
     import torch
 
-    try:
-        with (
-            quiet(),
-            scanned_recurrences(module, set()),
-            torch.no_grad(),
-            _small_multiples(axes),
-        ):
-            program = torch.export.export(
+    def export() -> Any:
+        with quiet(), torch.no_grad(), _small_multiples(axes):
+            return torch.export.export(
                 flattening_wrapper(module, inputs, outputs, where),
                 example_tensors(inputs, feeds),
                 dynamic_shapes=(dynamic_shapes(inputs, axes),),
                 strict=strict,
             )
+
+    try:
+        try:
+            program = export()
+        except _FAILURES:
+            if not has_recurrences(module):
+                raise
+            with scanned_recurrences(module, set()):  # AOTInductor takes a loop, and no scan
+                program = export()
     except _FAILURES as error:
         raise _explain(error, where) from error
     for part in program.graph_module.modules():

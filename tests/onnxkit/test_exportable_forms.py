@@ -20,6 +20,7 @@ INPUTS = (
     DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50),
     DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1),
 )
+AXES = (Axis("batch", 1, 8, 2), Axis("sequence", 1, 64, 7))
 
 
 def exported(folder, name, *, exporter="auto", opset=18):
@@ -28,7 +29,7 @@ def exported(folder, name, *, exporter="auto", opset=18):
         model=Entrypoint(f"{MODELS}:load", {"name": name}),
         inputs=INPUTS,
         outputs=(),
-        axes=(Axis("batch", 1, 8, 2), Axis("sequence", 1, 64, 7)),
+        axes=AXES,
         opset=opset,
         translations=None,
         options=export.ExportOptions(exporter=exporter),
@@ -66,6 +67,21 @@ def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
         'exported with `experts_implementation="grouped_mm"` in place of `eager`',
         NOTE,
     )
+
+
+def test_a_recurrence_goes_to_torch_export_as_a_scan():
+    from onnxbuild.onnxkit.exported_program import export_program
+    from onnxbuild.onnxkit.feeds import make_feeds
+    from tests.onnxkit import transformer_models as models
+
+    module = models.load("mamba")
+    feeds = make_feeds(INPUTS, {"batch": 2, "sequence": 7}, "example")
+    program = export_program(module, INPUTS, AXES, feeds, strict=False, where="m:convert")
+    assert "torch.ops.higher_order.scan" in program.graph_module.code
+    ids, mask = torch.arange(33).reshape(3, 11), torch.ones(3, 11, dtype=torch.int64)
+    with torch.no_grad():
+        (found,) = program.module()(ids, mask)
+        torch.testing.assert_close(found, module(ids, mask))
 
 
 def test_models_are_left_as_they_were():
