@@ -28,7 +28,7 @@ from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.recipe.point_bytes import point_faults
-from onnxbuild.recipe.project import mark_of
+from onnxbuild.recipe.project import root_reason
 from onnxbuild.recipe.session_checks import session_remarks
 from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
@@ -197,15 +197,7 @@ def build(
 def _new_store(request: Request) -> str:
     """Where the store was made, and why there."""
     root, project = request.store_root, request.project
-    if root.parent != project:
-        return f"new store: {root}"
-    mark = mark_of(project)
-    if mark:
-        return f"new store: {root} (the project's root is the nearest folder with {mark})"
-    return (
-        f"new store: {root} (no folder above has pyproject.toml or .git, so the recipe's own is "
-        "the project's root; `git init` in the right one makes it the root)"
-    )
+    return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:
@@ -214,7 +206,7 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
     Args:
         request: What was built.
         result: What came out.
-        events: Told what had to be put back.
+        events: Receives what had to be put back.
     """
     with closing(open_workspace(request.project, result.store)) as workspace:
         store_lock = wait_lock(

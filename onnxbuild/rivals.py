@@ -113,7 +113,7 @@ def _released(path: Path, folder: Path) -> list[_Found]:
     """A release's ONNX variants, and its programs.
 
     Raises:
-        NotReproducibleError: Its files are not those that it names, or it is told what no release says.
+        NotReproducibleError: Its files are not those that it names, or it says what no release says.
     """
     files = check_sums(folder)
     if files.faults:

@@ -95,7 +95,7 @@ def tidy(folder: Path) -> None:
 
 
 def _clear(scratch: Path) -> None:
-    """Remove a scratch folder, but first put back what lies in it for want of its replacement."""
+    """Remove a scratch folder, but first put back what was moved into it and not replaced."""
     for path in scratch.glob(f"{_REPLACED}*"):
         target = scratch.parent / path.name.removeprefix(_REPLACED)
         if not os.path.lexists(target):
@@ -158,7 +158,7 @@ def put(source: Path, target: Path, scratch: Path) -> None:
 
     Args:
         source: In `scratch`.
-        target: Beside `scratch`.
+        target: In the folder that holds `scratch`.
         scratch: Of `scratch_beside`.
 
     Raises:

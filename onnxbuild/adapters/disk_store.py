@@ -260,7 +260,7 @@ def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether nothing lies in a folder, or it is not there yet."""
+    """Whether a folder is empty or not there yet."""
     try:
         return not any(folder.iterdir())
     except FileNotFoundError:

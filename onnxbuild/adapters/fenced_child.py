@@ -38,7 +38,7 @@ def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != told["parent"]:
-            os._exit(1)  # it died before its death could be told
+            os._exit(1)  # it died before its death could be reported
     _clear_import_path()
     _settle_in(told["scratch"])
     argument = json.load(sys.stdin)
@@ -94,7 +94,7 @@ def _answer(name: str, argument: Any) -> dict[str, Any]:
 
 
 def _clear_import_path() -> None:
-    """Import installed software alone; this program is imported already, wherever it lies."""
+    """Import installed software alone; this program is imported already, wherever it is."""
     parent = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     own = set() if os.path.realpath(parent) in site_folders() else {parent}
     sys.path[:] = [path for path in sys.path if path not in {"", os.getcwd(), *own}]

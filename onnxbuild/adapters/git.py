@@ -98,7 +98,7 @@ class Committed:
 def committed(project: Path, file: Path) -> Committed | None:
     """The commit of a project that a file is in; None if it is in none, or there is no git.
 
-    It is the project's own repository that counts: one that lies deeper says nothing.
+    The project's own repository counts; a nested one proves nothing.
 
     Args:
         project: The project's root.

@@ -20,7 +20,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 _LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
 _NUMBER_AT, _ARCHITECTURE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24  # struct seccomp_data
-_TYPE_MASK = 0xF  # beside it are SOCK_CLOEXEC and SOCK_NONBLOCK
+_TYPE_MASK = 0xF  # the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
 _X32 = 0x40000000  # the other calls of x86-64, which have numbers from here on
 _IO_URING_SETUP = 425  # opens sockets past any filter
 

@@ -112,7 +112,7 @@ class Zygote:
             os.setpgid(0, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != zygote:
-            return 70  # it died before its death could be told
+            return 70  # it died before its death could be reported
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what leaves its parent comes here, not to the zygote
         self._connection.close()
         self._cores.take(request["id"])

@@ -69,7 +69,7 @@ def command(
     Each fresh build starts with an empty store, in another folder that holds only what the ordinary
     build was recorded to use. Its steps have another hash seed, number of cores, temporary folder,
     home folder, time zone, locale and umask. Exit 4 if anything differs: the first step is named, the node,
-    initializer, element, key or byte in its output, and what it depends on. What lies in out/ stays.
+    initializer, element, key or byte in its output, and what it depends on. out/ stays as it is.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request
     from onnxbuild.cli.display import make_display

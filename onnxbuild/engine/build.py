@@ -69,7 +69,7 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
         graph: What was built.
         report: What happened.
         views: Where the folders are.
-        events: Told what had to be put back.
+        events: Receives what had to be put back.
     """
     artifacts = {
         (name, output): artifact

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.comparison import breach, mismatch
+from onnxbuild.onnxkit.comparison import Breach, breach, mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.probes import probe_points
 from onnxbuild.onnxkit.running import run_session
@@ -19,8 +19,9 @@ from onnxbuild.onnxkit.sessions import open_session
 if TYPE_CHECKING:
     import numpy as np
 
-_BOUNDS = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
-"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|, as `parity` judges an export."""
+_SAME_GRAPH = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
+"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
+of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own tolerances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,22 @@ def disagreement(expected: Sequence[Run], model: Path, where: str) -> str:
     return ""
 
 
+def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
+    """What shows that a graph computes something else than the one it was made of, or None.
+
+    Args:
+        expected: Of the original.
+        actual: Comparable with it (see `mismatch`).
+    """
+    import numpy as np
+
+    bound = _SAME_GRAPH.get(str(expected.dtype), 0.0)
+    if not bound:
+        return breach(expected, actual, atol=0.0, rtol=0.0)
+    scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+    return breach(expected, actual, atol=bound * scale, rtol=10 * bound)
+
+
 def _difference(expected: np.ndarray, actual: np.ndarray) -> str:
     import numpy as np
 
@@ -86,10 +103,7 @@ def _difference(expected: np.ndarray, actual: np.ndarray) -> str:
         return f"has {reason}"
     if expected.dtype.kind not in "biufc":  # strings
         return "" if np.array_equal(expected, actual) else "has other strings"
-    bound = _BOUNDS.get(str(expected.dtype), 0.0)
-    finite = expected[np.isfinite(expected)] if bound else expected[:0]
-    scale = max(1.0, float(np.abs(finite).max()) if finite.size else 1.0)
-    worst = breach(expected, actual, atol=bound * scale, rtol=10 * bound)
+    worst = graph_breach(expected, actual)
     if worst is None:
         return ""
     return (

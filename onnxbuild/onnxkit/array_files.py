@@ -49,7 +49,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 class _OddError(ValueError):
-    """A fault that is told already."""
+    """A fault that is reported already."""
 
 
 def _records(archive: zipfile.ZipFile, file_bytes: int) -> Iterator[tuple[str, zipfile.ZipInfo]]:

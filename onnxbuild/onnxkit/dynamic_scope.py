@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.eight_bit_forms import Misfit, Scope, dynamic_misfits
+from onnxbuild.onnxkit.eight_bit_forms import Misfit, NodeFilter, dynamic_misfits
 from onnxbuild.onnxkit.embed_layer_norm import split_embeddings
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def fit_to_forms(
-    model: onnx.ModelProto, scope: Scope, *, per_channel: bool
-) -> tuple[Scope, list[Misfit]]:
+    model: onnx.ModelProto, scope: NodeFilter, *, per_channel: bool
+) -> tuple[NodeFilter, list[Misfit]]:
     """Leave out the nodes whose 8-bit form computes something else.
 
     Embeddings of which only the tables have an 8-bit form are split in place, and their tables

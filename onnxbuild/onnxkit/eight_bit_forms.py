@@ -53,7 +53,7 @@ class Misfit:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NodeFilter:
     """The nodes that a quantizer takes.
 
     Attributes:

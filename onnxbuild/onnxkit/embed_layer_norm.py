@@ -19,7 +19,7 @@ def split_embeddings(
 
     ONNX Runtime's QEmbedLayerNormalization has no such input (contrib_ops/cpu/quantization/
     qembed_layer_norm.cc counts positions from 0 in each row); a Gather in 8 bits picks the rows that
-    it is told. The parts compute the same in fp32. A node stays whole if a table is not constant or
+    it is given. The parts compute the same in fp32. A node stays whole if a table is not constant or
     its mask_index is read.
 
     Args:

@@ -208,7 +208,7 @@ def external_files(path: Path) -> tuple[str, ...]:
             raise StepError(
                 f"{path.name} has weights in {name!a}, which is no name in its folder",
                 where=str(path),
-                fix="save it again with its weights beside it: onnx.save(..., save_as_external_data=True)",
+                fix="save it again with its weights next to it: onnx.save(..., save_as_external_data=True)",
             )
     return tuple(names)
 

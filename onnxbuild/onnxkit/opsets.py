@@ -43,7 +43,7 @@ def has_operator(operator: str, opset: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class MissingForm:
     """An operator that a model uses in a form which its declared opset lacks.
 
     Attributes:
@@ -55,7 +55,7 @@ class Misfit:
     least: int | None
 
 
-def misfits(model: onnx.ModelProto) -> tuple[Misfit, ...]:
+def missing_forms(model: onnx.ModelProto) -> tuple[MissingForm, ...]:
     """Operators of ONNX's own domain that don't fit the declared opset, by name.
 
     By ONNX's checker: there is no such operator, or it takes other inputs or attributes. Of an operator
@@ -71,7 +71,7 @@ def misfits(model: onnx.ModelProto) -> tuple[Misfit, ...]:
         least = next((each for each in later if _fits(node, each, model)), None)
         known = found.get(node.op_type, 0)
         found[node.op_type] = None if known is None or least is None else max(known, least)
-    return tuple(Misfit(name, least) for name, least in sorted(found.items()))
+    return tuple(MissingForm(name, least) for name, least in sorted(found.items()))
 
 
 def newest_opset() -> int:
@@ -129,7 +129,7 @@ def needed_opset(model: onnx.ModelProto) -> tuple[str, int] | None:
     Returns: None where no later opset is known to take it.
     """
     opset = opset_of(model)
-    found = [(each.operator, each.least) for each in misfits(model)] or _types(model)
+    found = [(each.operator, each.least) for each in missing_forms(model)] or _types(model)
     known = [(operator, least) for operator, least in found if least is not None]
     if not known or len(known) < len(found):
         return None

@@ -12,8 +12,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.agreeing_sizes import only_axis, try_sizes
+from onnxbuild.onnxkit.agreement import graph_breach
 from onnxbuild.onnxkit.axis_search import find_rule
-from onnxbuild.onnxkit.comparison import breach, mismatch
+from onnxbuild.onnxkit.comparison import mismatch
 from onnxbuild.onnxkit.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.forward_faults import explain_failure
 from onnxbuild.onnxkit.probes import axis_by_axis, probe_points
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
     import torch
-
-_BOUNDS = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
-"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
-of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own tolerances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +166,7 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
         reason = mismatch(expected, actual)
         if reason:
             return f"output '{name}' has {reason}"
-        bound = _BOUNDS.get(str(expected.dtype), 0.0)
-        scale = _scale(expected) if bound else 1.0
-        worst = breach(expected, actual, atol=bound * scale, rtol=10 * bound)
+        worst = graph_breach(expected, actual)
         if worst:
             return (
                 f"output '{name}' differs from PyTorch in {worst.count} of {expected.size} "
@@ -179,12 +174,6 @@ def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequ
                 f"PyTorch {worst.expected:.6g}"
             )
     return ""
-
-
-def _scale(floats: np.ndarray) -> float:
-    """The largest finite magnitude, 1 at least."""
-    finite = floats[abs(floats) < float("inf")]
-    return max(1.0, float(abs(finite).max())) if finite.size else 1.0
 
 
 def _runs(

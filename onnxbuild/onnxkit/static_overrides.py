@@ -1,4 +1,4 @@
-"""What ONNX Runtime's static quantizer is told where its own choice gives a wrong model."""
+"""Overrides for ONNX Runtime's static quantizer where its own choice gives a wrong model."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
         beside = [key for key in others if key in given]
         if first in given and beside:
             named = " and ".join(beside)
-            what = f"{dotted(path)} has {first} beside {named}; expected one or the other"
+            what = f"{dotted(path)} has {first} and {named}; expected one or the other"
             fix = f"remove `{first}`, or {' and '.join(f'`{key}`' for key in beside)}"
             yield Fault(what, locate_key(parts.root, (*path, first)), fix)
             return

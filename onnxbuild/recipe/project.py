@@ -15,9 +15,19 @@ def find_project(recipe: Path) -> Path:
         recipe: A recipe's path; it need not be there.
     """
     own = Path(os.path.abspath(recipe)).parent  # noqa: PTH100 - resolves `..`, keeps links
-    return next((folder for folder in (own, *own.parents) if mark_of(folder)), own)
+    return next((folder for folder in (own, *own.parents) if _mark_of(folder)), own)
 
 
-def mark_of(folder: Path) -> str:
-    """Return what makes a folder a project's root: `pyproject.toml`, `.git`, or nothing."""
+def root_reason(project: Path) -> str:
+    """Return the clause that says why a folder is the project's root."""
+    mark = _mark_of(project)
+    if mark:
+        return f"the project's root is the nearest folder with {mark}"
+    return (
+        "no folder above has pyproject.toml or .git, so the recipe's own is the project's root; "
+        "`git init` in the right one makes it the root"
+    )
+
+
+def _mark_of(folder: Path) -> str:
     return next((mark for mark in _MARKS if (folder / mark).exists()), "")

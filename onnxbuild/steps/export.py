@@ -12,19 +12,19 @@ from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.baked_lines import ExportedNode, baked_node, exported_nodes
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.baked_lines import exported_nodes
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.checks import checker_faults
+from onnxbuild.onnxkit.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.exporter_errors import explain_failed_run
 from onnxbuild.onnxkit.exporters import (
     EXPORTERS,
     ExportRequest,
-    explain_specialization,
     export_graph,
 )
 from onnxbuild.onnxkit.graphs import opset_of
-from onnxbuild.onnxkit.interface import FIXED_AXIS_FIX, interface_faults, unused_inputs
+from onnxbuild.onnxkit.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.module_config import describe_module
 from onnxbuild.onnxkit.opsets import OpsetError, needed_opset, newest_form
@@ -181,7 +181,9 @@ def _attempt(
     name_output_axes(model, observed, [*(axis.name for axis in params.axes), *sums])
     faults = interface_faults(model, params.inputs, probes.names, params.opset)
     if faults:
-        raise _at_line(_as_error(faults[0], exporter, request), exporter, request, probes, nodes)
+        raise at_frozen_line(
+            as_declared_error(faults[0], exporter, request), exporter, request, probes, nodes
+        )
     folder = context.scratch / exporter
     summary = summarize(model)
     unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
@@ -193,43 +195,13 @@ def _attempt(
         if needed is not None:
             what = f"the {exporter} exporter's graph does not check: {needed[0]}"
             raise OpsetError(what, where=context.where, least=needed[1])
-        raise _as_error(faults[0], exporter, request)
+        raise as_declared_error(faults[0], exporter, request)
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
     except StepError as error:
         told = explain_failed_run(error, exporter, params.opset)
-        raise _at_line(told, exporter, request, probes, nodes) from error
+        raise at_frozen_line(told, exporter, request, probes, nodes) from error
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
-
-
-def _at_line(
-    error: StepError,
-    exporter: str,
-    request: ExportRequest,
-    probes: Probes,
-    nodes: Sequence[ExportedNode],
-) -> StepError:
-    """The error with the line of the module at which the exporter froze a size, if it did."""
-    if not request.axes:
-        return error
-    others = [run.feeds for run in probes.runs[1 : 2 if exporter == "dynamo" else 3]]
-    node = baked_node(exporter, request, nodes, others)
-    if node is None:
-        return error
-    what = f"{error.what}; {node.line} was exported for one size alone ({node.operator})"
-    return StepError(what, where=node.line, fix=error.fix)
-
-
-def _as_error(fault: Finding, exporter: str, request: ExportRequest) -> StepError:
-    said = ""
-    if fault.fix == FIXED_AXIS_FIX and exporter == "dynamo":
-        said = explain_specialization(request)
-    return StepError(
-        f"the {exporter} exporter's graph is not as declared: {fault.where}: {fault.what}"
-        + (f" (torch: {said})" if said else ""),
-        where=request.where,
-        fix=fault.fix,
-    )
 
 
 def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> ExportRequest:

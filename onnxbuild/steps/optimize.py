@@ -51,7 +51,7 @@ class OptimizeParams:
     """All that steers an optimization.
 
     Attributes:
-        inputs: What the recipe feeds: the result is run beside its source on values made from it.
+        inputs: What the recipe feeds: the result and its source are run on values made from it.
         axes: At which sizes.
     """
 

@@ -12,7 +12,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
 from onnxbuild.onnxkit.dynamic_scope import fit_to_forms
-from onnxbuild.onnxkit.eight_bit_forms import DYNAMIC_OPERATORS, Scope, misfit_notes
+from onnxbuild.onnxkit.eight_bit_forms import DYNAMIC_OPERATORS, NodeFilter, misfit_notes
 from onnxbuild.onnxkit.foreign import ToolError, call_tool
 from onnxbuild.onnxkit.graphs import all_nodes
 from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
@@ -108,10 +108,10 @@ def run(context: StepContext) -> Outcome:
     excluded += [node.name for node in model.graph.node if is_branch(node.name)]
     excluded += _standard_attention(model)
     convolutions = sum(node.op_type == "Conv" for node in model.graph.node)
-    scope = Scope(options.op_types or DYNAMIC_OPERATORS, included, excluded)
+    scope = NodeFilter(options.op_types or DYNAMIC_OPERATORS, included, excluded)
     given = [_take_rounded(context, model, set(excluded), set(included))]
     del model
-    scope, misfits = fit_to_forms(given[0], scope, per_channel=options.per_channel)
+    scope, missing_forms = fit_to_forms(given[0], scope, per_channel=options.per_channel)
     try:
         model = call_tool(
             lambda: quantize_weights_alone(
@@ -133,7 +133,7 @@ def run(context: StepContext) -> Outcome:
             fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",
         ) from error
     counts = quantized_nodes(model, qdq=False)
-    notes = [*misfit_notes(misfits)]
+    notes = [*misfit_notes(missing_forms)]
     wanted_nodes = "MatMul, Gemm, Conv, Gather, LSTM or Attention with constant weights"
     refuse_nothing(counts, wanted_nodes, where, left=notes)
     canonicalize(model)

@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.bias_correction import correct_biases
 from onnxbuild.onnxkit.canonical import canonicalize
 from onnxbuild.onnxkit.eight_bit_forms import (
     STATIC_OPERATORS,
-    Scope,
+    NodeFilter,
     misfit_notes,
     static_misfits,
 )
@@ -176,7 +176,7 @@ def run(context: StepContext) -> Outcome:
     branches = [node.name for node in model.graph.node if is_branch(node.name)]
     types = options.op_types or STATIC_OPERATORS
     misfits = static_misfits(model)
-    asked = Scope(types, included, [*left_out, *masked, *misread, *kept, *branches])
+    asked = NodeFilter(types, included, [*left_out, *masked, *misread, *kept, *branches])
     misfits = [each for each in misfits if asked.takes(each.name, each.op_type)]
     excluded = sorted({*asked.excluded, *(each.name for each in misfits)})
     part_readers(model, per_channel=options.per_channel, kept=excluded)

@@ -47,7 +47,7 @@ class Replay:
         params: Its parameters.
         where: `recipe:variant`, for messages.
         inputs: Name -> file or folder.
-        readable: All that it may read beside installed software.
+        readable: All that it may read besides installed software.
         scratch: All that it may write to; made here.
         timeout_s: Wall time that it may take.
     """
@@ -64,7 +64,7 @@ class Replay:
         """Run it.
 
         Raises:
-            StepError: The step's; or its process died, took too long, or told nonsense.
+            StepError: The step's; or its process died, took too long, or answered nonsense.
         """
         told = {
             "kind": self.kind,

@@ -27,7 +27,7 @@ _ALWAYS = frozenset(
 
 
 def check_listed(release: Released) -> Iterator[Fault]:
-    """Files that nothing names: what lies in a bundle is held to its manifest by `check_bundles`."""
+    """Files that nothing names; a bundle's contents are held to its manifest by `check_bundles`."""
     about = release.about
     named = {*_ALWAYS, about["recipe"], about["lock"], *about["bases"], *about["reports"]}
     records = bundles_of(about).values()

@@ -1,7 +1,13 @@
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.onnxkit.opsets import Misfit, OpsetError, misfits, needed_opset, newest_form
+from onnxbuild.onnxkit.opsets import (
+    MissingForm,
+    OpsetError,
+    missing_forms,
+    needed_opset,
+    newest_form,
+)
 from tests.onnxkit.models import branching, linear, model, value
 
 
@@ -23,7 +29,7 @@ def one(op_type, opset, inputs=1, **attributes):
     ],
 )
 def test_the_least_opset_of_a_form_is_the_schemas(made, operator, least):
-    assert misfits(made) == (Misfit(operator, least),)
+    assert missing_forms(made) == (MissingForm(operator, least),)
     said, number = needed_opset(made)
     assert number == least
     assert said == (
@@ -31,14 +37,14 @@ def test_the_least_opset_of_a_form_is_the_schemas(made, operator, least):
         f"opset {made.opset_import[0].version}"
     )
     made.opset_import[0].version = least
-    assert misfits(made) == ()
+    assert missing_forms(made) == ()
 
 
 @pytest.mark.parametrize(
     "made", [one("Nope", 18), one("ReduceMean", 18, axes=[0]), one("RMSNorm", 18, 2)]
 )
 def test_what_no_later_opset_has_is_not_promised(made):
-    assert [each.least for each in misfits(made)] == [None]
+    assert [each.least for each in missing_forms(made)] == [None]
     assert needed_opset(made) is None
 
 
@@ -46,7 +52,7 @@ def test_a_type_that_came_later_counts_too():
     node = helper.make_node("Min", ["x", "x"], ["y"])
     ends = ([value(name, [4], TensorProto.INT64)] for name in "xy")
     made = model([node], *ends, opset=11)
-    assert misfits(made) == ()
+    assert missing_forms(made) == ()
     said, least = needed_opset(made)
     assert least == 12
     assert said.startswith("'Min' needs opset 12 in the form")
@@ -55,12 +61,12 @@ def test_a_type_that_came_later_counts_too():
 
 
 def test_operators_of_branches_and_functions_of_ones_own_fit():
-    assert misfits(branching()) == ()
+    assert missing_forms(branching()) == ()
     made = one("Mine", 18)
     node = helper.make_node("Relu", ["a"], ["b"])
     imports = [helper.make_opsetid("", 18)]
     made.functions.append(helper.make_function("", "Mine", ["a"], ["b"], [node], imports))
-    assert misfits(made) == ()
+    assert missing_forms(made) == ()
 
 
 def test_the_operator_that_came_last_says_which_opset_a_graph_needs():
