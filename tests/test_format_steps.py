@@ -95,8 +95,8 @@ def test_tolerances_are_the_formats_own_then_those_of_fp32(load):
         graph.steps[f"demo:{name}/validate"].params.tolerances
         for name in ("torchscript", "torch-export")
     )
-    assert first == VariantTolerances(atol=0.5, rtol=1e-4)
-    assert second == VariantTolerances(atol=0.5, rtol=1)
+    assert first == VariantTolerances(atol=0.5, rtol=1e-4, equal_min=1.0)
+    assert second == VariantTolerances(atol=0.5, rtol=1, equal_min=1.0)
 
 
 STEPS = {"reference", "torchscript/convert", "torchscript/validate", "torchscript/package"}

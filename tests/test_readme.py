@@ -29,6 +29,7 @@ def _masked(line: str) -> str:
     line = re.sub(r"\b[0-9a-f]{12}\b", "#", line)
     line = line.replace(" ?", "")  # measured on a machine that does other work, too
     line = re.sub(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", line)
+    line = line.replace("# to # x", "# x")  # a wide interval stands in the ratio's place
     return re.sub(r"\s+", " ", line).strip()
 
 

@@ -164,7 +164,9 @@ class ImportWatch:
         """
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if not isinstance(path, str) or self.is_installed(path) or path in self._sources:
+            if not isinstance(path, str) or not os.path.isabs(path):
+                continue  # torch.ops calls itself `_ops.py`, and is made in memory
+            if self.is_installed(path) or path in self._sources:
                 continue
             if path.endswith(".py"):
                 try:

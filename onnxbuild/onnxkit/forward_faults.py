@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.torch_module import run_module
+from onnxbuild.onnxkit.torch_module import call_forward
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,8 @@ def explain_failure(
         inputs: Their dtypes, where numpy lacks one.
     """
     tried = _Tried(module, inputs)
+    if tried.runs(feeds):
+        return error  # it is about what forward returns
     if tried.runs(_zeros(feeds)):
         fix = _values_fix(tried, feeds)
     else:
@@ -96,7 +98,7 @@ class _Tried:
     def runs(self, feeds: Feeds, inputs: Sequence[DummyInput] | None = None) -> bool:
         """Whether forward runs."""
         try:
-            run_module(self.module, feeds, inputs=self.inputs if inputs is None else inputs)
+            call_forward(self.module, feeds, self.inputs if inputs is None else inputs)
         except StepError:
             return False
         return True

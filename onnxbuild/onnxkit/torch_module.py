@@ -139,16 +139,27 @@ def run_module(
     Raises:
         StepError: forward raises, or does not give the outputs.
     """
+    value = call_forward(module, feeds, inputs, where)
+    found = named_outputs(value, outputs, where, inputs=feeds)
+    return ModuleRun(
+        {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
+    )
+
+
+def call_forward(
+    module: torch.nn.Module, feeds: Feeds, inputs: Sequence[DummyInput], where: str = "PyTorch"
+) -> object:
+    """Return what forward gives, whatever that is; arguments as for `run_module`.
+
+    Raises:
+        StepError: forward raises.
+    """
     import torch
 
     tensors = module_tensors(feeds, inputs, where)
     with torch.no_grad():
         target = f"{type(module).__name__}.forward"
-        value = call_user(lambda: module(**tensors), target, where)
-    found = named_outputs(value, outputs, where, inputs=feeds)
-    return ModuleRun(
-        {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
-    )
+        return call_user(lambda: module(**tensors), target, where)
 
 
 def module_tensors(

@@ -19,7 +19,7 @@ UNTRUSTED = (
     "--trust-programs it is run, if you trust who made the release (its signature: --key)"
 )
 _JUDGE = "onnxbuild.verification.replay_child:judge"
-_MEASURES = ("max_abs", "cosine_min")
+_MEASURES = ("max_abs", "cosine_min", "equal_min")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,16 @@ def _judged(answer: Any) -> Judged:
     if "skipped" in metrics:
         return Judged({}, found, str(metrics["skipped"]))
     points, *worst = (metrics.get(name) for name in ("points", *_MEASURES))
-    if type(points) is not int or points < 1 or not (found or all(map(_is_number, worst))):
+    if type(points) is not int or points < 1 or not (found or _are_measures(*worst)):
         raise StepError("its process gave no verdict that can be read")
     return Judged(metrics, found)
+
+
+def _are_measures(max_abs: object, cosine: object, equal: object) -> bool:
+    """Whether outputs were compared: of floats by error and cosine, of other types by `equal`."""
+    if max_abs is None and cosine is None:
+        return _is_number(equal)
+    return _is_number(max_abs) and _is_number(cosine) and (equal is None or _is_number(equal))
 
 
 def _is_number(value: object) -> bool:

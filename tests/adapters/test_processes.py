@@ -302,8 +302,10 @@ def test_a_step_sees_clean_surroundings(world):
     assert environment["PYTHONHASHSEED"] == "0"
     assert environment["TZ"] == "UTC"
     assert "PYTHONPATH" not in environment
-    assert Path(cwd).parent.parent == world.store_root / "tmp/run"
-    assert Path(temporary).parent == Path(cwd).parent
+    job = Path(temporary).parent
+    assert job.parent == world.store_root / "tmp/run"
+    assert Path(cwd).is_relative_to(job)
+    assert Path(cwd).name == "project"  # a mirror of it
     assert path[0] == str(world.folder / "models")
     assert "" not in path
     assert no_user_site == 1

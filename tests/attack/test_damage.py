@@ -86,6 +86,7 @@ ROOMS: dict[str, str] = {
     "a blob": "cas/**/*",
     "a record": "ac/**/*",
     "the format": "FORMAT",
+    "what git ignores": ".gitignore",
     "the index": "index.db*",
     "the index at a glance": "index.db*",
     "a view": "out/tiny/**/*",

@@ -238,7 +238,7 @@ ROWS = [
     Row(
         "a variable that all steps see",
         _set_variable("CUDA_VISIBLE_DEVICES"),
-        CODE | {"fp32/validate", "int8/validate"},
+        CODE | {"optimize", "fp32/validate", "int8/validate"},
     ),
     # --- data
     *(

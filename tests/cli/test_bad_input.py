@@ -70,11 +70,11 @@ SENTENCES = [
     "3:1: key 'opsett' is not a key of a recipe; did you mean 'opset'?",
     "4:42: key 'arg' is not a key of an entrypoint; did you mean 'args'?",
     (
-        "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, float64, "
-        "int64, int32, int16, int8, uint8, bool; did you mean 'float32'?"
+        "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, bfloat16, "
+        "float64, int64, int32, int16, int8, uint8, bool, string; did you mean 'float32'?"
     ),
     "7:39: symbol 'sequence' in dummy_inputs.mask.shape[1] is not declared in dynamic_axes",
-    "7:56: dummy_inputs.mask.fill is 'yes' (a string); expected a number or true or false",
+    "7:56: dummy_inputs.mask.fill is 'yes'; expected a number for int64",
     "8:10: outputs is 'logits' (a string); expected a list",
     "10:36: axis 'batch' has example 9; expected 1 to 8",
     "11:8: opset is 99; expected an integer from 11 to 23",

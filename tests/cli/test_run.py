@@ -134,7 +134,7 @@ def _started(project, *arguments: str) -> subprocess.Popen[str]:
         preexec_fn=heed_signals,  # noqa: PLW1509 - this process has no threads
     )
     assert process.stdout is not None
-    assert process.stdout.readline().startswith("run ")
+    assert any(line.startswith("run ") for line in process.stdout)  # behind notes
     time.sleep(2.0)
     return process
 

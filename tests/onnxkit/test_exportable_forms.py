@@ -76,7 +76,7 @@ def test_a_recurrence_goes_to_torch_export_as_a_scan():
 
     module = models.load("mamba")
     feeds = make_feeds(INPUTS, {"batch": 2, "sequence": 7}, "example")
-    program = export_program(module, INPUTS, AXES, feeds, strict=False, where="m:convert")
+    program = export_program(module, INPUTS, (), AXES, feeds, strict=False, where="m:convert")
     assert "torch.ops.higher_order.scan" in program.graph_module.code
     ids, mask = torch.arange(33).reshape(3, 11), torch.ones(3, 11, dtype=torch.int64)
     with torch.no_grad():
