@@ -55,7 +55,7 @@ def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tm
     assert {n: session[n] for n in json.loads(choice)} == json.loads(choice)
     one = manifest_of(tuning, "one")
     assert one["session"]["intra_op_threads"] == 64
-    assert one["dynamic_axes"] == {"batch": {"min": 1, "max": 1, "example": 1}}
+    assert one["dynamic_axes"] == {"batch": {"min": 1, "max": 1, "example": 1, "multiple_of": 1}}
     shown = subprocess.run(
         [sys.executable, "-I", "-B", str(out / "one/load.py")],
         capture_output=True, text=True, check=True, timeout=60,
