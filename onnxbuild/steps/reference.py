@@ -13,6 +13,7 @@ from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.forward_faults import explain_failure
 from onnxbuild.onnxkit.module_outputs import OutputError
 from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.torch_module import (
@@ -130,12 +131,13 @@ def _run_point(
         raise
     except StepError as error:
         shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items()) or "fixed shapes"
-        raise StepError(
-            f"PyTorch fails at point '{name}' ({shown}): {error.what}",
-            where=error.where,
-            fix="narrow the axis in `dynamic_axes` to what the model takes, or bound the inputs "
-            "(`low`, `high`)",
-        ) from error
+        fix = explain_failure(error, module, feeds, params.inputs).fix
+        other = [axis.name for axis in params.axes if sizes[axis.name] != axis.example]
+        if fix == error.fix and other:
+            named = " and ".join(f"'{axis}'" for axis in other)
+            fix = f"narrow {named} in `dynamic_axes` to what the model takes"
+        what = f"PyTorch fails at point '{name}' ({shown}): {error.what}"
+        raise StepError(what, where=error.where, fix=fix) from error
 
 
 def _positions(point: ReferencePoint) -> str:

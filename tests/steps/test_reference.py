@@ -14,10 +14,10 @@ MODULES = Path(__file__).parent / "modules.py"
 X = DummyInput("x", "float32", ("batch", 4))
 
 
-def run(folder, name, *, samples=None, outputs=(), args=None, **options):
+def run(folder, name, *, inputs=(X,), samples=None, outputs=(), args=None, **options):
     params = reference.ReferenceParams(
         model=Entrypoint(f"{MODULES}:load", {"name": name}),
-        inputs=(X,),
+        inputs=inputs,
         outputs=outputs,
         axes=(Axis("batch", 1, 8, 3),),
         samples=None if samples is None else Entrypoint(f"{MODULES}:{samples}", args or {}),
@@ -103,4 +103,19 @@ def test_a_size_that_the_model_does_not_take_is_named(tmp_path):
     with pytest.raises(StepError) as caught:
         run(tmp_path, "AtMostFive")
     assert caught.value.what.startswith("PyTorch fails at point 'max-batch' (batch=8): ")
-    assert "narrow the axis" in caught.value.fix
+    assert caught.value.fix == "narrow 'batch' in `dynamic_axes` to what the model takes"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "high", "fix"),
+    [
+        ("float32", None, "write `dtype: int64` for 'y' in `dummy_inputs`"),
+        ("int64", 100, "write `high: 9` for 'y' in `dummy_inputs`"),
+    ],
+)
+def test_ids_of_the_wrong_type_or_range_are_no_matter_of_sizes(tmp_path, dtype, high, fix):
+    ids = DummyInput("y", dtype, ("batch", 4), low=0, high=high)
+    with pytest.raises(StepError) as caught:
+        run(tmp_path, "Embeds", inputs=(X, ids))
+    assert caught.value.what.startswith("PyTorch fails at point 'example' (batch=3): ")
+    assert caught.value.fix == fix
