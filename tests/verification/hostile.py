@@ -12,6 +12,9 @@ import json
 import sys
 from pathlib import Path
 
+import yaml
+
+from onnxbuild.recipe.project import find_project
 from tests.verification.conftest import edit_json
 from tests.verification.forger import Forged
 
@@ -49,15 +52,15 @@ def brings_its_own_recipe(release: Path, witness: Path) -> None:
         witness: A file that the code writes.
     """
     about = json.loads((release / "release.json").read_text())
-    project = next(p for p in release.parents if (p / "pyproject.toml").exists())
-    code = release / "recipe/models/tiny.py"
-    code.parent.mkdir()
-    (release / "recipe/models/helper.py").write_text((project / "models/helper.py").read_text())
-    code.write_text(
-        OWN_CODE.format(witness=str(witness)) + (project / "models/tiny.py").read_text()
-    )
-    recipe = (release / about["recipe"]).relative_to(project).as_posix()
+    project = find_project(release)
     forged = Forged(release)
+    lock = yaml.safe_load((release / about["lock"]).read_text())
+    for name in lock["sources"]:
+        source = project / name
+        copy = release / "recipe" / source.relative_to((project / lock["recipe"]).parent)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(OWN_CODE.format(witness=str(witness)) + source.read_text())
+    recipe = (release / about["recipe"]).relative_to(project).as_posix()
     forged.edit_lock(lambda lock: lock.update(recipe=recipe))
     forged.again()
 
