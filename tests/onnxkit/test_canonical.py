@@ -1,5 +1,3 @@
-import time
-
 import onnx
 import pytest
 from onnx import helper
@@ -140,28 +138,17 @@ def test_a_function_keeps_the_opsets_that_its_nested_graphs_alone_use():
     onnx.checker.check_model(made)
 
 
-def test_a_large_graph_takes_time_that_is_linear_in_its_nodes():
-    def seconds(count):
-        names = [f"v{n}" for n in range(count + 1)]
-        nodes = [
-            helper.make_node("Add", [names[n], f"w{n}"], [names[n + 1]], f"n{n}")
-            for n in range(count)
-        ]
-        weights = [weight(f"w{n}", [1.0]) for n in range(count)]
-        inputs, outputs = [value("v0", [1])], [value(names[-1], [1])]
-        made = model(nodes[::-1], inputs, outputs, [*weights, *map(unread, range(count))])
-        start = time.process_time()
-        canonicalize(made)
-        taken = time.process_time() - start
-        assert [node.name for node in made.graph.node][:2] == ["n0", "n1"]
-        assert len(made.graph.initializer) == count
-        return taken
-
-    def unread(number):
-        return weight(f"unread{number}", [1.0])
-
-    few, many = (min(seconds(count) for _ in range(2)) for count in (250, 2000))
-    assert many < 24 * few  # 8 times as many
+def test_a_long_chain_in_the_wrong_order_is_sorted():
+    names = [f"v{n}" for n in range(501)]
+    nodes = [
+        helper.make_node("Add", [names[n], f"w{n}"], [names[n + 1]], f"n{n}") for n in range(500)
+    ]
+    weights = [weight(f"{kind}{n}", [1.0]) for kind in ("w", "unread") for n in range(500)]
+    inputs, outputs = [value("v0", [1])], [value(names[-1], [1])]
+    made = model(nodes[::-1], inputs, outputs, weights)
+    canonicalize(made)
+    assert [node.name for node in made.graph.node] == [f"n{n}" for n in range(500)]
+    assert len(made.graph.initializer) == 500
 
 
 def test_a_cycle_is_left_for_the_checker_to_name():

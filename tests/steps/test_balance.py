@@ -1,5 +1,4 @@
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -285,31 +284,23 @@ def test_a_model_that_would_compute_something_else_is_refused(tmp_path):
     assert "write `balance: false`" in caught.value.fix
 
 
-def test_balancing_takes_time_that_is_linear_in_its_nodes():
-    def seconds(layers):
-        nodes, weights, last = [], [], "x"
-        for n in range(layers):
-            nodes += [
-                onnx.helper.make_node(
-                    "LayerNormalization", [last, f"s{n}"], [f"a{n}"], f"norm{n}"
-                ),
-                onnx.helper.make_node("MatMul", [f"a{n}", f"u{n}"], [f"b{n}"], f"up{n}"),
-                onnx.helper.make_node("Relu", [f"b{n}"], [f"c{n}"], f"relu{n}"),
-                onnx.helper.make_node("MatMul", [f"c{n}", f"d{n}"], [f"e{n}"], f"down{n}"),
-            ]
-            weights += [weight(f"{name}{n}", np.eye(16, dtype=np.float32)) for name in "ud"]
-            weights.append(weight(f"s{n}", np.ones(16, np.float32)))
-            last = f"e{n}"
-        made = model(nodes, [value("x", ["n", 16])], [value(last, ["n", 16])], weights)
-        peak = np.float32([1] * 15 + [9])
-        names = [*hidden_values(made), *normalized_values(made)]
-        start = time.process_time()
-        branches = branch_outliers(made, dict.fromkeys(names, peak))
-        balanced_values = balance_values(made, dict.fromkeys(names, peak))
-        taken = time.process_time() - start
-        assert len(branches) == len(balanced_values) == layers
-        onnx.checker.check_model(made)
-        return taken
-
-    few, many = (min(seconds(layers) for _ in range(2)) for layers in (40, 320))
-    assert many < 24 * few  # 8 times as many
+def test_every_layer_of_a_deep_model_is_balanced():
+    layers = 40
+    nodes, weights, last = [], [], "x"
+    for n in range(layers):
+        nodes += [
+            onnx.helper.make_node("LayerNormalization", [last, f"s{n}"], [f"a{n}"], f"norm{n}"),
+            onnx.helper.make_node("MatMul", [f"a{n}", f"u{n}"], [f"b{n}"], f"up{n}"),
+            onnx.helper.make_node("Relu", [f"b{n}"], [f"c{n}"], f"relu{n}"),
+            onnx.helper.make_node("MatMul", [f"c{n}", f"d{n}"], [f"e{n}"], f"down{n}"),
+        ]
+        weights += [weight(f"{name}{n}", np.eye(16, dtype=np.float32)) for name in "ud"]
+        weights.append(weight(f"s{n}", np.ones(16, np.float32)))
+        last = f"e{n}"
+    made = model(nodes, [value("x", ["n", 16])], [value(last, ["n", 16])], weights)
+    peak = np.float32([1] * 15 + [9])
+    names = [*hidden_values(made), *normalized_values(made)]
+    branches = branch_outliers(made, dict.fromkeys(names, peak))
+    balanced_values = balance_values(made, dict.fromkeys(names, peak))
+    assert len(branches) == len(balanced_values) == layers
+    onnx.checker.check_model(made)
