@@ -32,7 +32,7 @@ def test_it_reads_what_it_was_given_and_writes_its_scratch_folder(tmp_path):
         "file"
     ]
     assert call("os:mkdir", "made", tmp_path / "b") is None
-    assert (tmp_path / "b/work/made").is_dir()
+    assert (tmp_path / "b" / "work" / "made").is_dir()
 
 
 @fenced
