@@ -15,7 +15,7 @@ from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.statcache import identity
-from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
@@ -108,7 +108,6 @@ def take_observed(
                 where=job.step.name,
                 fix="run again when the file is saved; a step must not change what it reads",
             )
-    distributions = {name: prints.distribution(name) for name in seen["distributions"]}
     return Observed(
         sources=dict(sorted(seen["sources"].items())),
         data=data,
@@ -116,7 +115,9 @@ def take_observed(
             folder: Listing(tuple(names), tuple(found))
             for folder, (names, found) in sorted(seen["listings"].items())
         },
-        distributions={name: d for name, d in distributions.items() if d is not None},
+        distributions={
+            name: prints.distribution(name) or NOT_INSTALLED for name in seen["distributions"]
+        },
     )
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from onnxbuild.adapters.callers import reads_lines_for_messages, searches_for_mo
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.import_watch import ImportWatch, folder_prefixes
 from onnxbuild.adapters.path_names import PathNames
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.statcache import ABSENT, identity
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
@@ -29,9 +30,10 @@ class Observer:
     Args:
         project: Paths below it are reported relative to it.
         ignored: Folders whose files are accounted for in other ways (scratch, store).
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What was loaded before the step.
         fence: What may be read; None lets everything be read, and observes it.
         places: Name of a folder outside the project -> where it lies.
+        toolchain: Distributions that the step itself uses.
         meant: Gives the path that one in the step's mirror of the project stands for.
     """
 
@@ -39,10 +41,11 @@ class Observer:
         self,
         project: Path,
         ignored: tuple[Path, ...],
-        owners: Mapping[str, str],
+        preloaded: Preloaded,
         fence: Fence | None = None,
         places: Mapping[str, str] = MappingProxyType({}),
         *,
+        toolchain: Sequence[str] = (),
         meant: Callable[[str], str] = str,
     ) -> None:
         self._fence = fence
@@ -50,7 +53,7 @@ class Observer:
         self.refused: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
-        self._imports = ImportWatch(owners, self._shown, self._is_code)
+        self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code)
         self._elsewhere = folder_prefixes(*map(str, ignored))
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
@@ -127,7 +130,10 @@ class Observer:
             path = self._absolute("." if folder is None else folder)
         except TypeError:
             return
-        if not self._is_accounted_for(path) and not searches_for_modules():
+        if searches_for_modules():
+            return
+        self._imports.note_listing(path)
+        if not self._is_accounted_for(path):
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.import_path import import_variables, user_base
 from onnxbuild.adapters.job_results import failed, read_result, tail, too_much_memory
 from onnxbuild.adapters.process_group import held_bytes, kill_group
 from onnxbuild.core.action import Expense
@@ -187,10 +188,18 @@ class ProcessExecutor:
                     "threads": around.threads,
                     "moved": [around.original, str(self._project)] if around.original else [],
                 }
+                no_user_site = () if user_base() else ("-s",)
                 self._zygote = subprocess.Popen(
-                    [sys.executable, "-s", "-c", _ZYGOTE, json.dumps(told), _PACKAGE_PARENT],
+                    [
+                        sys.executable,
+                        *no_user_site,
+                        "-c",
+                        _ZYGOTE,
+                        json.dumps(told),
+                        _PACKAGE_PARENT,
+                    ],
                     pass_fds=(theirs.fileno(),),
-                    env=clean_environment(os.environ, around),
+                    env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=log,
