@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import importlib.machinery
 import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +18,7 @@ from onnxbuild.adapters.fingerprints import IMPORT_PATH, SITE_FOLDERS, source_di
 from onnxbuild.adapters.import_path import ImportPath, shell_python_path
 from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.installed_state import entries_on_path, found_on_path
+from onnxbuild.adapters.kernel_watch import read_quietly
 from onnxbuild.adapters.package_watch import PackageWatch
 from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.shadows import Shadows
@@ -167,12 +168,18 @@ class ImportWatch:
                 continue
             if path.endswith(".py"):
                 try:
-                    self._sources[path] = source_digest_of(Path(path).read_bytes())
+                    self._sources[path] = source_digest_of(read_quietly(path))
                 except OSError:
                     continue
                 self._compiled(path)
             else:
                 yield path
+
+    def note_source(self, path: str) -> None:
+        """Record a source that was parsed in another way than by importing it."""
+        if path not in self._sources:
+            with contextlib.suppress(OSError):
+                self._sources[path] = source_digest_of(read_quietly(path))
 
     def sources(self) -> dict[str, str]:
         """Path -> sha256 of its syntax tree."""

@@ -6,16 +6,24 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from onnxbuild.adapters.kernel_watch import open_quietly
+
 _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
 
 
 def entries_of(folder: str) -> tuple[str, ...]:
     """What of `folder` could be imported under some name; empty if it can't be read."""
     try:
-        with os.scandir(folder) as found:
+        descriptor = open_quietly(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return ()
+    try:
+        with os.scandir(descriptor) as found:
             entries = list(found)
     except OSError:
         return ()
+    finally:
+        os.close(descriptor)
     kept = []
     for entry in entries:
         _, dot, suffix = entry.name.partition(".")

@@ -91,12 +91,16 @@ class Observed:
         listings: Import folder -> what it held of the names looked for.
         distributions: Installed distribution -> digest; NOT_INSTALLED if it was asked for and was
             not there. Names in angle brackets are those of core.step.
+        links: Symbolic link that was followed or read -> where it points.
+        existence: Path that was looked for and not opened -> `file`, `folder`, `other` or `absent`.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     listings: Mapping[str, Listing] = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    existence: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON form that `from_json` reads back."""
@@ -108,6 +112,8 @@ class Observed:
                 for folder, each in self.listings.items()
             },
             "distributions": dict(self.distributions),
+            "links": dict(self.links),
+            "existence": dict(self.existence),
         }
 
     @staticmethod
@@ -121,6 +127,8 @@ class Observed:
                 for folder, each in value["listings"].items()
             },
             distributions=dict(value["distributions"]),
+            links=dict(value["links"]),
+            existence=dict(value["existence"]),
         )
 
 

@@ -112,6 +112,7 @@ def current_state(
         fingerprints: How things are now.
     """
     sources = {path: fingerprints.source(real_path(path, outside)) for path in observed.sources}
+    links = {path: fingerprints.link(real_path(path, outside)) for path in observed.links}
     return Observed(
         sources={path: digest for path, digest in sources.items() if digest is not None},
         data={
@@ -124,6 +125,10 @@ def current_state(
         distributions={
             name: fingerprints.distribution(name) or NOT_INSTALLED
             for name in observed.distributions
+        },
+        links={path: target for path, target in links.items() if target is not None},
+        existence={
+            path: fingerprints.existence(real_path(path, outside)) for path in observed.existence
         },
     )
 
