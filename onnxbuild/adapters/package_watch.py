@@ -19,6 +19,10 @@ from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES, PARTS, START_UP
 _AT_START = ("sitecustomize", "usercustomize")  # imported, where there are such, by Python itself
 _ALWAYS = (START_UP, f"{ENTRY_POINTS}torch.backends>")  # what decides what the fork server loads
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_HOOKS = frozenset(
+    os.path.join(_TOOL, "adapters", f"{name}.py")
+    for name in ("import_watch", "observe", "package_watch", "quiet_opens")
+)
 _BACKPORT = "importlib_metadata"
 _ENUMERATES = "pkg_resources"  # looks at all that is installed when it is imported
 
@@ -38,8 +42,9 @@ class PackageWatch:
         self._sites = self._distributions.folders
         self._baseline = frozenset(sys.modules)
         paths = sysconfig.get_paths()
-        self._library = tuple(f"{paths[name]}/" for name in ("stdlib", "platstdlib"))
-        self._installed = tuple(f"{site}/" for site in self._sites)
+        library = (paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__))
+        self._library = _below(library)
+        self._installed = _below((*self._sites, _TOOL))
         self._real: dict[str, str] = {}
         self._asked: set[str] = set()
         self._found: set[str] = set()
@@ -187,9 +192,9 @@ class PackageWatch:
         """Whether the innermost code that runs, past Python's and this program's, is the user's."""
         for frame in _frames():
             file = frame.f_code.co_filename
-            if file.startswith((*self._installed, f"{_TOOL}/")):
-                if file.startswith(f"{_TOOL}/adapters/") or f"/{_BACKPORT}/" in file:
-                    continue
+            if file in _HOOKS or f"/{_BACKPORT}/" in file:
+                continue
+            if file.startswith(self._installed):
                 return False
             if not file.startswith(("<", *self._library)):
                 return True
@@ -239,6 +244,11 @@ class PackageWatch:
         owners = self._distributions.owners_of(path)
         entry = self._distributions.entry_of(path)
         return {f"{COPIED}{entry}>"} if entry and not owners else set(owners)
+
+
+def _below(folders: Iterable[str]) -> tuple[str, ...]:
+    """Prefixes of what lies below some folders, as they are named and with links resolved."""
+    return tuple({f"{each}/" for path in folders for each in (path, os.path.realpath(path))})
 
 
 def _frames() -> Iterator[Any]:

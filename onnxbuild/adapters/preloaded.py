@@ -24,6 +24,7 @@ class Preloaded:
 
     def __init__(self, distributions: Distributions, roots: Iterable[str]) -> None:
         self.distributions = distributions
+        distributions.owners()  # looked up once, for all steps
         self._tops_of: dict[str, set[str]] = {}
         self.unowned: set[str] = set()
         """Entries of site folders that were loaded and are of no distribution."""
