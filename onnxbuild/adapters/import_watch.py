@@ -22,6 +22,7 @@ from onnxbuild.adapters.kernel_watch import read_quietly
 from onnxbuild.adapters.package_watch import PackageWatch
 from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.shadows import Shadows
+from onnxbuild.adapters.unreadable_code import UnreadableCode
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -60,6 +61,7 @@ class ImportWatch:
         self._sources: dict[str, str] = {}
         self._searched: set[str] = set()
         self._shadows = Shadows(preloaded, shown)
+        self._unreadable = UnreadableCode()
         path = ImportPath(self._sites, shell_python_path(os.environ))
         self._on_path = entries_on_path(path.folders())
 
@@ -92,6 +94,7 @@ class ImportWatch:
         def find_spec(finder: Any, fullname: str, target: ModuleType | None = None) -> Any:
             if not self.is_installed(finder.path):
                 name = fullname.rpartition(".")[2]
+                self._unreadable.refuse(finder.path, name)
                 self._note_lookup(finder.path, name)
                 package = os.path.join(finder.path, name)
                 if os.path.isdir(package):
@@ -213,8 +216,9 @@ class ImportWatch:
         """Return names of packages that were loaded or asked for.
 
         Raises:
-            StepError: See `Shadows.refuse`.
+            StepError: See `Shadows.refuse`, `UnreadableCode.refuse`.
         """
+        self._unreadable.refuse_what_was_passed_over()
         self._shadows.refuse_what_was_passed_over()
         return self._packages.names()
 
