@@ -101,14 +101,15 @@ class Glob:
             by_name = part == entry.name
             if rest and _is(entry.is_dir) and self._may_enter(entry, by_name=by_name):
                 yield from self._matches(folder / entry.name, rest)
-            elif not rest and _is(entry.is_file) and (by_name or not is_lock(entry.path)):
+            elif not rest and _is(entry.is_file) and (by_name or not is_lock(folder / entry.name)):
                 yield folder / entry.name
 
     def _may_enter(self, entry: os.DirEntry[str], *, by_name: bool = False) -> bool:
         """Whether what is below a folder may be an input; `by_name`: the pattern writes its name."""
-        mark = what_excludes(entry.path, self._project, by_name=by_name)
-        if mark:
-            self.folders[Path(mark)] = None
+        folder = Path(entry.path)
+        mark = what_excludes(folder, self._project, by_name=by_name)
+        if mark not in {None, folder}:
+            self.folders[mark] = None
         return mark is None
 
     def _list(self, folder: Path) -> list[os.DirEntry[str]]:

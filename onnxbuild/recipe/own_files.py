@@ -11,13 +11,13 @@ _TOOLS_FOLDERS = frozenset({
     ".ipynb_checkpoints",
 })  # fmt: skip
 _ENVIRONMENT_MARK = "pyvenv.cfg"  # PEP 405
-_STORE_MARKS = ("FORMAT", "cas/sha256")
+_STORE_MARK = "FORMAT"
 _RELEASES = "dist"
 _RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
-def what_excludes(folder: str, project: Path | None, *, by_name: bool) -> str | None:
-    """Return the file that says that a folder is no place of inputs; None if it may be one.
+def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path | None:
+    """Return the path that says that a folder is no place of inputs; None if it may be one.
 
     Args:
         folder: Absolute.
@@ -25,38 +25,30 @@ def what_excludes(folder: str, project: Path | None, *, by_name: bool) -> str | 
         by_name: The pattern writes the folder's name. Then only a store is left out.
 
     Returns:
-        Absolute; empty where the folder's name says it.
+        The folder itself where its name says it.
     """
-    mark = _store_mark(folder)
-    if mark:
-        return mark
+    if _is_store(folder):
+        return folder / _STORE_MARK
     if by_name:
         return None
-    is_releases = project is not None and folder == os.path.join(project, _RELEASES)
-    if is_releases or os.path.basename(folder) in _TOOLS_FOLDERS:
-        return ""
-    mark = os.path.join(folder, _ENVIRONMENT_MARK)
-    return mark if os.path.isfile(mark) else None
+    is_releases = project is not None and folder == project / _RELEASES
+    if is_releases or folder.name in _TOOLS_FOLDERS:
+        return folder
+    mark = folder / _ENVIRONMENT_MARK
+    return mark if mark.is_file() else None
 
 
-def store_above(path: Path) -> str:
-    """Return the store that a path is in, links resolved; empty if it is in none."""
-    real = os.path.realpath(path)
-    while True:
-        if _store_mark(real):
-            return real
-        above = os.path.dirname(real)
-        if above == real:
-            return ""
-        real = above
+def store_above(path: Path) -> Path | None:
+    """Return the store that a path is in, links resolved; None if it is in none."""
+    real = Path(os.path.realpath(path))  # `resolve` raises where links lead in a circle
+    return next((folder for folder in (real, *real.parents) if _is_store(folder)), None)
 
 
-def is_lock(file: str) -> bool:
+def is_lock(file: Path) -> bool:
     """Return whether a file is the lock of a recipe next to it."""
-    stem, suffix = os.path.splitext(file)
-    return suffix == ".lock" and any(os.path.isfile(stem + each) for each in _RECIPE_SUFFIXES)
+    suffixes = _RECIPE_SUFFIXES if file.suffix == ".lock" else ()
+    return any(file.with_suffix(each).is_file() for each in suffixes)
 
 
-def _store_mark(folder: str) -> str:
-    marks = [os.path.join(folder, name) for name in _STORE_MARKS]
-    return marks[0] if all(map(os.path.exists, marks)) else ""
+def _is_store(folder: Path) -> bool:
+    return (folder / _STORE_MARK).is_file() and (folder / "cas/sha256").is_dir()
