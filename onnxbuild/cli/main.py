@@ -11,6 +11,7 @@ import sys
 import click
 
 from onnxbuild import __version__
+from onnxbuild.adapters.signals import unblock_signals
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_STEP, BuildError
 
 VERBS = {
@@ -92,6 +93,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every way out has its exit code."""
+    unblock_signals()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has the second ignored
             signal.signal(number, _on_end)
