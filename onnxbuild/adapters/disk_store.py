@@ -23,7 +23,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
 from onnxbuild.core.errors import StepError, StoreError
 
-_RECORD_FORMAT = 1  # increment when a record's form changes
+_RECORD_FORMAT = 2  # increment when a record's form changes
 _SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
 _UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.EISDIR)  # the file's own fault
 _IGNORE_ALL = b"# Made by onnxbuild: the store can always be built again.\n*\n"
