@@ -10,13 +10,15 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from onnxbuild.adapters.import_path import shell_python_path
 from onnxbuild.adapters.records import (
     ORIGIN,
+    Tops,
     metadata_digest,
+    needed_names,
+    normalized,
     record_digest,
     rows,
     top_names,
@@ -39,13 +41,7 @@ _EQUIVALENTS = {
     )
 }
 
-_REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9][\w.-]*)")
 _PYTHON_TAG = re.compile(r"-py\d[\d.]*$")  # `six-1.16.0-py3.11.egg-info`
-
-
-def normalized(name: str) -> str:
-    """A distribution's name in its one spelling (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def site_folders() -> tuple[str, ...]:
@@ -100,7 +96,7 @@ class Distributions:
         self.folders = site_folders() if folders is None else folders
         self._infos: dict[str, tuple[str, str]] | None = None
         self._editables: dict[str, str] | None = None
-        self._found_tops: _Tops | None = None
+        self._found_tops: Tops | None = None
         self._listed: dict[str, dict[str, str]] = {}
 
     def _scan(self) -> dict[str, tuple[str, str]]:
@@ -145,7 +141,7 @@ class Distributions:
         text = None
         if info is not None:
             record = os.path.join(info[1], "METADATA")
-            text = self._stats.digest(record, "needs ", _needs)
+            text = self._stats.digest(record, "needs ", needed_names)
         return tuple((text or "").split())
 
     def stands_for(self, name: str) -> tuple[str, ...]:
@@ -275,9 +271,9 @@ class Distributions:
                 return path[len(site) + 1 :].partition("/")[0]
         return ""
 
-    def _tops(self) -> _Tops:
+    def _tops(self) -> Tops:
         if self._found_tops is None:
-            found = _Tops({}, {}, {})
+            found = Tops({}, {}, {})
             for name, (_, folder) in self._scan().items():
                 record = os.path.join(folder, "RECORD")
                 text = self._stats.digest(record, "tops ", top_names)
@@ -288,34 +284,3 @@ class Distributions:
                     found.owners[top] = (*found.owners.get(top, ()), name)
             self._found_tops = found
         return self._found_tops
-
-
-@dataclass(frozen=True, slots=True)
-class _Tops:
-    """The top-level names of all distributions.
-
-    Attributes:
-        of: Distribution -> the names that it holds files under.
-        owners: Name -> distributions.
-        metadata: Name of a metadata folder -> its distribution.
-    """
-
-    of: dict[str, tuple[str, ...]]
-    owners: dict[str, tuple[str, ...]]
-    metadata: dict[str, tuple[str, ...]]
-
-
-def _needs(metadata: str) -> str | None:
-    """The normalized names of `Requires-Dist`, between spaces; those of extras don't count."""
-    names = set()
-    try:
-        with open(metadata, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if not line.strip():
-                    break
-                found = _REQUIRES.match(line)
-                if found and "extra ==" not in line:
-                    names.add(normalized(found[1]))
-    except OSError:
-        return None
-    return " ".join(sorted(names))

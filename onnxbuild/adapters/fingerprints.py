@@ -24,6 +24,7 @@ from onnxbuild.adapters.installed_state import (
     entry_points_digest,
     found_on_path,
     installed_entries,
+    names_digest,
     packages_digest,
     parts_digest,
 )
@@ -96,7 +97,9 @@ class DiskFingerprints:
     def file(self, path: str) -> str | None:
         """sha256 of a file's bytes, of a folder's entries if `path` ends in `/`; None if neither."""
         if path == f"{SITE_FOLDERS}/":
-            return self._all_installed()
+            for site in self._distributions.folders:
+                self._stats.look(site)
+            return names_digest(self._distributions.folders)
         if path.endswith("/"):
             return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
         return self._stats.digest(self._absolute(path))
@@ -143,13 +146,6 @@ class DiskFingerprints:
         absolute = self._absolute(path)
         self._stats.look(absolute)
         return kind_of(absolute)
-
-    def _all_installed(self) -> str:
-        """sha256 of the names in all folders of installed packages."""
-        found = sorted(name for site in self._distributions.folders for name in _names_in(site))
-        for site in self._distributions.folders:
-            self._stats.look(site)
-        return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _installed(self, names: Sequence[str]) -> tuple[str, ...]:
         parents = {name.rpartition(".")[0].replace(".", "/") for name in names}
@@ -265,13 +261,6 @@ class DiskFingerprints:
             and all(self.link(real(path)) == target for path, target in observed.links.items())
             and all(self.existence(real(path)) == was for path, was in observed.existence.items())
         )
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return [name for name in os.listdir(folder) if name != "__pycache__"]
-    except OSError:
-        return []
 
 
 def list_digest(folder: str) -> str | None:

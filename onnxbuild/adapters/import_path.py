@@ -87,6 +87,11 @@ def user_base() -> str:
     return site.getuserbase() if used else ""
 
 
+def user_site_flag() -> str:
+    """What tells another interpreter whether to import from the user site."""
+    return "-B" if user_base() else "-s"  # -B: no more than PYTHONDONTWRITEBYTECODE says
+
+
 class ImportPath:
     """The folders that an interpreter adds to its import path when it starts.
 

@@ -58,6 +58,12 @@ def parts_digest(folder: str, distributions: Distributions) -> str:
     return _digest("parts", (entry for place in places for entry in entries_of(place)))
 
 
+def names_digest(folders: Iterable[str]) -> str:
+    """sha256 of the names in all folders of installed packages."""
+    found = sorted(name for folder in folders for name in _names_in(folder))
+    return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()
+
+
 def devices_digest(drivers: Mapping[str, str], environment: Mapping[str, str]) -> str:
     """The accelerators that a program finds: `DEVICES VISIBLE sha256`, no word of it with spaces."""
     visible = {name: environment[name] for name in PASSED_ON if name in environment}
@@ -116,3 +122,10 @@ def found_on_path(
 def _digest(label: str, lines: Iterable[str]) -> str:
     found = sorted(lines)
     return f"{label} {len(found)} {hashlib.sha256(chr(10).join(found).encode()).hexdigest()}"
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name != "__pycache__"]
+    except OSError:
+        return []

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from onnxbuild.adapters.distributions import normalized
 from onnxbuild.adapters.installed_state import installed_entries
 from onnxbuild.adapters.preloaded import Preloaded
+from onnxbuild.adapters.records import normalized
 from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES, PARTS, START_UP
 
 _AT_START = ("sitecustomize", "usercustomize")  # imported, where there are such, by Python itself

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from onnxbuild.adapters.statcache import StatCache
 
@@ -13,6 +15,27 @@ ORIGIN = "direct_url.json"
 _NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", ORIGIN, "RECORD.jws", "RECORD.p7s")
 _METADATA = (".dist-info", ".egg-info")
 _BYTECODE = "__pycache__"
+_REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9][\w.-]*)")
+
+
+def normalized(name: str) -> str:
+    """A distribution's name in its one spelling (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Tops:
+    """The top-level names of all distributions.
+
+    Attributes:
+        of: Distribution -> the names that it holds files under.
+        owners: Name -> distributions.
+        metadata: Name of a metadata folder -> its distribution.
+    """
+
+    of: dict[str, tuple[str, ...]]
+    owners: dict[str, tuple[str, ...]]
+    metadata: dict[str, tuple[str, ...]]
 
 
 def rows(record: str) -> list[list[str]]:
@@ -132,3 +155,19 @@ def _files_below(path: str, stats: StatCache) -> Iterator[str]:
         stats.look(base)
         folders[:] = sorted(name for name in folders if name != _BYTECODE)
         yield from (os.path.join(base, name) for name in names if not name.endswith(".pyc"))
+
+
+def needed_names(metadata: str) -> str | None:
+    """The normalized names of `Requires-Dist`, between spaces; those of extras don't count."""
+    names = set()
+    try:
+        with open(metadata, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if not line.strip():
+                    break
+                found = _REQUIRES.match(line)
+                if found and "extra ==" not in line:
+                    names.add(normalized(found[1]))
+    except OSError:
+        return None
+    return " ".join(sorted(names))
