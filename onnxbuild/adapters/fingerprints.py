@@ -48,6 +48,7 @@ from onnxbuild.core.step import (
 )
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
+_RECIPES = (".yaml", ".yml")
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
 
 
@@ -264,12 +265,17 @@ class DiskFingerprints:
 
 
 def list_digest(folder: str) -> str | None:
-    """sha256 of the sorted names in a folder, but `__pycache__`; None if it can't be listed."""
+    """sha256 of the sorted names in a folder; None if it can't be listed.
+
+    Bytecode and recipes' locks don't count: Python and this program write them there.
+    """
     try:
-        names = sorted(name for name in os.listdir(folder) if name != "__pycache__")
+        names = set(os.listdir(folder))
     except OSError:
         return None
-    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+    locks = {f"{os.path.splitext(name)[0]}.lock" for name in names if name.endswith(_RECIPES)}
+    kept = sorted(names - locks - {"__pycache__"})
+    return hashlib.sha256("\0".join(kept).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def source_digest(path: str) -> str | None:
