@@ -23,8 +23,10 @@ from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.homes import OWN_HOME, lay_home
+from onnxbuild.adapters.import_path import declared_path
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.own_project import OwnProject
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.refusal import GuessedInputError, Reader, explain, undeclared_file
 from onnxbuild.adapters.software import software_folders
 from onnxbuild.adapters.supervisor import WATCH_FILE
@@ -42,12 +44,12 @@ JOB_FILE, RESULT_FILE = "job.json", "result.json"
 _SHARED_MEMORY = "/dev/shm"
 
 
-def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) -> int:
+def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
 
     Args:
         folder: The job's.
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What the fork server has loaded.
         supervisor: Where the fork server receives what the kernel announces.
 
     Returns: 0; result.json says whether the step made its outputs.
@@ -63,7 +65,13 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))
     observer = Observer(
-        Path(job["project"]), ignored, owners, fence, job["places"], meant=mirror.meant
+        Path(job["project"]),
+        ignored,
+        preloaded,
+        fence,
+        job["places"],
+        toolchain=kind.toolchain,
+        meant=mirror.meant,
     )
     reader = Reader(
         job["step"],
@@ -121,6 +129,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
     entrypoints = kind.entrypoints(params)
     used = {path.partition("/")[0] for each in entrypoints for path in each.files}
     roots = {root for each in entrypoints for root in each.roots}
+    on_path = [path for each in entrypoints for path in declared_path(each.env, str(project))]
     inputs = [os.path.realpath(p) for p in (folder / "in").rglob("*") if not p.is_dir()]
     return fence_of(
         project=str(project),
@@ -130,7 +139,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
             str(project / real_path(path, places)) for each in entrypoints for path in each.files
         ],
         outside=[places[name] for name in sorted(used & places.keys())],
-        code=[places[name] for name in sorted(roots & places.keys())],
+        code=[*(places[name] for name in sorted(roots & places.keys())), *on_path],
         hidden=(job["store"], places[HOME], *job["hidden"]),
         software=(job["interpreter"] or {}).get("folders", ()),
     )
