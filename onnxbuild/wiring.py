@@ -51,6 +51,7 @@ class RunOptions:
         timeout_s: Wall time of one step.
         keep_going: After a failure, still build what does not depend on it.
         surroundings: Those of the steps.
+        kernel_watch: Let the kernel observe what steps open; else Python does as well as it can.
     """
 
     jobs: int | None = None
@@ -58,6 +59,7 @@ class RunOptions:
     timeout_s: float = 3600.0
     keep_going: bool = False
     surroundings: Surroundings = ORDINARY
+    kernel_watch: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,8 @@ def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Proc
         timeout_s=options.timeout_s,
         memory_bytes=_memory_bytes(options),
         landlock_abi=landlock.abi(),
+        owners_of=workspace.distributions.owners_of,
+        kernel_watch=options.kernel_watch,
         surroundings=options.surroundings,
     )
 

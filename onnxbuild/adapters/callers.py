@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
+import linecache
+import logging
 import os
 import sys
+import tokenize
+import traceback
+import warnings
+from enum import Enum
+from functools import lru_cache
 from typing import Any
 
-_LINE_READERS = ("linecache.py", "tokenize.py")
+_LINE_READERS = frozenset({linecache.__file__, tokenize.__file__, inspect.__file__})
+_MESSAGES = frozenset({traceback.__file__, warnings.__file__, logging.__file__})
 _FRAMES_LOOKED_AT = 4
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_IMPORT_WATCH = os.path.join(_TOOL, "adapters", "import_watch.py")
+_IMPORT_SYSTEM = frozenset(
+    {
+        "<frozen importlib._bootstrap_external>",
+        *(os.path.join(_TOOL, "adapters", name) for name in ("fingerprints.py", "quiet_opens.py")),
+    }
+)
 
 
 def own_line(file: str, line: int, project: str) -> str:
@@ -20,11 +34,16 @@ def own_line(file: str, line: int, project: str) -> str:
         line: The line, from 1.
         project: The project's root, links resolved.
     """
-    path = os.path.realpath(file)
+    path = _real(file)
     foreign = file.startswith("<") or path.startswith(f"{_TOOL}/") or "/site-packages/" in path
     if foreign or not path.startswith(f"{project}/"):
         return ""
     return f"{path[len(project) + 1 :]}:{line}"
+
+
+@lru_cache(maxsize=4096)
+def _real(file: str) -> str:
+    return os.path.realpath(file)
 
 
 def user_line(project: str) -> str:
@@ -41,23 +60,41 @@ def user_line(project: str) -> str:
 def searches_for_modules() -> bool:
     """Whether the import system lists the folder: what it looks for there is noted by name."""
     frame: Any = sys._getframe(3)  # noqa: SLF001 - past this function and the hook
-    for _ in range(_FRAMES_LOOKED_AT):
-        if frame is None:
-            return False
+    return frame is not None and frame.f_code.co_filename in _IMPORT_SYSTEM
+
+
+class Reader(Enum):
+    """Who asks for lines of a source."""
+
+    USER = "user"
+    LIBRARY = "library"
+    MESSAGE = "message"  # to quote them, which says nothing about their meaning
+
+
+def who_reads_lines(project: str) -> Reader:
+    """Return who asks linecache for lines.
+
+    Args:
+        project: The project's root, links resolved.
+    """
+    frame: Any = sys._getframe(2)  # noqa: SLF001 - past this function and its caller
+    while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith("<frozen importlib") or "/importlib/" in file or file == _IMPORT_WATCH:
-            return True
+        if file in _MESSAGES:
+            return Reader.MESSAGE
+        if file not in _LINE_READERS:
+            return Reader.USER if own_line(file, 1, project) else Reader.LIBRARY
         frame = frame.f_back
-    return False
+    return Reader.MESSAGE
 
 
-def reads_lines_for_messages() -> bool:
-    """Whether the file is opened to quote source lines, which says nothing about its meaning."""
+def reads_lines() -> bool:
+    """Whether a file is opened for linecache, which says itself who asks (see quiet_opens)."""
     frame: Any = sys._getframe(2)  # noqa: SLF001 - past this function and the hook
     for _ in range(_FRAMES_LOOKED_AT):
         if frame is None:
             return False
-        if frame.f_code.co_filename.endswith(_LINE_READERS):
+        if frame.f_code.co_filename == linecache.__file__:
             return True
         frame = frame.f_back
     return False

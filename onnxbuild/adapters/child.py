@@ -8,21 +8,26 @@ import json
 import os
 import random
 import shutil
+import socket
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import landlock
+from onnxbuild.adapters import kernel_watch, landlock
 from onnxbuild.adapters.child_context import ChildContext
+from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.durable import is_full, store_error
 from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.homes import OWN_HOME, lay_home
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.own_project import OwnProject
-from onnxbuild.adapters.refusal import Reader, explain, undeclared_file
+from onnxbuild.adapters.refusal import GuessedInputError, Reader, explain, undeclared_file
+from onnxbuild.adapters.software import software_folders
+from onnxbuild.adapters.supervisor import WATCH_FILE
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
 from onnxbuild.core.params import from_json
@@ -34,10 +39,16 @@ FULL_BYTES = 1 << 16
 """A disk with less than this left takes no result."""
 
 JOB_FILE, RESULT_FILE = "job.json", "result.json"
+_SHARED_MEMORY = "/dev/shm"
 
 
-def run_job(folder: Path, owners: Mapping[str, str]) -> int:
+def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
+
+    Args:
+        folder: The job's.
+        owners: Top-level name below a site folder -> distribution.
+        supervisor: Where the fork server receives what the kernel announces.
 
     Returns: 0; result.json says whether the step made its outputs.
 
@@ -72,7 +83,7 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
     os.umask(job["umask"])
     try:
         if fence is not None:
-            _shut(fence, observer, landlock_abi=job["landlock_abi"])
+            _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
             _seed()
             observer.install()
             for entrypoint in kind.entrypoints(context.params):
@@ -81,18 +92,19 @@ def run_job(folder: Path, owners: Mapping[str, str]) -> int:
                     observer.refuse_shadows(str(Path(job["project"]) / folder_of_code))
         outcome = _outcome(kind, context)
         result = _success(context, outcome, observer.report() if kind.user_code else None)
+        result["asked_by"] = observer.asked_by
         _refuse_what_was_passed_over(observer, reader)
         text = json.dumps(result, allow_nan=False)
     except BuildError as error:
         refusal = None if fence is None else explain(error, fence, reader)
         if error.__cause__ is not None:
             traceback.print_exception(error.__cause__)  # for the log: the message is short
-        text = mirror.written(_failure(refusal or error, job["places"]))
+        text = mirror.written(_failure(error, refusal, observer, job["places"]))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
         traceback.print_exc()
         refusal = None if fence is None else explain(error, fence, reader)
         told = _told(error, job["step"], job["project"], mirror.meant)
-        text = mirror.written(_failure(refusal or told, job["places"]))
+        text = mirror.written(_failure(told, refusal, observer, job["places"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
 
@@ -130,14 +142,51 @@ def _outside_files(job: Mapping[str, Any], kind: StepKind, params: Any) -> list[
     return [real_path(path, job["places"]) for path in files if path.startswith("<")]
 
 
-def _shut(fence: Fence, observer: Observer, *, landlock_abi: int) -> None:
-    """Fence this process in: by the kernel where it can, else by what Python sees."""
-    if landlock_abi > 0:
+@dataclass(frozen=True, slots=True)
+class _Shut:
+    """What shutting a step in needs to know of it."""
+
+    job: Mapping[str, Any]
+    folder: Path
+    ignored: tuple[Path, ...]
+
+
+def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.socket) -> None:
+    """Fence this process in and have it observed: by the kernel where it can, else by Python."""
+    fence.allows("/")  # which of its grants are folders is looked up once, and now
+    by_kernel = step.job["landlock_abi"] > 0
+    if by_kernel:
         landlock.restrict(
             readable=fence.readable, listable=fence.listable, writable=fence.writable
         )
-    else:
+    told = {
+        "job": os.path.realpath(step.folder),
+        "project": os.path.realpath(step.job["project"]),
+        "unseen": sorted({*map(str, step.ignored[1:]), *map(os.path.realpath, step.ignored[1:])}),
+        "software": software_folders(),
+        "sites": site_folders(),
+        "interpreter": os.path.realpath(sys.executable),
+        "named": sorted(step.job["places"].values()),
+        "readable": fence.readable,
+        "listable": fence.listable,
+        "writable": fence.writable,
+        "declared": sorted(fence.declared),
+        "enforce": not by_kernel,
+        "shared_memory": _names_in(_SHARED_MEMORY),
+    }
+    (step.folder / WATCH_FILE).write_text(json.dumps(told), encoding="utf-8")
+    if step.job["kernel_watch"] and kernel_watch.watch(supervisor):
+        observer.leave_files_to_the_kernel()
+    elif not by_kernel:
         observer.enforce()
+    supervisor.close()
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _seed() -> None:
@@ -194,10 +243,24 @@ def _success(
     }
 
 
-def _failure(error: BuildError, places: Mapping[str, str]) -> str:
+def _failure(
+    error: BuildError,
+    refusal: BuildError | None,
+    observer: Observer,
+    places: Mapping[str, str],
+) -> str:
+    """What went wrong, as JSON: the error; what was refused, if that is why, and how surely."""
+    told: dict[str, Any] = {"error": _as_json(error, places), "asked_by": observer.asked_by}
+    if refusal is not None:
+        guess = {"who": refusal.who} if isinstance(refusal, GuessedInputError) else None
+        told["refusal"] = {"error": _as_json(refusal, places), "guess": guess}
+    return json.dumps(told)
+
+
+def _as_json(error: BuildError, places: Mapping[str, str]) -> dict[str, Any]:
     told = {"what": error.what, "where": error.where, "fix": error.fix}
     told = {part: for_people(text, places) for part, text in told.items()}
-    return json.dumps({"error": {**told, "exit_code": error.exit_code}})
+    return {**told, "exit_code": error.exit_code}
 
 
 def _told(
@@ -221,6 +284,8 @@ def _told(
     fix = ""
     if isinstance(error, ModuleNotFoundError):
         fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
+    elif isinstance(error, PermissionError):
+        fix = "a step writes to its own folders alone, such as one of `tempfile.mkdtemp()`"
     elif isinstance(error, MemoryError):
         fix = "the machine has too little memory: build with `--jobs 1`, or where there is more"
     lines = str(error).strip().splitlines() or ["no message"]

@@ -81,6 +81,7 @@ class Distributions:
         self._stats = stats
         self.folders = site_folders() if folders is None else folders
         self._infos: dict[str, tuple[str, str]] | None = None
+        self._owners: dict[str, str] | None = None
 
     def _scan(self) -> dict[str, tuple[str, str]]:
         """Normalized name -> (version, metadata folder)."""
@@ -165,6 +166,16 @@ class Distributions:
             if editable and url.scheme == "file":
                 found[name] = os.path.abspath(unquote(url.path))
         return found
+
+    def owners_of(self, path: str) -> tuple[str, ...]:
+        """The distributions that an installed file is of."""
+        if self._owners is None:
+            self._owners = self.owners()
+        for site in self.folders:
+            if path.startswith(f"{site}/"):
+                owner = self._owners.get(path[len(site) + 1 :].split("/", 1)[0])
+                return () if owner is None else (owner,)
+        return ("python",)
 
     def owners(self) -> dict[str, str]:
         """Top-level name below a site folder -> normalized name of the distribution that owns it."""

@@ -147,8 +147,13 @@ def _sources(root: str, skipped: Iterable[str]) -> Iterator[str]:
         )
         is_metadata = base.endswith((".egg-info", ".dist-info"))
         for name in sorted(names):
-            if is_metadata or name.endswith(_SOURCES):
-                yield os.path.join(base, name)
+            path = os.path.join(base, name)
+            if (is_metadata or name.endswith(_SOURCES)) and not _leads_out(path, root):
+                yield path
+
+
+def _leads_out(path: str, root: str) -> bool:
+    return os.path.islink(path) and not os.path.realpath(path).startswith(f"{root}/")
 
 
 def _editable_roots(project: str) -> tuple[str, ...]:

@@ -15,8 +15,10 @@ from onnxbuild.adapters.accelerator import gpu_digest
 from onnxbuild.adapters.child_environment import program_folders
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.environments import Environments
+from onnxbuild.adapters.kernel_watch import open_quietly
+from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.places import MachinePlaces
-from onnxbuild.adapters.statcache import StatCache, settled
+from onnxbuild.adapters.statcache import StatCache, kind_of, settled
 from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
 from onnxbuild.core.environment import Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
@@ -69,6 +71,8 @@ class DiskFingerprints:
 
     def file(self, path: str) -> str | None:
         """sha256 of a file's bytes, of a folder's entries if `path` ends in `/`; None if neither."""
+        if path == f"{SITE_FOLDERS}/":
+            return self._all_installed()
         if path.endswith("/"):
             return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
         return self._stats.digest(self._absolute(path))
@@ -91,6 +95,31 @@ class DiskFingerprints:
         if settled(now, looked_ns):
             self._listed[absolute] = (now, found)
         return Listing(tuple(names), found.of(names))
+
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link points, as records have it; None if it is none."""
+        absolute = self._absolute(path)
+        self._stats.look(absolute)
+        self._stats.look(os.path.dirname(absolute))  # it changes whenever the link does
+        try:
+            target = os.readlink(absolute)
+        except OSError:
+            return None
+        names = PathNames(Path(self._project), self._places.folders())
+        return names.shown(target) if os.path.isabs(target) else target
+
+    def existence(self, path: str) -> str:
+        """What is at a path: `file`, `folder`, `other` or `absent`."""
+        absolute = self._absolute(path)
+        self._stats.look(absolute)
+        return kind_of(absolute)
+
+    def _all_installed(self) -> str:
+        """sha256 of the names in all folders of installed packages."""
+        found = sorted(name for site in self._distributions.folders for name in _names_in(site))
+        for site in self._distributions.folders:
+            self._stats.look(site)
+        return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _installed(self, names: frozenset[str]) -> tuple[str, ...]:
         found: set[str] = set()
@@ -174,13 +203,22 @@ class DiskFingerprints:
                 self.listing(real(folder), listing.names) == listing
                 for folder, listing in observed.listings.items()
             )
+            and all(self.link(real(path)) == target for path, target in observed.links.items())
+            and all(self.existence(real(path)) == was for path, was in observed.existence.items())
         )
 
 
-def list_digest(folder: str) -> str | None:
-    """sha256 of the sorted names in a folder; None if it can't be listed."""
+def _names_in(folder: str) -> list[str]:
     try:
-        names = sorted(os.listdir(folder))
+        return [name for name in os.listdir(folder) if name != "__pycache__"]
+    except OSError:
+        return []
+
+
+def list_digest(folder: str) -> str | None:
+    """sha256 of the sorted names in a folder, but `__pycache__`; None if it can't be listed."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name != "__pycache__")
     except OSError:
         return None
     return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
@@ -189,10 +227,16 @@ def list_digest(folder: str) -> str | None:
 def entries_of(folder: str) -> tuple[str, ...]:
     """What of `folder` could be imported under some name; empty if it can't be read."""
     try:
-        with os.scandir(folder) as found:
+        descriptor = open_quietly(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return ()
+    try:
+        with os.scandir(descriptor) as found:
             entries = list(found)
     except OSError:
         return ()
+    finally:
+        os.close(descriptor)
     kept = []
     for entry in entries:
         _, dot, suffix = entry.name.partition(".")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import importlib.machinery
 import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +20,7 @@ from onnxbuild.adapters.fingerprints import (
     entries_of,
     source_digest_of,
 )
+from onnxbuild.adapters.kernel_watch import read_quietly
 from onnxbuild.core.errors import StepError
 
 _NOT_SHADOWED = ("__main__", "__mp_main__", "onnxbuild")  # a project may hold this very tool
@@ -170,12 +171,18 @@ class ImportWatch:
                 continue
             if path.endswith(".py"):
                 try:
-                    self._sources[path] = source_digest_of(Path(path).read_bytes())
+                    self._sources[path] = source_digest_of(read_quietly(path))
                 except OSError:
                     continue
                 self._compiled(path)
             else:
                 yield path
+
+    def note_source(self, path: str) -> None:
+        """Record a source that was parsed in another way than by importing it."""
+        if path not in self._sources:
+            with contextlib.suppress(OSError):
+                self._sources[path] = source_digest_of(read_quietly(path))
 
     def sources(self) -> dict[str, str]:
         """Path -> sha256 of its syntax tree."""

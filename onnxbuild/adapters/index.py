@@ -89,9 +89,10 @@ class Index:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {_FORMAT}")
             connection.execute("COMMIT")
+            if path is not None:
+                share_index(path)
         if path is not None:
             check_schema(connection, _SCHEMA)
-            share_index(path)
         return connection
 
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:

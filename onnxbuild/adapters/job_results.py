@@ -7,22 +7,46 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
+from onnxbuild.adapters.kernel_view import View, merged
 from onnxbuild.adapters.machine import memory_bytes
+from onnxbuild.adapters.path_names import PathNames
+from onnxbuild.adapters.refusal import Reader, certain
 from onnxbuild.adapters.statcache import identity
+from onnxbuild.adapters.supervisor import SEEN_FILE
 from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
 from onnxbuild.core.errors import BuildError, StepError
-from onnxbuild.core.places import real_path
+from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.step import Finding, Outcome
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it unless told otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a job ran in.
+
+    Attributes:
+        project: The project's root.
+        store: The store's folder.
+        places: Name of a folder outside the project -> where it lies.
+        fingerprints: Gives the digests of what the child says that it used.
+        owners_of: Gives the distributions that an installed file is of.
+    """
+
+    project: Path
+    store: Path
+    places: Mapping[str, str]
+    fingerprints: Fingerprints
+    owners_of: Callable[[str], Collection[str]]
 
 
 def read_result(
@@ -31,39 +55,48 @@ def read_result(
     message: Mapping[str, Any],
     *,
     killed_for: StepError | None,
-    project: Path,
-    places: Mapping[str, str],
-    fingerprints: Fingerprints,
+    world: World,
 ) -> Done:
     """How a job ended.
 
     Args:
         job: What was asked for.
         folder: The job's folder, with its result in it.
-        message: The zygote's last word on it: status, wall_s, cpu_s, peak_bytes.
+        message: The zygote's last word on it: watched, status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; None if it was not.
-        project: The project's root.
-        places: Name of a folder outside the project -> where it lies.
-        fingerprints: Gives the digests of what the child says that it used.
+        world: What it ran in.
     """
     expense = Expense(
         round(message["wall_s"], 3), round(message["cpu_s"], 3), message["peak_bytes"]
     )
-    status = message["status"]
     if killed_for is not None:
         return failed(job, killed_for, expense)
+    seen: dict[str, Any] | None = None
     try:
+        if message["watched"]:
+            seen = json.loads((folder / SEEN_FILE).read_bytes())
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
-        return failed(job, _crash(job, status, folder, expense), expense)
-    if "error" in result:
-        return Done(job, None, {}, Observed(), expense, _told(result["error"]))
+        crash = _crash(job, message["status"], folder, expense)
+        refusal = None if seen is None else certain(seen, crash, None, {}, _reader(job, world))
+        return failed(job, refusal or crash, expense)
+    error = _error_in(result, seen, _reader(job, world))
+    if error is not None:
+        return Done(job, None, {}, Observed(), expense, error)
+    used = result["observed"]
+    if seen is not None:
+        names = PathNames(world.project, world.places)
+        used = merged(used, seen, View(names, world.owners_of, job.action.files))
     try:
         observed = take_observed(
-            result["observed"], job, project=project, places=places, fingerprints=fingerprints
+            used,
+            job,
+            project=world.project,
+            places=world.places,
+            fingerprints=world.fingerprints,
         )
-    except BuildError as error:
-        return failed(job, error, expense)
+    except BuildError as fault:
+        return failed(job, fault, expense)
     outcome = result["outcome"]
     return Done(
         job=job,
@@ -78,6 +111,31 @@ def read_result(
         expense=expense,
         error=None,
     )
+
+
+def _reader(job: Job, world: World) -> Reader:
+    return Reader(
+        job.step.name,
+        project=os.path.realpath(world.project),
+        recipe=os.path.abspath(job.step.location.path),
+        store=os.path.realpath(world.store),
+        home=world.places[HOME],
+        own_home="",
+    )
+
+
+def _error_in(
+    result: Mapping[str, Any], seen: Mapping[str, Any] | None, reader: Reader
+) -> BuildError | None:
+    """What a job failed with: as the kernel knows it, as the job guesses, as it raised it."""
+    error = _told(result["error"]) if "error" in result else None
+    refusal = result.get("refusal")
+    if seen is None:
+        return error if refusal is None else _told(refusal["error"])
+    guess = None if refusal is None else refusal["guess"]
+    if refusal is not None and guess is None:
+        return _told(refusal["error"])  # the network, or the home folder
+    return certain(seen, error, guess, result["asked_by"], reader) or error
 
 
 def take_observed(
@@ -117,6 +175,8 @@ def take_observed(
             for folder, (names, found) in sorted(seen["listings"].items())
         },
         distributions={name: d for name, d in distributions.items() if d is not None},
+        links=dict(sorted(seen.get("links", {}).items())),
+        existence=dict(sorted(seen.get("existence", {}).items())),
     )
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from onnxbuild.adapters.callers import reads_lines_for_messages, searches_for_modules, user_line
+from onnxbuild.adapters.callers import reads_lines, searches_for_modules, user_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.import_watch import ImportWatch, folder_prefixes
+from onnxbuild.adapters.kernel_watch import QUIET
 from onnxbuild.adapters.path_names import PathNames
+from onnxbuild.adapters.quiet_opens import QuietOpens
 from onnxbuild.adapters.statcache import ABSENT, identity
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
@@ -33,6 +35,10 @@ class Observer:
         fence: What may be read; None lets everything be read, and observes it.
         places: Name of a folder outside the project -> where it lies.
         meant: Gives the path that one in the step's mirror of the project stands for.
+
+    Attributes:
+        refused: File that is not granted -> who asked for it, as `file:line`.
+        asked_by: Likewise, of files that the kernel may refuse.
     """
 
     def __init__(
@@ -47,7 +53,9 @@ class Observer:
     ) -> None:
         self._fence = fence
         self._enforced_here = False
+        self._files_by_kernel = False
         self.refused: dict[str, str] = {}
+        self.asked_by: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
         self._imports = ImportWatch(owners, self._shown, self._is_code)
@@ -60,11 +68,16 @@ class Observer:
     def install(self) -> None:
         """Start to record. There is no way back: the process is for one step."""
         self._imports.install()
+        QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax).install()
         sys.addaudithook(self._on_audit)
 
     def enforce(self) -> None:
         """Refuse what the fence does not grant, as far as Python sees it: no kernel does it here."""
         self._enforced_here = True
+
+    def leave_files_to_the_kernel(self) -> None:
+        """Record imports and who was refused alone: what is opened and listed the kernel tells."""
+        self._files_by_kernel = True
 
     def refuse_shadows(self, root: str) -> None:
         """Make sure that no file of an import root has the name of a module already loaded.
@@ -78,6 +91,12 @@ class Observer:
         """A source that was opened to be compiled is told as that, and is no data."""
         self._data.pop(self._absolute(path), None)
 
+    def _note_syntax(self, path: str) -> None:
+        """A source that a library quotes or parses: it counts by its syntax tree."""
+        path = self._absolute(path)
+        if not self._is_accounted_for(path):
+            self._imports.note_source(path)
+
     def _absolute(self, path: Any) -> str:
         return self._meant(os.path.abspath(os.fsdecode(path)))
 
@@ -85,7 +104,7 @@ class Observer:
         return self._names.shown(self._absolute(path))
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _LISTERS:
+        if event in _LISTERS and not self._files_by_kernel:
             self._note_list(arguments[0])
         if event == "os.rename":
             self._note_written(arguments[1])
@@ -97,16 +116,31 @@ class Observer:
             return  # a descriptor: whatever opened it was seen
         if event != "open":
             if os.sep in path:
-                self._note_data(path)
+                self._note_opened(path)
             return
         flags = arguments[2] if isinstance(arguments[2], int) else 0
         access = flags & os.O_ACCMODE
-        if access == os.O_WRONLY or flags & (os.O_TRUNC | os.O_EXCL):
+        if (
+            access == os.O_WRONLY
+            or flags & os.O_TRUNC
+            or (flags & os.O_EXCL and not os.path.lexists(path))
+        ):
             self._note_written(path)
-        elif not reads_lines_for_messages():
-            self._note_data(path)
+        elif not flags & QUIET and not reads_lines():
+            self._note_opened(path)
             if access == os.O_RDWR:
                 self._note_written(path)
+
+    def _note_opened(self, path: str) -> None:
+        """Note a file; where the kernel does that, who asks for one that it may refuse."""
+        if not self._files_by_kernel:
+            self._note_data(path)
+            return
+        path = self._absolute(path)
+        if self._fence is None or self._fence.allows(path) or path in self.asked_by:
+            return
+        if not path.startswith(self._elsewhere) and not self._imports.is_installed(path):
+            self.asked_by[path] = user_line(self._names.projects[-1])
 
     def _note_data(self, path: str) -> None:
         """A file that is read, or looked for in vain; what the step wrote itself is no input."""
@@ -170,7 +204,7 @@ class Observer:
             entries found then]; distributions: names. Paths below the project are relative to it.
         """
         for path in self._imports.take_loaded():
-            self._note_data(path)
+            self._note_opened(path)
         return {
             "sources": self._imports.sources(),
             "data": {

@@ -11,14 +11,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.adapters.job_results import failed, read_result, tail, too_much_memory
+from onnxbuild.adapters.job_results import World, failed, read_result, tail, too_much_memory
 from onnxbuild.adapters.process_group import held_bytes, kill_group
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
@@ -60,6 +60,8 @@ class ProcessExecutor:
         timeout_s: Wall time that a step may take.
         memory_bytes: Memory that a step may take, with all that it starts.
         landlock_abi: The kernel's; 0 fences steps in by what Python sees alone.
+        owners_of: Gives the distributions that an installed file is of.
+        kernel_watch: Let the kernel observe what steps open, where it can.
         surroundings: Those of the steps.
     """
 
@@ -75,6 +77,8 @@ class ProcessExecutor:
         timeout_s: float,
         memory_bytes: int,
         landlock_abi: int,
+        owners_of: Callable[[str], Collection[str]],
+        kernel_watch: bool = True,
         surroundings: Surroundings = ORDINARY,
     ) -> None:
         self._project = project
@@ -86,6 +90,8 @@ class ProcessExecutor:
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes
         self._landlock_abi = landlock_abi
+        self._owners_of = owners_of
+        self._kernel_watch = kernel_watch
         self._surroundings = surroundings
         self._zygote: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
@@ -119,6 +125,7 @@ class ProcessExecutor:
             "recipe": os.path.abspath(job.step.location.path),
             "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
+            "kernel_watch": self._kernel_watch,
             "memory_bytes": self._memory_bytes,
             "umask": self._surroundings.umask,
             "hidden": [self._surroundings.original] if self._surroundings.original else [],
@@ -241,9 +248,13 @@ class ProcessExecutor:
                     running.folder,
                     message,
                     killed_for=running.killed_for,
-                    project=self._project,
-                    places=self._places_of(running.job),
-                    fingerprints=self._fingerprints,
+                    world=World(
+                        self._project,
+                        self._store_root,
+                        self._places_of(running.job),
+                        self._fingerprints,
+                        self._owners_of,
+                    ),
                 )
                 ended.append(done)
         return ended

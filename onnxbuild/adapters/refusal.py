@@ -6,15 +6,16 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
-from onnxbuild.core.errors import UndeclaredInputError
+from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
@@ -44,15 +45,30 @@ class Reader:
     meant: Callable[[str], str] = str
 
 
-def undeclared_file(path: str, who: str, reader: Reader) -> UndeclaredInputError:
+class GuessedInputError(UndeclaredInputError):
+    """What was probably refused: made from an exception, which seldom names the file.
+
+    Attributes:
+        who: `file:line` of the user's code; empty where it is not known.
+    """
+
+    def __init__(self, error: UndeclaredInputError, who: str) -> None:
+        super().__init__(error.what, where=error.where, fix=error.fix)
+        self.who = who
+
+
+def undeclared_file(
+    path: str, who: str, reader: Reader, *, program: str = ""
+) -> UndeclaredInputError:
     """The error for a file that was read and is not declared.
 
     Args:
         path: Absolute.
         who: `file:line` of the user's code; empty where it is not known.
         reader: The step.
+        program: What read it, if that is not the step itself.
     """
-    by = f" (read at {who})" if who else ""
+    by = f" (read at {who})" if who else f" (read by {program})" if program else ""
     path = reader.meant(path)
     real = os.path.realpath(path)
     leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
@@ -69,7 +85,7 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
 
     Native libraries seldom name the file that they could not open. So where an error speaks of
     permission, or of a program that failed, its surroundings are searched for the name of a file
-    that is there and was not granted.
+    that is there and was not granted. The result is a `GuessedInputError` then.
     """
 
     def is_refused(path: str) -> bool:
@@ -83,6 +99,11 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
         meant = meant_below_home(each, reader.own_home, reader.home)
         if meant is not None and not fence.allows(os.path.realpath(meant)):
             return undeclared_file(meant, line_of(each), reader)
+    for each in _chain(error):
+        if isinstance(each, PermissionError) and str(each.filename).endswith(".py"):
+            path = reader.meant(os.path.abspath(each.filename))
+            if is_refused(path):  # to the import system, whose opens no kernel announces
+                return undeclared_file(path, line_of(each), reader)
     nameless = None
     for each in _chain(error):
         who = line_of(each)
@@ -90,16 +111,57 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInp
             if isinstance(each.filename, (str, bytes)):
                 path = reader.meant(os.path.abspath(os.fsdecode(each.filename)))
                 if os.path.lexists(path) and not fence.allows(os.path.realpath(path)):
-                    return undeclared_file(path, who, reader)
+                    return GuessedInputError(undeclared_file(path, who, reader), who)
             elif each.errno in _REFUSED and _passed(each.__traceback__, "socket.py"):
                 return _network(who, reader)
         if _speaks_of_refusal(each):
             found = named_file(each, fence.project, is_refused)
             if found is not None:
-                return undeclared_file(found, who, reader)
+                return GuessedInputError(undeclared_file(found, who, reader), who)
             if not isinstance(each, OSError) and _DENIED.search(str(each)):
-                nameless = _nameless(each, who, reader)
+                nameless = GuessedInputError(_nameless(each, who, reader), who)
     return nameless
+
+
+def certain(
+    seen: Mapping[str, Any],
+    error: BuildError | None,
+    guess: Mapping[str, str] | None,
+    asked_by: Mapping[str, str],
+    reader: Reader,
+) -> BuildError | None:
+    """What the fence refused, where the kernel told each refusal by name.
+
+    A file of the project that was refused is an error even if the code went on without it.
+
+    Args:
+        seen: From `Sightings.to_json`.
+        error: What the step failed with; None if it did not.
+        guess: `who` of the step's own guess; None if it has none.
+        asked_by: File -> `file:line` of the user's code that asked for it.
+        reader: The step.
+
+    Returns: None if nothing was refused that matters.
+    """
+    refused: Mapping[str, str] = seen["refused"]
+    found = [path for path in refused if _is_below(path, reader.project)]
+    speaks = error is not None and speaks_of_refusal(error.what)
+    if not found and (speaks or guess is not None):
+        found = list(refused)
+    if found:
+        path = found[0 if error is None else -1]
+        who = asked_by.get(path) or (guess or {}).get("who", "")
+        return undeclared_file(path, who, reader, program=refused[path])
+    written = list(seen["written"])
+    if speaks and written:
+        path = _near(written[-1], reader.project)
+        by = asked_by.get(written[-1]) or (guess or {}).get("who") or seen["written"][written[-1]]
+        return StepError(
+            f"'{path}' is written{f' ({by})' if by else ''}; a step may write to its own folders alone",
+            where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+            fix="write to a temporary folder (`tempfile.mkdtemp()`): it is removed with the step",
+        )
+    return None
 
 
 def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:
@@ -132,10 +194,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             stack += [each.__context__, each.__cause__]
 
 
-def _speaks_of_refusal(error: BaseException) -> bool:
+def speaks_of_refusal(text: str) -> bool:
     """Libraries say `No such file`, `open file failed`: there are many words for it."""
-    text = PATH_IN_TEXT.sub("", str(error)).lower()  # a folder may be called `open`
-    told = any(words in text for words in ("permission", "no such file", "open", "error number"))
+    text = PATH_IN_TEXT.sub("", text).lower()  # a folder may be called `open`
+    return any(words in text for words in ("permission", "no such file", "open", "error number"))
+
+
+def _speaks_of_refusal(error: BaseException) -> bool:
+    told = speaks_of_refusal(str(error))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ _SECOND_NS = 1_000_000_000
 _CHUNK_BYTES = 1 << 20
 
 ABSENT = "absent"
+FILE, FOLDER, OTHER = "file", "folder", "other"
+"""What a path can be besides ABSENT."""
 
 
 def identity(path: str) -> str:
@@ -29,6 +32,15 @@ def identity(path: str) -> str:
     except OSError:
         return ABSENT
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+
+
+def kind_of(path: str) -> str:
+    """What is at a path, links followed: FILE, FOLDER, OTHER or ABSENT."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ABSENT
+    return FILE if stat.S_ISREG(mode) else FOLDER if stat.S_ISDIR(mode) else OTHER
 
 
 def hash_file(path: str) -> str | None:

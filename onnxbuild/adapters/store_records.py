@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.digest import canonical_json, tagged_sha256
 
-_RECORD_FORMAT = 1  # increment when a record's form changes
+_RECORD_FORMAT = 2  # increment when a record's form changes
 _SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
 
 
@@ -64,7 +64,7 @@ def _check_texts(result: ActionResult) -> None:
     """
     seen = result.observed
     texts: list[object] = [*result.outputs, *result.notes]
-    for field in (seen.sources, seen.data, seen.distributions):
+    for field in (seen.sources, seen.data, seen.distributions, seen.links, seen.existence):
         texts += [*field, *field.values()]
     for folder, listing in seen.listings.items():
         texts += [folder, *listing.names, *listing.found]

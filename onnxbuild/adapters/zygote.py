@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,22 @@ from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.moved import move_imports
 from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A step that runs: the job's number and folder, when it began, who watches it."""
+
+    number: int
+    folder: Path
+    started_s: float
+    supervisor: Supervisor
 
 
 class Zygote:
@@ -48,8 +60,9 @@ class Zygote:
         self._connection = connection
         self._owners = owners
         self._cores = cores
-        self._children: dict[int, tuple[int, float]] = {}
+        self._children: dict[int, _Child] = {}
         self._buffer = b""
+        self._selector = selectors.DefaultSelector()
 
     def serve(self) -> None:
         """Fork and reap until the parent goes."""
@@ -60,19 +73,32 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        with selectors.DefaultSelector() as selector:
+        with self._selector as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
             while True:
                 for key, _ in selector.select():
-                    if key.fileobj is self._connection:
+                    if isinstance(key.data, Supervisor):
+                        if not key.data.closed:  # its step may have ended since the call
+                            self._supervise(key.data)
+                    elif key.fileobj is self._connection:
                         if not self._receive():
                             self._end_all()
                             return
                     else:
                         with contextlib.suppress(BlockingIOError):
                             os.read(wake_read, 4096)
-                self._reap()
+                        self._reap()
+
+    def _supervise(self, supervisor: Supervisor) -> None:
+        """Answer a step that waits; or get to know it."""
+        if supervisor.started:
+            if not supervisor.serve():
+                self._selector.unregister(supervisor)
+            return
+        self._selector.unregister(supervisor)
+        if supervisor.start():
+            self._selector.register(supervisor, selectors.EVENT_READ, supervisor)
 
     def _receive(self) -> bool:
         try:
@@ -88,11 +114,13 @@ class Zygote:
 
     def _fork(self, request: dict[str, Any]) -> None:
         zygote = os.getpid()
+        ours, theirs = connected()
         pid = os.fork()
         if pid == 0:
             code = 70
+            ours.close()
             try:
-                code = self._be_child(request, zygote)
+                code = self._be_child(request, zygote, theirs)
             except OSError:  # the result, or the log, can't be written
                 traceback.print_exc()
             finally:
@@ -102,10 +130,14 @@ class Zygote:
                 os._exit(code)
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)  # here too: whoever comes first, the group is there to be killed
-        self._children[pid] = (request["id"], time.monotonic())
+        theirs.close()
+        folder = Path(request["folder"])
+        supervisor = Supervisor(folder, pid, ours)
+        self._selector.register(supervisor, selectors.EVENT_READ, supervisor)
+        self._children[pid] = _Child(request["id"], folder, time.monotonic(), supervisor)
         self._send({"id": request["id"], "pid": pid})
 
-    def _be_child(self, request: dict[str, Any], zygote: int) -> int:
+    def _be_child(self, request: dict[str, Any], zygote: int, supervisor: socket.socket) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with contextlib.suppress(OSError):
@@ -115,6 +147,9 @@ class Zygote:
             return 70  # it died before its death could be reported
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what leaves its parent comes here, not to the zygote
         self._connection.close()
+        self._selector.close()
+        for other in self._children.values():
+            other.supervisor.close()
         self._cores.take(request["id"])
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         null = os.open(os.devnull, os.O_RDONLY)
@@ -122,7 +157,7 @@ class Zygote:
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        return run_job(Path(request["folder"]), self._owners)
+        return run_job(Path(request["folder"]), self._owners, supervisor)
 
     def _reap(self) -> None:
         while True:
@@ -134,18 +169,30 @@ class Zygote:
                 return
             if pid not in self._children:
                 continue
-            number, started_s = self._children.pop(pid)
+            child = self._children.pop(pid)
             _kill_group(pid)  # what the step left running
             self._kill_strays()
             self._send(
                 {
-                    "id": number,
+                    "id": child.number,
+                    "watched": self._seen(child),
                     "status": os.waitstatus_to_exitcode(status),
-                    "wall_s": time.monotonic() - started_s,
+                    "wall_s": time.monotonic() - child.started_s,
                     "cpu_s": usage.ru_utime + usage.ru_stime,
                     "peak_bytes": usage.ru_maxrss * 1024,
                 }
             )
+
+    def _seen(self, child: _Child) -> bool:
+        """Leave what a step was seen to use in its folder; return whether it was observed."""
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(child.supervisor)
+        seen = child.supervisor.result()
+        child.supervisor.close()
+        if seen is not None:
+            with contextlib.suppress(OSError):  # its absence is noticed
+                (child.folder / SEEN_FILE).write_text(json.dumps(seen), encoding="utf-8")
+        return seen is not None
 
     def _send(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(ConnectionError):

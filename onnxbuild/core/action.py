@@ -87,12 +87,16 @@ class Observed:
         data: File opened in any other way -> sha256 of its bytes; NO_FILE if there was none.
         listings: Import folder -> what it held of the names looked for.
         distributions: Installed distribution -> digest.
+        links: Symbolic link that was followed or read -> where it points.
+        existence: Path that was looked for and not opened -> `file`, `folder`, `other` or `absent`.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     listings: Mapping[str, Listing] = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
+    existence: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON form that `from_json` reads back."""
@@ -104,6 +108,8 @@ class Observed:
                 for folder, each in self.listings.items()
             },
             "distributions": dict(self.distributions),
+            "links": dict(self.links),
+            "existence": dict(self.existence),
         }
 
     @staticmethod
@@ -117,6 +123,8 @@ class Observed:
                 for folder, each in value["listings"].items()
             },
             distributions=dict(value["distributions"]),
+            links=dict(value["links"]),
+            existence=dict(value["existence"]),
         )
 
 

@@ -76,6 +76,8 @@ def changed_observed(old: Observed, now: Observed) -> tuple[Reason, ...]:
         ("source", old.sources, now.sources),
         ("file", old.data, now.data),
         ("package", old.distributions, now.distributions),
+        ("link", old.links, now.links),
+        ("path", old.existence, now.existence),
     ):
         reasons += [
             Reason(f"{label} {name}", shorten(before[name]), shorten(after.get(name, "")))

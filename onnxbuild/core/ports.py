@@ -80,6 +80,14 @@ class Fingerprints(Protocol):
         """Which entries of `folder` could be one of the modules `names`."""
         ...
 
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link points, as records have it; None if it is none."""
+        ...
+
+    def existence(self, path: str) -> str:
+        """What is at a path: `file`, `folder`, `other` or `absent`."""
+        ...
+
     def distribution(self, name: str) -> str | None:
         """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
 

@@ -129,6 +129,12 @@ def current_state(
         distributions=present(
             [(name, fingerprints.distribution(name)) for name in observed.distributions]
         ),
+        links=present(
+            [(path, fingerprints.link(real_path(path, outside))) for path in observed.links]
+        ),
+        existence={
+            path: fingerprints.existence(real_path(path, outside)) for path in observed.existence
+        },
     )
 
 

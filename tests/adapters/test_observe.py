@@ -345,11 +345,23 @@ def test_a_source_that_is_also_read_as_data_counts_as_bytes(project):
     assert not project.holds(observed)
 
 
-def test_a_quoted_source_line_is_no_data(project):
-    body = "import inspect, helper, linecache\nreturn inspect.getsource(helper.f)"
+def test_a_source_quoted_in_a_message_is_no_data(project):
+    body = "import helper, traceback\ntry:\n    helper.f()\nexcept ValueError:\n    traceback.print_exc()"
     project.write("models/m.py", model(body))
-    project.write("models/helper.py", "def f(): ...\n")
+    project.write("models/helper.py", "def f():\n    raise ValueError\n")
     assert project.observe().data == {}
+
+
+@pytest.mark.parametrize(
+    "asked", ["inspect.getsource(helper.f)", "linecache.getline(helper.__file__, 1)"]
+)
+def test_lines_of_a_source_that_user_code_asks_for_count_as_text(project, asked):
+    project.write("models/m.py", model(f"import inspect, helper, linecache\nreturn {asked}"))
+    project.write("models/helper.py", "def f(): ...\n")
+    observed = project.observe()
+    assert set(observed.data) == {"models/helper.py"}
+    project.write("models/helper.py", "def f(): ...  # another\n")
+    assert not project.holds(observed)
 
 
 def test_what_the_step_writes_itself_is_no_input(project):

@@ -45,7 +45,8 @@ class World:
         self.folder = folder / "pro ject ü"
         self.store_root = folder / "store"
         stats = StatCache(Index(Path(":memory:")))
-        self.prints = DiskFingerprints(self.folder, stats, Distributions(stats))
+        installed = Distributions(stats)
+        self.prints = DiskFingerprints(self.folder, stats, installed)
         store = DiskStore(self.store_root, stats)
         store.prepare()
         self.executor = ProcessExecutor(
@@ -58,6 +59,7 @@ class World:
             timeout_s=60,
             memory_bytes=8 << 30,
             landlock_abi=landlock.abi() if landlock_abi is None else landlock_abi,
+            owners_of=installed.owners_of,
         )
         self.count = 0
         # the one place outside of its scratch that a fenced step may write to

@@ -79,6 +79,7 @@ class _WarmExecutor(ProcessExecutor):
             timeout_s=600.0,
             memory_bytes=1 << 40,
             landlock_abi=landlock.abi(),
+            owners_of=workspace.distributions.owners_of,
         )
         self._warm = warm
         self._connection, self._zygote = warm.connection, warm.zygote

@@ -96,6 +96,12 @@ class FakeFiles:
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
         return Listing(tuple(names), tuple(sorted(n for n in names if n in self.files)))
 
+    def link(self, path: str) -> str | None:
+        return None
+
+    def existence(self, path: str) -> str:
+        return "file" if path in self.files else "absent"
+
     def distribution(self, name: str) -> str | None:
         return self.packages.get(name)
 

@@ -1,0 +1,137 @@
+"""The kernel's side of observing a step: which system calls are asked about, and how it starts.
+
+From `watch` on, each file that this process or any that it starts opens, executes, lists or looks for is
+announced to the fork server (see supervisor), whatever language asks for it. Python's import system
+passes unseen by a flag that the kernel ignores: what it looks for is known better by name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+
+from onnxbuild.adapters import seccomp
+from onnxbuild.adapters.seccomp import (
+    ALLOW,
+    ANY_BIT,
+    ARCHITECTURE_AT,
+    ARGUMENTS_AT,
+    ASK,
+    AT_LEAST,
+    EQUAL,
+    LOAD,
+    NUMBER_AT,
+    RETURN,
+    X32,
+)
+
+QUIET = 1 << 30 if sys.platform == "linux" else 0
+"""A flag of `os.open` that no kernel has a meaning for: the open is not announced."""
+
+ASKED = (
+    "open",
+    "creat",
+    "openat",
+    "openat2",
+    "execve",
+    "execveat",
+    "readlink",
+    "readlinkat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+)
+
+_EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is
+_PASSED = (("openat", 2, QUIET), ("newfstatat", 3, _EMPTY_PATH), ("statx", 2, _EMPTY_PATH))
+_UNKNOWN = seccomp.refuse(errno.ENOSYS)
+
+
+def program(machine: seccomp.Machine) -> tuple[tuple[int, int, int, int], ...]:
+    """Return the filter of a machine, for `seccomp.install`."""
+    steps = [
+        (LOAD, 0, 0, ARCHITECTURE_AT),
+        (EQUAL, 1, 0, machine.architecture),
+        (RETURN, 0, 0, _UNKNOWN),  # a program of another architecture is not seen, so not run
+        (LOAD, 0, 0, NUMBER_AT),
+        (AT_LEAST, 0, 1, X32),
+        (RETURN, 0, 0, _UNKNOWN),
+        (EQUAL, 0, 1, machine.calls["io_uring_setup"]),
+        (RETURN, 0, 0, _UNKNOWN),  # it opens files past any filter
+    ]
+    for name, argument, flag in _PASSED:
+        steps += [
+            (EQUAL, 0, 4, machine.calls[name]),
+            (LOAD, 0, 0, ARGUMENTS_AT + 8 * argument),
+            (ANY_BIT, 0, 1, flag),
+            (RETURN, 0, 0, ALLOW),
+            (LOAD, 0, 0, NUMBER_AT),
+        ]
+    for number in sorted(machine.calls[name] for name in ASKED if name in machine.calls):
+        steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ASK)]
+    return (*steps, (RETURN, 0, 0, ALLOW))
+
+
+def watch(supervisor: socket.socket) -> bool:
+    """Announce what this process and its children open from now on to the fork server.
+
+    Args:
+        supervisor: A Unix socket; the fork server receives the listener there, and closes its end
+            when this process has ended.
+
+    Returns: Whether the kernel can; nothing has changed where it can't.
+    """
+    machine = seccomp.this_machine()
+    if machine is None:
+        return False
+    try:
+        listener = seccomp.install(program(machine), listen=True)
+    except OSError:  # an old kernel, a container that forbids it, a supervisor above this one
+        return False
+    try:
+        socket.send_fds(supervisor, [b"w"], [listener])
+    finally:
+        os.close(listener)
+    return True
+
+
+def reason_not() -> str:
+    """Return why steps can't be observed by the kernel here, as one line; empty if they can.
+
+    The answer is found by a child process that installs the filter and ends.
+    """
+    machine = seccomp.this_machine()
+    if machine is None:
+        return "known for Linux on x86-64 and aarch64 only"
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(seccomp.install(program(machine), listen=True))
+        except OSError as error:
+            os._exit(error.errno or 255)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == errno.EBUSY:
+        return "something above this process observes system calls already (a container?)"
+    return os.strerror(status) if status > 0 else ""
+
+
+def open_quietly(path: str, flags: int = os.O_RDONLY) -> int:
+    """Open a file without its being announced; arguments and errors of `os.open`."""
+    return os.open(path, flags | os.O_CLOEXEC | QUIET)
+
+
+def read_quietly(path: str) -> bytes:
+    """Read a file without its being announced.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with open(open_quietly(path), "rb", buffering=0) as file:
+        return file.read()

@@ -1,0 +1,127 @@
+"""Opens that say nothing about a step: they pass unseen by the kernel's watch.
+
+Python's import system opens sources and lists folders, and tracebacks and libraries quote lines. What these
+look for is known more exactly here, in the step's own process: names that were looked for instead of whole
+folders, syntax trees instead of bytes. Processes that the step starts have no such excuse.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.machinery
+import importlib.metadata
+import linecache
+import os
+import sys
+import threading
+import tokenize
+from collections.abc import Callable
+from typing import Any
+
+from onnxbuild.adapters.callers import Reader, who_reads_lines
+from onnxbuild.adapters.kernel_watch import open_quietly, read_quietly
+
+
+class QuietOpens:
+    """Makes the opens of the import system and of line readers quiet, in this process alone.
+
+    Args:
+        project: The project's root, links resolved.
+        text_read: Called with a source whose lines user code asks for.
+        syntax_read: Called with a source whose lines a library asks for: it parses or quotes them.
+    """
+
+    def __init__(
+        self, project: str, text_read: Callable[[str], None], syntax_read: Callable[[str], None]
+    ) -> None:
+        self._project = project
+        self._text_read = text_read
+        self._syntax_read = syntax_read
+        self._pid = os.getpid()
+        self._state = threading.local()
+
+    def install(self) -> None:
+        """Start. There is no way back: the process is for one step."""
+        self._quiet_listings()
+        self._quiet_metadata()
+        self._quiet_sources()
+        self._quiet_lines()
+
+    def _is_quiet(self) -> bool:
+        return getattr(self._state, "depth", 0) > 0 and os.getpid() == self._pid
+
+    def _quietly(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        self._state.depth = getattr(self._state, "depth", 0) + 1
+        try:
+            return call(*arguments)
+        finally:
+            self._state.depth -= 1
+
+    def _quiet_listings(self) -> None:
+        finder: Any = importlib.machinery.FileFinder
+        original = finder._fill_cache  # noqa: SLF001 - what the import system lists a folder with
+
+        def fill_cache(self_: Any) -> None:
+            if os.getpid() != self._pid:
+                original(self_)
+                return
+            self_._path_cache = set(_entries(self_.path or "."))  # noqa: SLF001
+
+        if sys.platform == "linux":
+            finder._fill_cache = fill_cache  # noqa: SLF001
+
+    def _quiet_metadata(self) -> None:
+        """Packages that are asked about are known by name (see import_watch)."""
+        finder: Any = importlib.metadata.FastPath  # type: ignore[attr-defined]
+        original = finder.children
+
+        def children(self_: Any) -> Any:
+            if os.getpid() != self._pid or not os.path.isdir(self_.root or "."):
+                return original(self_)
+            return _entries(self_.root or ".")
+
+        finder.children = children
+
+    def _quiet_sources(self) -> None:
+        loader: Any = importlib.machinery.SourceFileLoader
+        plain_code, plain_data = loader.get_code, loader.get_data
+
+        def get_code(self_: Any, fullname: str) -> Any:
+            return self._quietly(plain_code, self_, fullname)
+
+        def get_data(self_: Any, path: str) -> Any:
+            return read_quietly(path) if self._is_quiet() else plain_data(self_, path)
+
+        loader.get_code, loader.get_data = get_code, get_data
+
+    def _quiet_lines(self) -> None:
+        plain_lines = linecache.getlines
+
+        def getlines(filename: str, module_globals: Any = None) -> list[str]:
+            asks = who_reads_lines(self._project)
+            if asks is Reader.USER:
+                self._text_read(filename)
+            elif asks is Reader.LIBRARY:
+                self._syntax_read(filename)
+            lines: list[str] = self._quietly(plain_lines, filename, module_globals)
+            return lines
+
+        def opened(file: Any, mode: str = "r", *arguments: Any) -> Any:
+            if self._is_quiet() and mode == "rb" and isinstance(file, str):
+                return open(open_quietly(file), mode)
+            return builtins.open(file, mode, *arguments)
+
+        linecache.getlines = getlines
+        tokenize._builtin_open = opened  # type: ignore[attr-defined]  # noqa: SLF001 - linecache reads by it
+
+
+def _entries(folder: str) -> list[str]:
+    """The names in a folder; none if it can't be listed."""
+    try:
+        descriptor = open_quietly(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return []
+    try:
+        return os.listdir(descriptor)
+    finally:
+        os.close(descriptor)

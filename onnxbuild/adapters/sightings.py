@@ -1,0 +1,358 @@
+"""What the processes of one step opened, executed, listed and looked for, as the kernel announced it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.fence import Fence
+from onnxbuild.adapters.own_project import OwnProject
+from onnxbuild.adapters.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
+
+_SYSTEM = (
+    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/opt/", "/nix/",
+    "/proc/", "/sys/", "/dev/", "/run/",
+)  # fmt: skip
+_NOT_FILES = ("/proc/", "/sys/", "/dev/", "/etc/")
+_SHARED_MEMORY = "/dev/shm/"
+_GPU = ("/dev/nvidia", "/proc/driver/nvidia", "/dev/kfd", "/dev/dri/")
+_GPU_LIBRARY = "libcuda.so"
+_SYSTEM_LIBRARIES = (
+    "/usr/include/", "/usr/local/include/", "/usr/libexec/", "/usr/lib/gcc/", "/usr/lib/locale/",
+    "/usr/share/locale/", "/usr/share/zoneinfo/", "/var/cache/ldconfig/",
+)  # fmt: skip
+_LIBRARY_SUFFIXES = (".a", ".o", ".h")
+_METADATA = ".dist-info/"
+_LINKS_MAX = 40  # the kernel's own limit
+
+
+class Access(Enum):
+    """What a system call does with a path."""
+
+    LOOK = "look"
+    READ = "read"
+    EXECUTE = "execute"
+    UPDATE = "update"  # opened for reading and writing: must be there
+    WRITE = "write"  # emptied and written: must be there
+    CREATE = "create"
+    CREATE_NEW = "create new"  # fails if it is there
+
+
+class Sightings:
+    """Notes, path by path, what a step's processes do.
+
+    Args:
+        job: The job's folder, links resolved; what lies below it is the step's own.
+        project: The project's root, links resolved.
+        unseen: Folders of nobody's input (the store), absolute.
+        software: Folders of installed software: known by its distributions.
+        sites: Those of `software` that hold distributions.
+        interpreter: Python, links resolved.
+        named: Folders that paths are recorded relative to, beside the project: where they lie says
+            nothing.
+        readable: See Fence.
+        listable: See Fence.
+        writable: See Fence.
+        declared: See Fence.
+        enforce: Refuse what the fence does not grant, as nothing else does it.
+        shared_memory: What lay in /dev/shm when the step began.
+    """
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        project: str,
+        unseen: Sequence[str],
+        software: Sequence[str],
+        sites: Sequence[str],
+        interpreter: str,
+        named: Sequence[str],
+        readable: Sequence[str],
+        listable: Sequence[str],
+        writable: Sequence[str],
+        declared: Sequence[str],
+        enforce: bool,
+        shared_memory: Sequence[str],
+    ) -> None:
+        self._job, self._project = f"{job}/", project
+        self._mirror = OwnProject(Path(job), Path(project))
+        self._unseen = _below(unseen)
+        self._software = _below(software)
+        self._sites = tuple(sites)
+        self._in_sites = _below(sites)
+        self._interpreter = interpreter
+        self._above = frozenset(_above((self._job, project, *software, *named)))
+        self._fence = Fence(
+            tuple(readable), tuple(listable), tuple(writable), project, frozenset(declared)
+        )
+        self._enforce = enforce
+        self._shared = frozenset(shared_memory)
+        self._done: set[tuple[str, Access, bool, bool]] = set()
+        self.read: dict[str, str] = {}
+        self.listed: dict[str, str] = {}
+        self.looked: dict[str, str] = {}
+        self.links: dict[str, str] = {}
+        self.installed: set[str] = set()
+        self.sites_listed = False
+        self.devices = False
+        self.refused: dict[str, str] = {}
+        self.written: dict[str, str] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all that was noted; paths are absolute.
+
+        Returns:
+            read: path -> stat identity when it was opened or executed, ABSENT if it was not there;
+            listed: folder -> its identity; looked: path -> what was there; links: path -> target, as
+            it is written; installed: files of distributions; sites_listed: whether a site folder was
+            listed by another process than the step's own; devices: whether a GPU was looked for;
+            refused: path -> the program that wanted to read it; written: likewise.
+        """
+        return {
+            "read": self.read,
+            "listed": self.listed,
+            "looked": self.looked,
+            "links": self.links,
+            "installed": sorted(self.installed),
+            "sites_listed": self.sites_listed,
+            "devices": self.devices,
+            "refused": self.refused,
+            "written": self.written,
+        }
+
+    def note(
+        self,
+        path: str,
+        access: Access,
+        *,
+        follows: bool,
+        by_step: bool,
+        who: Callable[[], str],
+    ) -> int:
+        """Note that a path is about to be used.
+
+        Args:
+            path: Absolute; need not be normalized.
+            access: What for.
+            follows: Whether a link at its end is followed.
+            by_step: Whether the step's own process does it.
+            who: Gives the name of the program.
+
+        Returns: The error number that the call has to fail with; 0 if it may go on.
+        """
+        key = (path, access, follows, by_step)
+        if key in self._done:
+            return 0
+        if path.startswith(_GPU) or _GPU_LIBRARY in path:
+            self.devices = True
+        verdict = self._note(path, access, follows=follows, by_step=by_step, who=who)
+        if verdict == 0 and access not in {Access.CREATE, Access.CREATE_NEW}:
+            self._done.add(key)
+        return verdict
+
+    def _note(
+        self,
+        path: str,
+        access: Access,
+        *,
+        follows: bool,
+        by_step: bool,
+        who: Callable[[], str],
+    ) -> int:
+        if _is_bytecode(path) or self._is_plain_software(path, access, by_step=by_step):
+            return 0
+        asked, real, links = self._resolved(path, follows=follows)
+        if asked is None:
+            return 0
+        if access is Access.LOOK:
+            self._note_links(links)
+            self._note_look(asked, real)
+            return 0
+        found = kind_of(real)
+        if access in {Access.CREATE, Access.CREATE_NEW, Access.WRITE, Access.UPDATE}:
+            if self._may_write(real):
+                return 0
+            self._note_links(links)
+            if access is Access.CREATE_NEW:
+                self._note_look(asked, real)
+            self.written.setdefault(asked, "" if by_step else who())
+            return errno.EACCES if self._enforce else 0
+        self._note_links(links)
+        if found == FOLDER:
+            self._note_listing(asked, real, by_step=by_step)
+            return 0
+        return self._note_read(asked, real, found, access, by_step=by_step, who=who)
+
+    def _note_read(
+        self,
+        asked: str,
+        real: str,
+        found: str,
+        access: Access,
+        *,
+        by_step: bool,
+        who: Callable[[], str],
+    ) -> int:
+        if real.startswith(self._software):
+            if (
+                found == FILE
+                and real.startswith(self._in_sites)
+                and not (by_step and _METADATA in real)
+            ):
+                self.installed.add(real)
+            return 0
+        if found == OTHER or self._is_system(asked, real, access):
+            return 0
+        if access is Access.EXECUTE and real == self._interpreter:
+            return 0
+        if found == FILE and not self._fence.allows(real):
+            self.refused.setdefault(asked, "" if by_step else who())
+            return errno.EACCES if self._enforce else 0
+        if real not in self._fence.declared:
+            self.read.setdefault(asked, identity(real) if found == FILE else ABSENT)
+        return 0
+
+    def _note_listing(self, asked: str, real: str, *, by_step: bool) -> None:
+        if real in self._sites or asked in self._sites:
+            self.sites_listed = self.sites_listed or not by_step
+            return
+        if f"{real}/".startswith(self._software) or f"{real}/".startswith(_NOT_FILES):
+            return
+        self.listed.setdefault(asked, identity(real))
+
+    def _note_look(self, asked: str, real: str) -> None:
+        if f"{real}/".startswith(self._software):
+            return
+        if f"{asked}/".startswith(_SYSTEM) and not self._in_project(asked):
+            return
+        if asked in self._above:
+            return
+        self.looked.setdefault(asked, kind_of(real))
+
+    def _note_links(self, links: Sequence[tuple[str, str]]) -> None:
+        for link, target in links:
+            if link not in self._above and not f"{link}/".startswith(
+                (self._job, *_SYSTEM, *self._software, *self._unseen)
+            ):
+                self.links.setdefault(link, target)
+
+    # --- places -------------------------------------------------------------------------------------
+
+    def _in_project(self, path: str) -> bool:
+        return path == self._project or path.startswith(f"{self._project}/")
+
+    def _is_plain_software(self, path: str, access: Access, *, by_step: bool) -> bool:
+        """Whether nothing needs to be noted of a path as it is written, links or not."""
+        if ".." in path:
+            return False
+        if access is Access.LOOK and path.startswith(_SYSTEM):
+            return not self._in_project(path)
+        if path.startswith(_NOT_FILES):
+            return not (path.startswith(_SHARED_MEMORY) or self._in_project(path))
+        return by_step and access is Access.LOOK and path.startswith(self._software)
+
+    def _is_system(self, asked: str, real: str, access: Access) -> bool:
+        """Whether a file is the system's own: libraries, headers, locales, kernel interfaces."""
+        if self._in_project(asked):
+            return False
+        if real.startswith(_SHARED_MEMORY):
+            return real.split("/")[3] not in self._shared  # made by this step
+        if real.startswith(_NOT_FILES) or real.startswith(_SYSTEM_LIBRARIES):
+            return True
+        if access is Access.EXECUTE or not asked.startswith(_SYSTEM):
+            return False
+        name = os.path.basename(asked)
+        return name.endswith(_LIBRARY_SUFFIXES) or ".so" in name or "/gconv/" in asked
+
+    def _may_write(self, real: str) -> bool:
+        if real.startswith(self._job) or real.startswith(_NOT_FILES):
+            return True
+        return f"{real}/".startswith(tuple(f"{path}/" for path in self._fence.writable))
+
+    def _resolved(
+        self, path: str, *, follows: bool
+    ) -> tuple[str | None, str, list[tuple[str, str]]]:
+        """Return the path that is meant, what it leads to, and the links on the way.
+
+        The first is None for what is the step's own.
+        """
+        real, links = _walked(path, follows=follows)
+        if ".." in path or "//" in path or "/./" in path or path.endswith(("/", "/.")):
+            path = _straight(path)
+        asked = self._mirror.meant(path)
+        if asked != path:  # in the mirror of the project
+            if real.startswith(self._job):
+                if not os.path.isdir(real) and os.path.lexists(real):
+                    return None, real, links  # made by the step
+                real = self._mirror.meant(real)
+            return (None if self._is_unseen(asked, real) else asked), real, links
+        if real.startswith(self._job) or f"{real}/" == self._job:
+            return None, real, links
+        if path.startswith(self._job):
+            asked = real  # a link of the step's own: its home folder, an input
+        return (None if self._is_unseen(asked, real) else asked), real, links
+
+    def _is_unseen(self, asked: str, real: str) -> bool:
+        return f"{asked}/".startswith(self._unseen) or f"{real}/".startswith(self._unseen)
+
+
+def _below(folders: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{folder.rstrip('/')}/" for folder in folders)
+
+
+def _above(paths: Iterable[str]) -> Iterator[str]:
+    """The folders that the paths lie in, up to the root."""
+    for path in paths:
+        yield from map(str, Path(path).parents)
+
+
+def _is_bytecode(path: str) -> bool:
+    """Whether a path is of compiled Python: the fence grants none of the user's, so sources decide."""
+    return path.endswith((".pyc", "/__pycache__"))
+
+
+def _walked(path: str, *, follows: bool) -> tuple[str, list[tuple[str, str]]]:
+    """Return where a path leads to, as the kernel goes, and each link on the way with its target.
+
+    Args:
+        path: Absolute.
+        follows: Whether a link at its end is followed; else it is noted alone.
+    """
+    links: list[tuple[str, str]] = []
+    rest = path.split("/")[::-1]
+    real = ""
+    while rest:
+        part = rest.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            real = real.rpartition("/")[0]
+            continue
+        at = f"{real}/{part}"
+        try:
+            target = os.readlink(at)
+        except (OSError, ValueError):
+            real = at
+            continue
+        links.append((at, target))
+        if (not rest and not follows) or len(links) > _LINKS_MAX:
+            real = at
+            continue
+        if target.startswith("/"):
+            real = ""
+        rest += target.split("/")[::-1]
+    return real or "/", links
+
+
+def _straight(path: str) -> str:
+    """Return the path without `.` and `..`, links in between followed."""
+    while "/../" in f"{path}/":
+        before, _, after = f"{path}/".partition("/../")
+        parent = _walked(before or "/", follows=True)[0]
+        path = f"{os.path.dirname(parent)}/{after}".rstrip("/") or "/"
+    return os.path.normpath(path)

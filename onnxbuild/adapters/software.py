@@ -1,0 +1,30 @@
+"""The folders of installed software, whose files count by the distributions that they are of."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+
+from onnxbuild.adapters.distributions import site_folders
+
+_SHARED_PREFIXES = ("/usr", "/usr/local", "/")  # hold other things than Python, too
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def software_folders() -> tuple[str, ...]:
+    """Return the folders of packages, of Python, of its environment and of this program.
+
+    Each as it is named and with links resolved; absolute.
+    """
+    paths = sysconfig.get_paths()
+    prefixes = [each for each in (sys.prefix, sys.base_prefix) if each not in _SHARED_PREFIXES]
+    found = (
+        *site_folders(),
+        *(paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
+        *(p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))),
+        *prefixes,
+        _TOOL,
+    )
+    named = (each for path in found for each in (os.path.abspath(path), os.path.realpath(path)))
+    return tuple(dict.fromkeys(named))

@@ -1,0 +1,210 @@
+"""The fork server's side of observing steps: it is asked about each file that any process of a step opens.
+
+It notes the path, with the file's state at that moment, and lets the call go on. A program that changes
+the path between the two would deceive it; that takes intent, and the fence is none against malice.
+Being the ancestor of all that steps start, it may read their memory also where Yama restricts that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import seccomp
+from onnxbuild.adapters.remote_memory import RemoteMemory
+from onnxbuild.adapters.seccomp import Call, Listener
+from onnxbuild.adapters.sightings import Access, Sightings
+
+WATCH_FILE, SEEN_FILE = "watch.json", "seen.json"
+"""In a job's folder: the arguments of its `Sightings`; what these are in the end."""
+
+_HERE = -100  # AT_FDCWD
+_NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
+_CREATES = os.O_CREAT
+_WRITES = os.O_WRONLY | os.O_RDWR
+_PATH_ONLY = getattr(os, "O_PATH", 0)
+_FIRST = frozenset({"open", "creat", "execve", "readlink", "stat", "lstat", "access"})
+"""Calls whose path is the first argument; the others have a folder's descriptor before it."""
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return a pair of sockets: for the fork server, for a step."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+
+class Supervisor:
+    """Observes one step.
+
+    Args:
+        folder: The job's.
+        pid: The step's process.
+        connection: The fork server's end of `connected`.
+
+    Attributes:
+        closed: Whether `close` was called: nothing more can be asked.
+    """
+
+    def __init__(self, folder: Path, pid: int, connection: socket.socket) -> None:
+        self._folder = folder
+        self._pid = pid
+        self._connection = connection
+        self._listener: Listener | None = None
+        self.closed = False
+        self._memory = RemoteMemory()
+        machine = seccomp.this_machine()
+        self._names = {} if machine is None else {n: name for name, n in machine.calls.items()}
+        self._sightings: Sightings | None = None
+        self._groups: dict[int, int] = {}
+
+    def fileno(self) -> int:
+        """Return what is readable when there is something to do."""
+        return self._connection.fileno() if self._listener is None else self._listener.fileno()
+
+    @property
+    def started(self) -> bool:
+        """Whether the step has sent its listener."""
+        return self._listener is not None
+
+    def start(self) -> bool:
+        """Take the listener that the step has sent; return whether there is one."""
+        try:
+            _, descriptors, _, _ = socket.recv_fds(self._connection, 1, 1)
+        except OSError:
+            descriptors = []
+        if not descriptors:
+            return False
+        told = json.loads((self._folder / WATCH_FILE).read_bytes())
+        self._sightings = Sightings(**told)
+        self._listener = Listener(descriptors[0])
+        return True
+
+    def serve(self) -> bool:
+        """Answer one call; return whether more may come."""
+        assert self._listener is not None
+        try:
+            call = self._listener.receive()
+        except OSError:
+            return False  # all its processes have ended
+        if call is not None:
+            self._listener.answer(call, self._verdict(call))
+        return True
+
+    def result(self) -> dict[str, Any] | None:
+        """Return what was seen, as JSON; None if the kernel did not observe the step."""
+        return None if self._sightings is None else self._sightings.to_json()
+
+    def close(self) -> None:
+        """Let go of the descriptors."""
+        self.closed = True
+        self._connection.close()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    # --- calls --------------------------------------------------------------------------------------
+
+    def _verdict(self, call: Call) -> int:
+        """Note a call; return the error number that it is to fail with, 0 to go on."""
+        assert self._sightings is not None
+        name = self._names.get(call.number, "")
+        arguments = call.arguments
+        at = 0 if name in _FIRST else 1
+        raw = self._memory.path(call.thread, arguments[at])
+        if not raw:
+            return 0  # the kernel refuses what can't be read, and knows what an empty path is
+        access, follows = self._access(name, call)
+        path = os.fsdecode(raw)
+        if not path.startswith("/"):
+            base = _folder_of(call.thread, _HERE if at == 0 else _signed(arguments[0]))
+            if base is None:
+                return 0
+            path = f"{base}/{path}"
+        return self._sightings.note(
+            path,
+            access,
+            follows=follows,
+            by_step=self._is_main(call.thread),
+            who=lambda: _program(call.thread),
+        )
+
+    def _access(self, name: str, call: Call) -> tuple[Access, bool]:
+        """What a call does with its path, and whether it follows a link at its end."""
+        arguments = call.arguments
+        if name in {"execve", "execveat"}:
+            return Access.EXECUTE, True
+        if name in {"readlink", "readlinkat", "lstat"}:
+            return Access.LOOK, False
+        if name in {"stat", "access"}:
+            return Access.LOOK, True
+        if name in {"newfstatat", "faccessat2"}:
+            return Access.LOOK, not arguments[3] & _NO_FOLLOW
+        if name == "statx":
+            return Access.LOOK, not arguments[2] & _NO_FOLLOW
+        if name == "faccessat":
+            return Access.LOOK, True
+        return _opened(self._flags(name, call))
+
+    def _flags(self, name: str, call: Call) -> int:
+        if name == "creat":
+            return os.O_CREAT | os.O_WRONLY | os.O_TRUNC
+        if name == "openat2":
+            how = self._memory.bytes(call.thread, call.arguments[2], 8)
+            return 0 if how is None else int.from_bytes(how, "little")
+        return call.arguments[1 if name == "open" else 2] & 0xFFFFFFFF
+
+    def _is_main(self, thread: int) -> bool:
+        """Whether a thread is one of the step's own process."""
+        if thread == self._pid:
+            return True
+        group = self._groups.get(thread)
+        if group is None:
+            group = self._groups[thread] = _group_of(thread)
+        return group == self._pid
+
+
+def _signed(argument: int) -> int:
+    """A descriptor as the C type has it."""
+    return ctypes.c_int(argument & 0xFFFFFFFF).value
+
+
+def _opened(flags: int) -> tuple[Access, bool]:
+    follows = not flags & os.O_NOFOLLOW
+    if flags & _PATH_ONLY:
+        return Access.LOOK, follows
+    if flags & _CREATES and flags & os.O_EXCL:
+        return Access.CREATE_NEW, False
+    if flags & os.O_TRUNC or (flags & _CREATES and flags & _WRITES):
+        return Access.CREATE if flags & _CREATES else Access.WRITE, follows
+    return (Access.UPDATE if flags & _WRITES else Access.READ), follows
+
+
+def _folder_of(thread: int, descriptor: int) -> str | None:
+    """What a relative path of a thread starts from; None if that can't be known any more."""
+    name = "cwd" if descriptor == _HERE else f"fd/{descriptor}"
+    try:
+        return os.readlink(f"/proc/{thread}/{name}")
+    except OSError:
+        return None
+
+
+def _group_of(thread: int) -> int:
+    try:
+        with open(f"/proc/{thread}/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("Tgid:"):
+                    return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def _program(thread: int) -> str:
+    """The name of the program that a thread belongs to."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{thread}/exe"))
+    except OSError:
+        return ""
