@@ -187,7 +187,10 @@ class DiskStore:
         target = path.resolve()
         if str(target) != os.path.realpath(self._blob(target.name)) or not target.is_file():
             return None
-        digest = Digest(target.name, target.stat().st_size)
+        try:
+            digest = Digest(target.name, target.stat().st_size)
+        except ValueError:
+            return None  # somebody put a file of another name among the blobs
         return None if self._blob_fault(digest, by_content=False) else digest
 
     def _take(self, path: Path) -> Digest:

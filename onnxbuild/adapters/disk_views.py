@@ -26,6 +26,7 @@ from onnxbuild.adapters.plain_files import (
     check_no_links,
     is_real_folder,
     open_regular,
+    parse_json,
     read_regular,
 )
 from onnxbuild.adapters.reflink import clone_or_copy
@@ -255,7 +256,7 @@ def _files(view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[st
 def _laid(state: Path) -> dict[str, str]:
     """What the last build laid; empty if that is not known."""
     try:
-        found = json.loads(read_regular(state))
+        found = parse_json(read_regular(state))
         check_file_names(found)
         return {name: check_sha256(sha256) for name, sha256 in found.items()}
     except (OSError, ValueError, TypeError, AttributeError):

@@ -28,7 +28,7 @@ from onnxbuild.adapters.durable import (
 )
 from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.laid_files import Own, is_file_inside, move, others, remove_own, take_along
-from onnxbuild.adapters.plain_files import is_real_folder, read_regular
+from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json, read_regular
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_name
 
@@ -147,7 +147,7 @@ def _write_names(rest: Path, own: Collection[str]) -> None:
 
 
 def _names(rest: Path) -> list[str]:
-    told = json.loads(read_regular(rest / _NAMES))
+    told = parse_json(read_regular(rest / _NAMES))
     if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
         raise TypeError("not a list of names")
     for name in told:
@@ -168,6 +168,7 @@ def _hand_over(rest: Path, folder: Path, own: Own, *, drop: bool) -> None:
             continue
         for below, entry in list(others(tree, own)):
             target = folder / below
+            check_no_links(folder.parent, target.parent)
             target.parent.mkdir(parents=True, exist_ok=True)
             move(entry.path, target)
         if drop:
@@ -198,6 +199,7 @@ def _replace_inside(tree: Path, folder: Path, own: Own) -> None:
     """File by file, as the last resort: this folder can't be moved."""
     for name in sorted(own.files):
         source, target = tree / name, folder / name
+        check_no_links(folder.parent, target.parent)
         if source.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             source.replace(target)

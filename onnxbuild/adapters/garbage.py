@@ -201,7 +201,7 @@ def _sweep(root: Path, old_s: float) -> int:
     left += (root / "quarantine").iterdir()
     freed = sum(_remove(path) for path in left if path.lstat().st_mtime < old_s)
     for path in (root / "locks").glob("key-*"):
-        path.unlink(missing_ok=True)
+        _remove(path)
     return freed
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.durable import write_atomically
-from onnxbuild.adapters.plain_files import is_real_folder, read_regular
+from onnxbuild.adapters.plain_files import is_real_folder, parse_json, read_regular
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.action import ActionResult
 
@@ -65,7 +65,7 @@ def read_run(folder: Path) -> RunNote | None:
         folder: The run's.
     """
     try:
-        told = json.loads(read_regular(folder / RUN_FILE))
+        told = parse_json(read_regular(folder / RUN_FILE))
         note = RunNote(
             told["request"], told["exit_code"], tuple(told["keys"]), dict(told.get("recipes", {}))
         )

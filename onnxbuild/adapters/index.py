@@ -17,6 +17,7 @@ from onnxbuild.adapters.index_checks import (
     refuse_others,
     share_index,
 )
+from onnxbuild.adapters.plain_files import parse_json
 
 if TYPE_CHECKING:
     from onnxbuild.core.action import Action
@@ -141,7 +142,7 @@ class Index:
             return None  # a damaged row is no row
         _, action, reasons, log, peak, _ = rows[0]
         try:
-            found = json.loads(action), json.loads(reasons), log, peak
+            found = parse_json(action), parse_json(reasons), log, peak
         except (ValueError, TypeError):
             return None
         return found if is_step(*found) else None

@@ -125,7 +125,10 @@ def move(source: str, target: Path) -> None:
 def _rename(source: str, target: Path) -> None:
     try:
         os.rename(source, target)
-    except PermissionError:  # to move a folder is to write its `..`
+    except PermissionError:
+        if not is_real_folder(source):
+            raise
+        # To move a folder is to write its `..`.
         mode = stat.S_IMODE(os.lstat(source).st_mode)
         os.chmod(source, mode | stat.S_IWUSR)
         os.rename(source, target)

@@ -22,6 +22,7 @@ from onnxbuild import __version__
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locate import cache_root
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, identity, settled
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
@@ -94,7 +95,7 @@ def _read(text: str) -> tuple[int, dict[str, Any]]:
     Raises:
         ValueError, KeyError, TypeError: It did not write this.
     """
-    parts, summary = json.loads(text)
+    parts, summary = parse_json(text)
     folders = summary.get("environments", []) if isinstance(summary, dict) else None
     if not (
         isinstance(parts, int)

@@ -7,10 +7,12 @@ place. Opening a FIFO waits for a writer for ever; a link leads out of the store
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from onnxbuild.core.errors import StoreError
 
@@ -49,6 +51,18 @@ def read_regular(path: str | Path) -> bytes:
     """
     with open_regular(path) as file:
         return file.read()
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON that a store holds.
+
+    Raises:
+        ValueError: It is none, or is nested deeper than this program ever writes.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("JSON that is nested too deeply") from error
 
 
 def check_no_links(root: Path, path: Path) -> None:

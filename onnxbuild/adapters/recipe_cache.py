@@ -15,6 +15,7 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.memo import program_files
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
 from onnxbuild.core.file_names import check_part
 from onnxbuild.recipe.load import LoadedRecipes
@@ -84,10 +85,10 @@ class RecipeCache:
         if found is None:
             return None
         try:
-            witnesses = json.loads(found[0])
+            witnesses = parse_json(found[0])
             now = self._witnesses({kind: list(witnesses[kind]) for kind in witnesses})
             return _checked(from_text(found[1])) if now == witnesses else None
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None  # this program did not write it
 
     def remember(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable
 
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.digest import canonical_json, tagged_sha256
 
@@ -43,7 +43,7 @@ def read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
     checksum = hashlib.sha256(b'["record",{' + checked + b"]").hexdigest()
     if start != _SEALED.replace(b"0" * 64, checksum.encode()):
         raise ValueError("the checksum does not match")
-    body = json.loads(content)
+    body = parse_json(content)
     if body["key"] != key:
         raise ValueError("another key")
     if body["format"] != _RECORD_FORMAT:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.pins import pins
-from onnxbuild.adapters.plain_files import open_regular
+from onnxbuild.adapters.plain_files import open_regular, parse_json
 from onnxbuild.core.address import recipe_of
 
 EVENTS_FILE = "events.jsonl"
@@ -145,7 +144,7 @@ def _end_of(events: Path) -> Mapping[str, int] | None:
     try:
         with open_regular(events) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            told = json.loads(file.read().splitlines()[-1])
+            told = parse_json(file.read().splitlines()[-1])
         counts = {name: int(told[name]) for name in ("cached", "built", "failed")}
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return None
