@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from tests.attack.conftest import MEMORY
 
 STEPS = [cheap.step_of("a", sources=["m"]), cheap.step_of("b", "a")]
 OTHERS = [*STEPS, cheap.step_of("c", "b")]
-PATIENCE_S = 30.0
+PATIENCE_S = 30
 
 LEADING_OUT = (
     "../../../../outside/part/more.txt",
@@ -47,6 +48,22 @@ LEADING_OUT = (
     "..\\..\\more.txt",
     "nul\0.txt",
 )
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """End what waits for ever."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class World:
@@ -79,23 +96,20 @@ class World:
 
     def build(self, steps: list[dict[str, object]] = STEPS) -> Ended:
         """Build; whatever waits for ever is ended."""
-        timer = threading.Timer(PATIENCE_S, self._server.kill)
-        timer.start()
         try:
-            return self._server.build(self.place, steps)
-        finally:
-            timer.cancel()
+            with _limited():
+                return self._server.build(self.place, steps)
+        except TimeoutError:
+            self._server.kill()
+            raise
 
     def collect(self) -> None:
         """All verbs that look after a store."""
-        workspace = open_workspace(self.place.project, self.store)
-        try:
-            collect_stats(workspace.store, workspace.index)
+        with _limited(), closing(open_workspace(self.place.project, self.store)) as opened:
+            collect_stats(opened.store, opened.index)
             hit_rates(self.store, 20)
-            collect_garbage(workspace.store, workspace.index, keep_days=0, grace_s=0, max_bytes=0)
-            verify(workspace.store, repair=True)
-        finally:
-            workspace.close()
+            collect_garbage(opened.store, opened.index, keep_days=0, grace_s=0, max_bytes=0)
+            verify(opened.store, repair=True)
 
     def collect_or_refuse(self) -> None:
         """As `collect`; or one sentence that names what is in the way."""
