@@ -58,7 +58,7 @@ def replace_folder(
     make_folder(rest)
     try:
         tree = rest / _TREE
-        tree.mkdir()
+        make_folder(tree)
         fill(tree)
         if os.path.lexists(folder):
             take_along(folder, tree, names)
@@ -169,7 +169,7 @@ def _hand_over(rest: Path, folder: Path, own: Own, *, drop: bool) -> None:
         for below, entry in list(others(tree, own)):
             target = folder / below
             check_no_links(folder.parent, target.parent)
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             move(entry.path, target)
         if drop:
             remove_own(tree, own)
@@ -201,7 +201,7 @@ def _replace_inside(tree: Path, folder: Path, own: Own) -> None:
         source, target = tree / name, folder / name
         check_no_links(folder.parent, target.parent)
         if source.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent)
             source.replace(target)
         elif is_file_inside(folder, name):
             target.unlink()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters.durable import is_full, temp_name
+from onnxbuild.adapters.durable import is_full, make_folder, temp_name
 from onnxbuild.adapters.plain_files import is_real_folder
 from onnxbuild.core.errors import StoreError
 
@@ -53,7 +53,7 @@ def take_along(folder: Path, tree: Path, own: Own) -> None:
         if entry.is_dir(follow_symlinks=False):
             _check_movable(entry.path)
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         try:
             os.link(entry.path, target, follow_symlinks=False)
         except OSError as error:
