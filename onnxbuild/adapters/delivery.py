@@ -12,7 +12,7 @@ from pathlib import Path
 from onnxbuild.adapters.durable import fsync_folder, is_full, store_error, temp_name
 from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.locks import FileLock, try_lock
-from onnxbuild.adapters.plain_files import open_regular
+from onnxbuild.adapters.plain_files import is_real_folder, open_regular
 from onnxbuild.adapters.reflink import clone_or_copy
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError
@@ -85,7 +85,7 @@ def tidy(folder: Path) -> None:
     Raises:
         OSError: Something can't be put back.
     """
-    for path in folder.glob(f"{_SCRATCH}*"):
+    for path in filter(is_real_folder, folder.glob(f"{_SCRATCH}*")):
         lock = try_lock(path / _LOCK)  # one that was killed before it had a lock has none now
         if lock is not None:
             _clear(path)
