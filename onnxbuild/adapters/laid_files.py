@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -40,7 +41,7 @@ def is_file_inside(folder: Path, name: str) -> bool:
 
 
 def take_along(folder: Path, tree: Path, own: Own) -> None:
-    """Give a successor all that is not ours and can be linked, and the modes of its predecessor.
+    """Give a successor all that is not ours and can be linked, and its predecessor's attributes.
 
     Raises:
         StoreError: Something could not be moved afterwards either.
@@ -48,6 +49,7 @@ def take_along(folder: Path, tree: Path, own: Own) -> None:
     for name in ("", *own.folders):
         if is_real_folder(folder / name) and is_real_folder(tree / name):
             shutil.copymode(folder / name, tree / name)
+            _copy_attributes(folder / name, tree / name)
     for name, entry in others(folder, own):
         target = tree / name
         if entry.is_dir(follow_symlinks=False):
@@ -59,6 +61,14 @@ def take_along(folder: Path, tree: Path, own: Own) -> None:
         except OSError as error:
             if is_full(error):
                 raise  # else it is moved: another user's, or a filesystem without hard links
+
+
+def _copy_attributes(folder: Path, tree: Path) -> None:
+    """Copy extended attributes, access control lists among them, as far as that is allowed."""
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(folder):
+            with contextlib.suppress(OSError):
+                os.setxattr(tree, name, os.getxattr(folder, name))
 
 
 def others(folder: Path, own: Own) -> Iterator[tuple[str, os.DirEntry[str]]]:
