@@ -39,7 +39,7 @@ from onnxbuild.core.graph import View
 from onnxbuild.core.step import REPORT_FILE
 
 _STATES = ".laid"  # below out/
-_RESTS = ".rests"
+_STAGING = ".staging"
 
 
 class DiskViews:
@@ -69,11 +69,11 @@ class DiskViews:
         wanted = _files(view, artifacts)
         now = {name: digest.sha256 for name, digest in wanted.items()}
         check_no_links(self._store.root, folder)
-        check_no_links(self._store.root, places.rests)
+        check_no_links(self._store.root, places.staging)
         lock = wait_lock(places.lock)
         try:
             remarks = []
-            if tidy(folder, places.rests, self._store.root / "quarantine"):
+            if tidy(folder, places.staging, self._store.root / "quarantine"):
                 remarks.append(f"a run was stopped while it replaced {folder}; that is finished")
             laid = _laid(places.state)
             missing = [name for name in wanted if not self._holds(folder / name, wanted[name])]
@@ -85,20 +85,20 @@ class DiskViews:
                     )
             surplus = [name for name in laid.keys() - now.keys() if is_file_inside(folder, name)]
             if missing or surplus:
-                self._replace(folder, places.rests, wanted, frozenset(missing), laid)
+                self._replace(folder, places.staging, wanted, frozenset(missing), laid)
             if now != laid:
                 content = json.dumps(now, sort_keys=True, indent=1).encode()
                 write_atomically(places.state, content, self._store.root / "tmp")
             return tuple(remarks)
         except OSError as error:
-            raise store_error(error, error.filename2 or folder) from error
+            raise store_error(error, error.filename2 or error.filename or folder) from error
         finally:
             lock.release()
 
     def _replace(
         self,
         folder: Path,
-        rests: Path,
+        staging: Path,
         wanted: Mapping[str, Digest],
         missing: Collection[str],
         laid: Collection[str],
@@ -117,7 +117,7 @@ class DiskViews:
                 else:
                     self._copy(digest, target)
 
-        replace_folder(folder, rests, fill, own={*wanted, *laid})
+        replace_folder(folder, staging, fill, own={*wanted, *laid})
         for name, digest in wanted.items():
             path = folder / name
             if name not in kept or kept[name] == _content_identity(path):
@@ -163,12 +163,12 @@ class ViewPlaces:
 
     Attributes:
         state: Which files the last build laid in it.
-        rests: Successors that are being made, and predecessors, for a while.
+        staging: Where successors are made, and predecessors stay for a minute.
         lock: Held by whoever changes the folder.
     """
 
     state: Path
-    rests: Path
+    staging: Path
     lock: Path
 
 
@@ -178,7 +178,7 @@ def view_places(root: Path, recipe: str, variant: str) -> ViewPlaces:
     # Of one length, however long the names are; no two views have the same.
     name = f"view-{hashlib.sha256(f'{recipe}/{variant}'.encode()).hexdigest()}"
     return ViewPlaces(
-        hidden / f"{variant}.json", hidden / f"{variant}{_RESTS}", root / "locks" / name
+        hidden / f"{variant}.json", hidden / f"{variant}{_STAGING}", root / "locks" / name
     )
 
 
@@ -189,16 +189,16 @@ def drop_replaced(root: Path) -> int:
         StoreError: One can't be removed.
     """
     before = tree_bytes(root / "out")
-    for rests in sorted((root / "out" / _STATES).glob(f"*/*{_RESTS}")):
-        recipe, variant = rests.parent.name, rests.name.removesuffix(_RESTS)
-        check_no_links(root, rests)
+    for staging in sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}")):
+        recipe, variant = staging.parent.name, staging.name.removesuffix(_STAGING)
+        check_no_links(root, staging)
         folder = root / "out" / recipe / variant
         check_no_links(root, folder)
         lock = wait_lock(view_places(root, recipe, variant).lock)
         try:
-            tidy(folder, rests, root / "quarantine", keep_s=0)
+            tidy(folder, staging, root / "quarantine", keep_s=0)
         except OSError as error:
-            raise store_error(error, rests) from error
+            raise store_error(error, staging) from error
         finally:
             lock.release()
     return before - tree_bytes(root / "out")

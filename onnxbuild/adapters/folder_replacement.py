@@ -1,12 +1,12 @@
-"""A folder that changes all at once: its successor is made next to it, and takes its place.
+"""Replace a folder in one call: its successor is made elsewhere, then the two exchange their names.
 
-Each replacement has a folder of its own, a *rest*, with `tree`: first the successor, and after the
-exchange the predecessor. What has to be done with a tree is the same before and after: the
-program's own files in it may go, and what somebody else put there belongs in the visible folder. So
-whoever comes after a killed process needs not know how far it got.
+Each replacement has a staging folder with `tree`: first the successor, and after the exchange the
+predecessor. What has to be done with a tree is the same before and after: the program's own files
+in it may go, and what somebody else put there belongs in the visible folder. So the run after a kill
+need not know how far the killed process got.
 
 Where the filesystem can't exchange, the predecessor is renamed to `old` first. A process that dies
-then leaves no visible folder until the next one puts `old` back.
+then leaves no visible folder until the next run puts `old` back.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _TRIES = 3
 
 
 def replace_folder(
-    folder: Path, rests: Path, fill: Callable[[Path], None], *, own: Collection[str]
+    folder: Path, staging: Path, fill: Callable[[Path], None], *, own: Collection[str]
 ) -> None:
     """Put a new folder in the place of another, with all that somebody else put there.
 
     Args:
         folder: The visible folder; it need not be there.
-        rests: On the same filesystem, where nobody looks.
+        staging: The folder of staging folders: on the same filesystem, where nobody looks.
         fill: Makes the program's files in an empty folder, all of them durable.
         own: Names of the files that the program made in either folder; others stay.
 
@@ -53,39 +53,39 @@ def replace_folder(
         OSError: It can't be done; `folder` is the old one or the new one, whole.
         StoreError: Likewise.
     """
-    rest = rests / temp_name()
+    staged = staging / temp_name()
     names = Own.of(own)
-    make_folder(rest)
+    make_folder(staged)
     try:
-        tree = rest / _TREE
+        tree = staged / _TREE
         make_folder(tree)
         fill(tree)
         if os.path.lexists(folder):
             take_along(folder, tree, names)
-            _write_names(rest, own)
+            _write_names(staged, own)
             _make_durable(tree)
-            _change_places(tree, folder, rest, names)
-            _hand_over(rest, folder, names, drop=False)
-            (rest / _REPLACED).touch()
+            _change_places(tree, folder, staged, names)
+            _hand_over(staged, folder, names, drop=False)
+            (staged / _REPLACED).touch()
         else:
             make_folder(folder.parent)
             _make_durable(tree)
             tree.rename(folder)
             fsync_folder(folder.parent)
-            shutil.rmtree(rest)
+            shutil.rmtree(staged)
     except BaseException:
         with contextlib.suppress(OSError, StoreError):
-            _finish(rest, folder)
+            _finish(staged, folder)
         raise
 
 
-def tidy(folder: Path, rests: Path, quarantine: Path, *, keep_s: float = _KEPT_S) -> bool:
+def tidy(folder: Path, staging: Path, quarantine: Path, *, keep_s: float = _KEPT_S) -> bool:
     """Finish what killed processes left, and remove predecessors that nobody reads any more.
 
     Args:
         folder: The visible folder.
-        rests: As for `replace_folder`; whoever calls this holds the folder's lock.
-        quarantine: Where a rest goes of which it is not known whose its files are.
+        staging: As for `replace_folder`; whoever calls this holds the folder's lock.
+        quarantine: Where a staging folder goes whose list of the program's own files is damaged.
         keep_s: Younger predecessors stay.
 
     Returns: Whether a replacement had been interrupted.
@@ -93,27 +93,27 @@ def tidy(folder: Path, rests: Path, quarantine: Path, *, keep_s: float = _KEPT_S
     Raises:
         OSError: It can't be done.
     """
-    if not is_real_folder(rests):
+    if not is_real_folder(staging):
         return False
     was_interrupted = False
-    for rest in sorted(rests.iterdir()):
-        if not is_real_folder(rest):
-            rest.unlink()
+    for staged in sorted(staging.iterdir()):
+        if not is_real_folder(staged):
+            staged.unlink()
             continue
-        age_s = _age_s(rest / _REPLACED)
+        age_s = _age_s(staged / _REPLACED)
         if age_s is not None and age_s < keep_s:
             continue
         was_interrupted |= age_s is None
         try:
-            _finish(rest, folder)
+            _finish(staged, folder)
         except (ValueError, TypeError):  # names.json is damaged
             make_folder(quarantine)
-            rest.rename(quarantine / f"{folder.name}.{time.time_ns()}")
+            staged.rename(quarantine / f"{folder.name}.{time.time_ns()}")
         except OSError:
             if age_s is None:
                 raise  # else it is only space, and another user's
     with contextlib.suppress(OSError):
-        rests.rmdir()  # if it is empty
+        staging.rmdir()  # if it is empty
     return was_interrupted
 
 
@@ -124,30 +124,30 @@ def _age_s(mark: Path) -> float | None:
         return None
 
 
-def _finish(rest: Path, folder: Path) -> None:
+def _finish(staged: Path, folder: Path) -> None:
     """Put a folder back that was taken away last, hand over what is not ours, remove the rest."""
-    old = rest / _OLD
+    old = staged / _OLD
     if is_real_folder(old) and not os.path.lexists(folder):
         old.rename(folder)
         fsync_folder(folder.parent)
-    if os.path.lexists(rest / _NAMES):  # else nothing was exchanged: all in it is ours
-        own = Own.of(_names(rest))
+    if os.path.lexists(staged / _NAMES):  # else nothing was exchanged: all in it is ours
+        own = Own.of(_names(staged))
         for tries_left in range(_TRIES, 0, -1):
             try:
-                _hand_over(rest, folder, own, drop=True)
+                _hand_over(staged, folder, own, drop=True)
                 break
             except OSError:  # such as a file that somebody made between two looks
                 if tries_left == 1:
                     raise
-    shutil.rmtree(rest)
+    shutil.rmtree(staged)
 
 
-def _write_names(rest: Path, own: Collection[str]) -> None:
-    write_atomically(rest / _NAMES, json.dumps(sorted(own)).encode(), rest)
+def _write_names(staged: Path, own: Collection[str]) -> None:
+    write_atomically(staged / _NAMES, json.dumps(sorted(own)).encode(), staged)
 
 
-def _names(rest: Path) -> list[str]:
-    told = parse_json(read_regular(rest / _NAMES))
+def _names(staged: Path) -> list[str]:
+    told = parse_json(read_regular(staged / _NAMES))
     if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
         raise TypeError("not a list of names")
     for name in told:
@@ -160,10 +160,10 @@ def _make_durable(tree: Path) -> None:
         fsync_folder(Path(base))
 
 
-def _hand_over(rest: Path, folder: Path, own: Own, *, drop: bool) -> None:
+def _hand_over(staged: Path, folder: Path, own: Own, *, drop: bool) -> None:
     """Move to the visible folder what is not ours; ours is removed, or stays for its readers."""
     for name in (_TREE, _OLD):
-        tree = rest / name
+        tree = staged / name
         if not is_real_folder(tree):
             continue
         for below, entry in list(others(tree, own)):
@@ -178,10 +178,10 @@ def _hand_over(rest: Path, folder: Path, own: Own, *, drop: bool) -> None:
 # --- the moment ---------------------------------------------------------------------------------
 
 
-def _change_places(tree: Path, folder: Path, rest: Path, own: Own) -> None:
+def _change_places(tree: Path, folder: Path, staged: Path, own: Own) -> None:
     try:
         if not exchange(tree, folder):
-            replace_in_two(tree, folder, rest)
+            replace_in_two(tree, folder, staged)
     except OSError as error:
         if error.errno not in _STAYS_PUT:
             raise
@@ -189,9 +189,9 @@ def _change_places(tree: Path, folder: Path, rest: Path, own: Own) -> None:
     fsync_folder(folder.parent)
 
 
-def replace_in_two(tree: Path, folder: Path, rest: Path) -> None:
+def replace_in_two(tree: Path, folder: Path, staged: Path) -> None:
     """Take the old folder away, then put the new one there: for filesystems without exchange."""
-    folder.rename(rest / _OLD)
+    folder.rename(staged / _OLD)
     tree.rename(folder)
 
 

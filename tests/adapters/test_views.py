@@ -164,19 +164,19 @@ def test_what_a_program_writes_into_the_replaced_folder_comes_over(world):
     os.close(inside)
     drop_replaced(world.store.root)
     assert world.content()["late.txt"] == "written by whoever was in the folder"
-    assert not (world.store.root / "out/.laid/tiny/fp32.rests").exists()
+    assert not (world.store.root / "out/.laid/tiny/fp32.staging").exists()
 
 
 def test_the_replaced_folder_stays_for_a_minute_and_is_gone_after_it(world):
     world.lay()
     world.lay(**{"model.onnx": "better"})
-    (rest,) = (world.store.root / "out/.laid/tiny/fp32.rests").iterdir()
-    assert (rest / "tree/model.onnx").read_text() == "weights"
+    (staged,) = (world.store.root / "out/.laid/tiny/fp32.staging").iterdir()
+    assert (staged / "tree/model.onnx").read_text() == "weights"
     assert world.lay(**{"model.onnx": "better"}) == ()
-    assert rest.exists()
-    os.utime(rest / "replaced", (0, 0))
+    assert staged.exists()
+    os.utime(staged / "replaced", (0, 0))
     assert world.lay(**{"model.onnx": "better"}) == ()
-    assert not rest.parent.exists()
+    assert not staged.parent.exists()
 
 
 def test_a_folder_where_a_file_belongs_is_one_clear_error(world):

@@ -268,13 +268,13 @@ def test_a_list_of_laid_files_that_is_none_counts_as_not_there(world, said):
     ids=str,
 )
 def test_a_replacement_that_looks_unfinished_writes_nothing_outside(world, names):
-    """Its folder `part` in the view is a link outside; in the rest it holds files to be moved."""
-    rest = world.store / "out/.laid/cheap/a.rests/1"
-    (rest / "tree/part").mkdir(parents=True)
+    """Its folder `part` in the view is a link outside; in the staging folder it holds files to be moved."""
+    staged = world.store / "out/.laid/cheap/a.staging/1"
+    (staged / "tree/part").mkdir(parents=True)
     for name in ("victim", "more.txt", "new.txt"):
-        (rest / "tree/part" / name).write_text("theirs")
-    (rest / "old").symlink_to(world.outside)
-    (rest / "names.json").write_text(json.dumps(names))
+        (staged / "tree/part" / name).write_text("theirs")
+    (staged / "old").symlink_to(world.outside)
+    (staged / "names.json").write_text(json.dumps(names))
     view = world.store / "out/cheap/a"
     shutil.rmtree(view / "part")
     (view / "part").symlink_to(world.outside / "part")
@@ -293,7 +293,7 @@ LINKS = (
     "out/.laid",
     "out/.laid/cheap",
     "out/.laid/cheap/a.json",
-    "out/.laid/cheap/a.rests",
+    "out/.laid/cheap/a.staging",
     "out/cheap",
     "out/cheap/a",
     "out/cheap/a/part",
@@ -439,6 +439,20 @@ def test_no_file_of_a_store_can_be_replaced_by_one_that_a_run_waits_for(world, m
             world.check(ended=ended)
         world.collect_or_refuse()
         world.check_outside()
+
+
+def test_a_replacement_whose_list_is_a_fifo_is_named(world):
+    staged = world.store / "out/.laid/cheap/a.staging/1"
+    staged.mkdir(parents=True)
+    os.mkfifo(staged / "names.json")
+    ended = world.build(OTHERS)
+    said = (
+        f"{staged / 'names.json'} is not a regular file, where a file of the store belongs\n"
+        f"  fix: remove {staged / 'names.json'}"
+    )
+    assert (ended.code, ended.error) == (1, said)
+    (staged / "names.json").unlink()
+    world.check(ended=world.build(OTHERS))
 
 
 def test_a_terminal_or_endless_device_in_the_store_is_no_file(world):
