@@ -15,6 +15,7 @@ from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
+from onnxbuild.adapters.uncaught import message_of
 from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
@@ -201,7 +202,7 @@ def speaks_of_refusal(text: str) -> bool:
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
-    told = speaks_of_refusal(str(error))
+    told = speaks_of_refusal(message_of(error))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 
