@@ -157,7 +157,8 @@ class _Trial:
             steady = self._clean(anew=True).outputs == clean.outputs
             self._report("stale" if steady else "unsteady program", edit, made, clean)
         elif clean.code == 0:
-            if made.ran and edit is not None and is_irrelevant(edit, self.program):
+            counts = edit is None or not is_irrelevant(edit, self.program)
+            if made.ran and not counts and not self.found:  # a restless program always runs
                 self._report("overdone", edit, made, clean)
             if why is not None and made.ran == why.up_to_date:
                 self._report("wrong why", edit, made, clean, why)

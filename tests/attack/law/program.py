@@ -105,6 +105,15 @@ class Part:
         carrier = CARRIERS[self.carrier]
         return self.piece.exact and carrier.exact and carrier.in_process
 
+    @property
+    def starts_python(self) -> bool:
+        """Whether it starts other processes that import.
+
+        Of these the kernel sees that they list a folder of the import path, not for which names:
+        any new name in it counts.
+        """
+        return not CARRIERS[self.carrier].in_process or "sys.executable" in self.piece.body
+
     def files(self) -> Tree:
         carrier = CARRIERS[self.carrier]
         more = files_of(
