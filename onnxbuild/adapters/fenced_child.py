@@ -22,6 +22,7 @@ from onnxbuild.adapters import landlock
 from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.fence import fence_of
 from onnxbuild.adapters.no_sockets import refuse_sockets
+from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.core.errors import BuildError
 
 VALUE, REFUSED, FAILED = "value", "refused", "failed"
@@ -34,6 +35,7 @@ _DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/d
 
 def main() -> None:
     """Answer the call that the first argument, JSON, tells; the argument of the call is on stdin."""
+    reset_signals()
     told = json.loads(sys.argv[1])
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -36,11 +36,7 @@ class OwnProject:
             declared: Files that lie outside the project, absolute.
             left_out: Folders that are nobody's input (the store).
         """
-        os.makedirs(self.folder)
-        hidden = frozenset(map(os.path.realpath, left_out))
-        for entry in os.scandir(self._project):
-            if os.path.realpath(entry.path) not in hidden:
-                os.symlink(entry.path, os.path.join(self.folder, entry.name))
+        _link_entries(self._project, self.folder, frozenset(map(os.path.realpath, left_out)))
         for path in declared:
             link = os.path.normpath(
                 os.path.join(self.folder, os.path.relpath(path, self._project))
@@ -63,3 +59,18 @@ class OwnProject:
     def written(self, text: str) -> str:
         """Return a message as the user's own code names the files in it."""
         return text.replace(f"{self.folder}/", "")
+
+
+def _link_entries(source: str, target: str, hidden: frozenset[str]) -> None:
+    """Make `target` with a link for each entry of `source`, and folders where one is hidden deeper."""
+    os.makedirs(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            real, link = os.path.realpath(entry.path), os.path.join(target, entry.name)
+            if real in hidden:
+                continue
+            holds_one = any(each.startswith(f"{real}/") for each in hidden)
+            if holds_one and not entry.is_symlink():
+                _link_entries(entry.path, link, hidden)
+            else:
+                os.symlink(entry.path, link)

@@ -7,19 +7,20 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.adapters.job_results import World, failed, read_result, tail, too_much_memory
-from onnxbuild.adapters.process_group import held_bytes, kill_group
+from onnxbuild.adapters.job_results import World, failed, read_result, tail
+from onnxbuild.adapters.process_group import kill_group
+from onnxbuild.adapters.running import Running, silence
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -35,16 +36,6 @@ sys.path.remove(sys.argv[2])
 onnxbuild.adapters.zygote.main()
 """  # this very onnxbuild, however it was found
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
-
-
-@dataclass(slots=True)
-class _Running:
-    job: Job
-    folder: Path
-    started_s: float
-    pid: int = 0
-    killed_for: StepError | None = None
-    peak_bytes: int = field(default=0)
 
 
 class ProcessExecutor:
@@ -96,7 +87,8 @@ class ProcessExecutor:
         self._zygote: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
         self._buffer = b""
-        self._running: dict[int, _Running] = {}
+        self._is_loaded = False  # it has the frameworks
+        self._running: dict[int, Running] = {}
         self._folders: dict[str, Path] = {}
         self._lost: list[Done] = []
         self._count = 0
@@ -139,7 +131,7 @@ class ProcessExecutor:
         self._folders[job.step.name] = folder
         message = {"id": number, "folder": str(folder), "log": str(job.log)}
         self._send(json.dumps(message).encode() + b"\n")
-        self._running[number] = _Running(job, folder, time.monotonic())
+        self._running[number] = Running(job, folder, time.monotonic())
 
     def wait(self, timeout_s: float) -> list[Done]:
         """Jobs that ended, after waiting at most `timeout_s` for one."""
@@ -157,7 +149,7 @@ class ProcessExecutor:
             readable, _, _ = select.select([self._connection], [], [], min(left_s, _WATCH_S))
             if readable:
                 ended += self._receive()
-            self._watch()
+            ended += self._watch()
         return ended
 
     def release(self, done: Done) -> None:
@@ -216,8 +208,9 @@ class ProcessExecutor:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        self._buffer = b""
+        self._buffer, self._is_loaded = b"", False
         if self._zygote is not None:
+            self._zygote.send_signal(signal.SIGCONT)  # a stopped one could not end anything
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._zygote.wait(patience_s)
             self._zygote.kill()
@@ -236,10 +229,15 @@ class ProcessExecutor:
         ended = []
         for line in lines:
             message = json.loads(line)
+            if "id" not in message:
+                self._is_loaded = True
+                for each in self._running.values():  # their time begins now
+                    each.since_s = time.monotonic()
+                continue
             running = self._running[message["id"]]
             if "pid" in message:
                 running.pid = message["pid"]
-                running.started_s = time.monotonic()
+                running.since_s = time.monotonic()
             else:
                 del self._running[message["id"]]
                 message["peak_bytes"] = max(message["peak_bytes"], running.peak_bytes)
@@ -259,14 +257,14 @@ class ProcessExecutor:
                 ended.append(done)
         return ended
 
-    def _zygote_died(self) -> list[Done]:
+    def _zygote_died(self, what: str = "the process that starts steps died") -> list[Done]:
         self._end_zygote()
         last = tail(self._zygote_log)[-1:]
         ended = []
         for running in self._running.values():
             kill_group(running.pid)
             error = StepError(
-                ": ".join(("the process that starts steps died", *last)),
+                ": ".join((what, *last)),
                 where=running.job.step.name,
                 fix="run again; if it stays so, see `onnxbuild doctor`",
             )
@@ -274,25 +272,15 @@ class ProcessExecutor:
         self._running = {}
         return ended
 
-    def _watch(self) -> None:
-        """Kill what takes too long or too much."""
+    def _watch(self) -> list[Done]:
+        """Kill what takes too long or too much; give up on a zygote that gives no answer."""
         now_s = time.monotonic()
         for running in self._running.values():
-            if not running.pid or running.killed_for:
-                continue
-            running.peak_bytes = max(running.peak_bytes, held_bytes(running.pid))
-            if now_s - running.started_s > self._timeout_s:
-                running.killed_for = StepError(
-                    f"stopped: it ran longer than {self._timeout_s:g} s (--timeout)",
-                    where=running.job.step.name,
-                    fix=f"give it longer: `--timeout {2 * self._timeout_s:g}`",
-                )
-            elif running.peak_bytes > self._memory_bytes:
-                running.killed_for = too_much_memory(
-                    running.job, running.peak_bytes, self._memory_bytes
-                )
-            if running.killed_for:
-                kill_group(running.pid)
+            if running.is_overdue(self._timeout_s, now_s, is_loaded=self._is_loaded):
+                assert self._zygote is not None
+                return self._zygote_died(silence(self._zygote.pid, is_loaded=self._is_loaded))
+            running.hold_to(self._timeout_s, self._memory_bytes, now_s)
+        return []
 
     def _places_of(self, job: Job) -> dict[str, str]:
         return {**self._places(), **job.action.outside}

@@ -1,8 +1,8 @@
 """A process that has the frameworks loaded and forks one child a step.
 
-It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"id", "pid"} and then
-{"id", "status", "wall_s", "cpu_s", "peak_bytes"} out. When the socket closes, its children die with
-it.
+It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"loaded"} out, then for each
+{"id", "pid"} and {"id", "status", "wall_s", "cpu_s", "peak_bytes"}. When the socket closes, its
+children die with it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from onnxbuild.adapters.child_environment import Cores
 from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.moved import move_imports
+from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
 
@@ -73,6 +74,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._send({"loaded": True})
         with self._selector as selector:
             selector.register(self._connection, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
@@ -140,6 +142,7 @@ class Zygote:
     def _be_child(self, request: dict[str, Any], zygote: int, supervisor: socket.socket) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -260,6 +263,7 @@ def main() -> None:
 
     It tells `threads`, too, and what has `moved`: nothing, or a project and its copy.
     """
+    reset_signals()
     told = json.loads(sys.argv[1])
     here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]

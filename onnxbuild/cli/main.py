@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import click
 
 from onnxbuild import __version__
-from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, EXIT_STEP, BuildError
+from onnxbuild.adapters.signals import unblock_signals
+from onnxbuild.adapters.standard_streams import (
+    discard_output,
+    is_pipe_closed,
+    open_standard_streams,
+    say_on_stderr,
+)
+from onnxbuild.core.errors import (
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    BuildError,
+    UsageError,
+)
 
 VERBS = {
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
@@ -34,8 +49,38 @@ VERBS = {
 _COLLECT_AFTER = 100_000  # objects: a process this short leaves too little behind to look sooner
 
 
+class _ClosedPipeError(Exception):
+    """Nobody reads the output any more; click would exit with 1 for the OSError that says so."""
+
+
+@contextmanager
+def _watch_for_closed_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        if is_pipe_closed():
+            raise _ClosedPipeError from error
+        raise RuntimeError("a pipe or socket of this process's own was closed") from error
+
+
 class Verbs(click.Group):
     """Imports a verb's module when it is asked for: `--help` loads none of them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """As click does it; `--help` is printed here."""
+        with _watch_for_closed_pipes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does it."""
+        with _watch_for_closed_pipes():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs, in the order of use."""
@@ -88,49 +133,57 @@ def cli() -> None:
     Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
     4 not reproducible, 5 undeclared input, 130 interrupted, 70 a bug in onnxbuild.
     """  # noqa: D301 - click's own mark for text that keeps its lines
+    gone = _no_working_folder()
+    if gone:
+        raise gone
 
 
 def main() -> None:
     """Run the command line; every way out has its exit code."""
+    unblock_signals()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has the second ignored
             signal.signal(number, _on_end)
     gc.set_threshold(_COLLECT_AFTER)
-    _open_standard_streams()
+    open_standard_streams()
+    try:
+        code = _run_command()
+        sys.stdout.flush()
+    except (_ClosedPipeError, BrokenPipeError):
+        discard_output()
+        code = 128 + signal.SIGPIPE
+    sys.exit(code)
+
+
+def _run_command() -> int:
+    """Run the command that the arguments name.
+
+    Returns: The exit code; what went wrong is said.
+
+    Raises:
+        _ClosedPipeError: Nobody reads standard output any more.
+        BrokenPipeError: Nobody reads standard error any more.
+    """
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        say_on_stderr(error.show)
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; finished steps are kept", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+        return _say("interrupted; finished steps are kept", EXIT_INTERRUPTED)
     except BuildError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(128 + signal.SIGPIPE)
+        return _say(f"error: {error}", error.exit_code)
+    except _ClosedPipeError:
+        raise
     except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
         from onnxbuild.adapters.durable import store_error
 
-        click.echo(f"error: {store_error(error, error.filename or 'the output')}", err=True)
-        sys.exit(EXIT_STEP)
+        refused = store_error(error, error.filename or "the output")
+        met = _no_working_folder() or refused
+        return _say(f"error: {met}", met.exit_code)
     except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
-        _report_bug()
-        sys.exit(EXIT_BUG)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _open_standard_streams() -> None:
-    """Put /dev/null where a standard stream is closed: else the next file takes its number."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123 - stays open
-            if stream.fileno() != number:
-                os.dup2(stream.fileno(), number)
-            setattr(sys, name, stream)
+        return _say(_bug_report(), EXIT_BUG)
+    return code if isinstance(code, int) else 0
 
 
 def _on_end(number: int, frame: object) -> None:
@@ -139,15 +192,31 @@ def _on_end(number: int, frame: object) -> None:
     sys.exit(128 + number)
 
 
-def _report_bug() -> None:
+def _say(text: str, code: int) -> int:
+    say_on_stderr(lambda: click.echo(text, err=True))
+    return code
+
+
+def _no_working_folder() -> UsageError | None:
+    """Return what to say if the working folder was removed; None if it is there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return UsageError(
+            "the folder that this was started in does not exist any more",
+            fix='go to one that does; if it was made anew: `cd "$PWD"`',
+        )
+    return None
+
+
+def _bug_report() -> str:
     import platform
     import traceback
 
-    click.echo(
+    return (
         f"onnxbuild {__version__} met a bug in itself. Please file this, with the recipe:\n"
         f"Python {platform.python_version()} on {platform.platform()}\n"
-        f"{traceback.format_exc()}",
-        err=True,
+        f"{traceback.format_exc()}"
     )
 
 

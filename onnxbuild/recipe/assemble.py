@@ -31,7 +31,7 @@ class Loader:
     def __init__(self, project: FilePath, environment: Mapping[str, str]) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
-        self._glob = Glob()
+        self._glob = Glob(project)
         self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
         self._validator = KeyValidator()
         self._complete = True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from onnxbuild.recipe.own_files import is_lock, store_above, what_excludes
 
 FILES_MAX = 100_000
 _MAGIC = re.compile(r"[*?[]")
@@ -15,11 +18,18 @@ _MAGIC = re.compile(r"[*?[]")
 class Glob:
     """Expands patterns and remembers every folder that it listed, and every link that it met.
 
+    What onnxbuild and other tools make is no input: see `own_files`.
+
+    Args:
+        project: The project's root, absolute; its dist/ holds releases.
+
     Attributes:
-        folders: Absolute; links among them, whose targets may change without a trace in the folder.
+        folders: Absolute; links among them, whose targets may change without a trace in the folder,
+            and the files that tell a store or a virtual environment that was left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, project: Path | None = None) -> None:
+        self._project = project
         self.folders: dict[Path, None] = {}
         self._listings: dict[Path, list[os.DirEntry[str]]] = {}
 
@@ -34,10 +44,13 @@ class Glob:
             folder: Absolute.
 
         Raises:
-            ValueError: More than FILES_MAX files, or no path at all.
+            ValueError: More than FILES_MAX files, or no path at all, or one in a store.
             OSError: A folder can't be listed.
         """
         start, magic = _split(pattern, folder)
+        store = store_above(start)
+        if store:
+            raise ValueError(f"{store} is a store, which holds what is built and no inputs")
         found = list(self._matches(start, magic) if magic else self._literal(start))
         if len(found) > FILES_MAX:
             raise ValueError(f"the pattern names more than {FILES_MAX:,} files")
@@ -71,7 +84,8 @@ class Glob:
             yield from self._matches(folder, rest or ("*",))
             for entry in self._list(folder):
                 hidden = entry.name.startswith(".")
-                if not hidden and entry.is_dir(follow_symlinks=False):
+                is_own = entry.is_dir(follow_symlinks=False)
+                if is_own and not hidden and self._may_enter(entry):
                     yield from self._matches(folder / entry.name, parts)
             return
         expression = re.compile(fnmatch.translate(part))
@@ -82,10 +96,21 @@ class Glob:
                 continue
             if entry.is_symlink():
                 self.folders[folder / entry.name] = None
-            if rest and entry.is_dir():
+                if store_above(Path(entry.path)):
+                    continue
+            by_name = part == entry.name
+            if rest and _is(entry.is_dir) and self._may_enter(entry, by_name=by_name):
                 yield from self._matches(folder / entry.name, rest)
-            elif not rest and entry.is_file():
+            elif not rest and _is(entry.is_file) and (by_name or not is_lock(folder / entry.name)):
                 yield folder / entry.name
+
+    def _may_enter(self, entry: os.DirEntry[str], *, by_name: bool = False) -> bool:
+        """Whether what is below a folder may be an input; `by_name`: the pattern writes its name."""
+        folder = Path(entry.path)
+        mark = what_excludes(folder, self._project, by_name=by_name)
+        if mark not in {None, folder}:
+            self.folders[mark] = None
+        return mark is None
 
     def _list(self, folder: Path) -> list[os.DirEntry[str]]:
         if folder not in self._listings:
@@ -98,6 +123,16 @@ class Glob:
             except (FileNotFoundError, NotADirectoryError):
                 self._listings[folder] = []
         return self._listings[folder]
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    """Ask what an entry is; a link that leads in a circle is nothing, as one that leads nowhere."""
+    try:
+        return kind()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _split(pattern: str, folder: Path) -> tuple[Path, tuple[str, ...]]:

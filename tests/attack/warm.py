@@ -89,9 +89,9 @@ class _WarmExecutor(ProcessExecutor):
         self._warm.connection, self._warm.zygote = self._connection, self._zygote
         return found
 
-    def _zygote_died(self) -> list[Done]:
+    def _zygote_died(self, *what: str) -> list[Done]:
         self._warm.close()
-        return super()._zygote_died()
+        return super()._zygote_died(*what)
 
     def close(self) -> None:
         while self._running:  # what the zygote still tells of these jobs is not for the next run

@@ -1,0 +1,75 @@
+"""Standard input, output and error as the process was given them: closed, full, of another encoding."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import select
+import sys
+from collections.abc import Callable
+
+_OUTPUTS = (1, 2)
+_FIRST_BYTE, _LAST_BYTE = (
+    "\udc80",
+    "\udcff",
+)  # PEP 383: bytes 0x80 to 0xff of names that are no text
+_READABLE = "onnxbuild.readable"  # the name of an error handler of codecs
+
+
+def open_standard_streams() -> None:
+    r"""Make all three usable, whatever the process was started with.
+
+    A closed one becomes /dev/null: else the next file that is opened takes its number. What an
+    output can't encode, such as a file name that is not UTF-8, is shown as \xNN or \uNNNN.
+    """
+    codecs.register_error(_READABLE, _shown)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - stays open
+            if stream.fileno() != number:
+                os.dup2(stream.fileno(), number)
+            setattr(sys, name, stream)
+        if number in _OUTPUTS:
+            getattr(sys, name).reconfigure(errors=_READABLE)
+
+
+def is_pipe_closed() -> bool:
+    """Return whether standard output or standard error is a pipe that nobody reads."""
+    poll = select.poll()
+    for number in _OUTPUTS:
+        poll.register(number, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def discard_output() -> None:
+    """Send what is still buffered nowhere: Python writes it when it ends, and would say that it can't."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    for number in _OUTPUTS:
+        os.dup2(null, number)
+    os.close(null)
+
+
+def say_on_stderr(say: Callable[[], None]) -> None:
+    """Call what prints to standard error; where that is full, the exit code must say it alone.
+
+    Raises:
+        BrokenPipeError: Nobody reads it.
+    """
+    try:
+        say()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        discard_output()
+
+
+def _shown(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(map(_as_ascii, error.object[error.start : error.end])), error.end
+
+
+def _as_ascii(character: str) -> str:
+    if _FIRST_BYTE <= character <= _LAST_BYTE:
+        return f"\\x{ord(character) - ord(_FIRST_BYTE) + 0x80:02x}"
+    return character.encode("ascii", "backslashreplace").decode("ascii")

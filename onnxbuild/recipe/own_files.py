@@ -1,0 +1,54 @@
+"""What globs leave out: files that onnxbuild, or another tool, makes next to the user's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_TOOLS_FOLDERS = frozenset({
+    "__pycache__", "node_modules", ".git", ".hg", ".svn", ".venv", ".tox", ".nox", ".eggs",
+    ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache",
+    ".ipynb_checkpoints",
+})  # fmt: skip
+_ENVIRONMENT_MARK = "pyvenv.cfg"  # PEP 405
+_STORE_MARK = "FORMAT"
+_RELEASES = "dist"
+_RECIPE_SUFFIXES = (".yaml", ".yml")
+
+
+def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path | None:
+    """Return the path that says that a folder is no place of inputs; None if it may be one.
+
+    Args:
+        folder: Absolute.
+        project: The project's root; None where there is none.
+        by_name: The pattern writes the folder's name. Then only a store is left out.
+
+    Returns:
+        The folder itself where its name says it.
+    """
+    if _is_store(folder):
+        return folder / _STORE_MARK
+    if by_name:
+        return None
+    is_releases = project is not None and folder == project / _RELEASES
+    if is_releases or folder.name in _TOOLS_FOLDERS:
+        return folder
+    mark = folder / _ENVIRONMENT_MARK
+    return mark if mark.is_file() else None
+
+
+def store_above(path: Path) -> Path | None:
+    """Return the store that a path is in, links resolved; None if it is in none."""
+    real = Path(os.path.realpath(path))  # `resolve` raises where links lead in a circle
+    return next((folder for folder in (real, *real.parents) if _is_store(folder)), None)
+
+
+def is_lock(file: Path) -> bool:
+    """Return whether a file is the lock of a recipe next to it."""
+    suffixes = _RECIPE_SUFFIXES if file.suffix == ".lock" else ()
+    return any(file.with_suffix(each).is_file() for each in suffixes)
+
+
+def _is_store(folder: Path) -> bool:
+    return (folder / _STORE_MARK).is_file() and (folder / "cas/sha256").is_dir()

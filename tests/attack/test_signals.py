@@ -1,0 +1,112 @@
+"""What a launcher leaves blocked or ignored, and processes that are stopped: no run hangs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import heed_signals
+from tests.zygotes import COLD, command
+
+pytestmark = pytest.mark.slow
+
+EXPORT = ("run", "tiny.yaml", "--only", "export")
+STOP_PARENT = "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)"
+
+
+def block_all() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test_a_launcher_that_blocks_and_ignores_signals_changes_nothing(project, monkeypatch):
+    """Both are inherited: the ends of children would never be known, and SIGTERM not heeded."""
+    monkeypatch.setenv(COLD, "1")  # a zygote of its own, which inherits them
+    code = (
+        "import signal, subprocess\n"
+        "    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
+        "    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL\n"
+        "    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
+        "    assert subprocess.run(['false']).returncode == 1\n"
+        "    torch.manual_seed(0)\n"
+    )
+    project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
+    done = subprocess.run(
+        command(*EXPORT),
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=block_all,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_fork_server_that_is_stopped_ends_the_run_with_a_sentence(project, monkeypatch):
+    monkeypatch.setenv(COLD, "1")
+    project.edit("models/tiny.py", "import torch\n", f"import torch\n{STOP_PARENT}\n")
+    started_s = time.monotonic()
+    done = project(*EXPORT, "--timeout", "2")
+    assert done.code == 1
+    assert "was stopped by a signal and gave no answer" in done.out
+    assert time.monotonic() - started_s < 30
+
+
+def test_a_step_that_is_stopped_ends_with_its_time(project):
+    stop = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    project.edit("models/tiny.py", "import torch\n", f"import torch\n{stop}\n")
+    done = project(*EXPORT, "--timeout", "2")
+    assert done.code == 1
+    assert "stopped: it ran longer than 2 s (--timeout)" in done.out
+
+
+@pytest.mark.parametrize("whom", ["os.getppid()", "os.getpid()"])
+def test_ctrl_c_ends_a_run_whose_processes_are_stopped(project, whom):
+    project.edit("models/tiny.py", "import torch\n", "import torch, os, signal, sys\n")
+    stop = f"print(os.getpid(), os.getppid()); sys.stdout.flush(); os.kill({whom}, signal.SIGSTOP)"
+    code = f"{stop}\n    import time; time.sleep(99)\n"
+    project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
+    process = subprocess.Popen(
+        command(*EXPORT),
+        cwd=project.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - no threads here
+    )
+    stopped = wait_for_log(project.folder)
+    started_s = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in out) == (130, False), out
+    assert time.monotonic() - started_s < 5
+    end_s = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in stopped):
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
+def wait_for_log(folder: Path) -> list[int]:
+    """The processes that the step's log names, once the step is about to stop one."""
+    end_s = time.monotonic() + 30
+    while time.monotonic() < end_s:
+        for log in folder.glob("artifacts/runs/*/logs/*.log"):
+            if log.read_text().strip():
+                return list(map(int, log.read_text().split()))
+        time.sleep(0.05)
+    raise AssertionError("the step did not start")
+
+
+def test_an_exit_status_is_read_where_the_end_of_children_is_ignored(tmp_path):
+    """With SIGCHLD ignored, git's refusals would read as success."""
+    code = "from onnxbuild.adapters.signals import unblock_signals as u; u()"
+    code += "; import subprocess, sys; sys.exit(subprocess.run(['false']).returncode)"
+    done = subprocess.run([sys.executable, "-c", code], preexec_fn=block_all, check=False)
+    assert done.returncode == 1
