@@ -90,6 +90,7 @@ def _options() -> argparse.Namespace:
     add("--edits", default="", help="of one program: numbers of the edits that it keeps, or none")
     add("--matrix", action="store_true", help="each piece and each carrier once, not at random")
     add("--match", default="", help="with --matrix: only parts whose label has this text")
+    add("--without", default="", help="texts: leave out parts whose label has one of them")
     add("--no-shrink", action="store_true", help="print the programs as they were drawn")
     add("--brief", action="store_true", help="print the replay commands, not the projects")
     add("--into", default="", help="a folder: write the program there as a project")
@@ -114,12 +115,16 @@ def _programs(options: argparse.Namespace, checker: Checker) -> Iterator[Program
             edits=tuple(each for each in program.edits if each.number in edits),
         )
         return
+    without = [each for each in options.without.split(",") if each]
     started_s = time.monotonic()
     first, _, step = options.share.partition("/")
     seed = options.seed + int(first)
     last = options.seed + options.programs
     while seed < last or time.monotonic() - started_s < options.seconds:
-        yield checker.program(seed, groups)
+        program = checker.program(seed, groups)
+        parts = [part for part in program.parts if not any(text in part.label for text in without)]
+        if parts:
+            yield replace(program, parts=tuple(parts))
         seed += int(step)
 
 

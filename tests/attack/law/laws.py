@@ -113,6 +113,7 @@ class _Trial:
     known: dict[str, Built] = field(default_factory=dict)
     values: dict[str, dict[str, object]] = field(default_factory=dict)
     cleans: int = 0
+    last: Built = field(default_factory=lambda: Built(0))
 
     def run(self, tree: Tree) -> list[Violation]:
         first = tree
@@ -143,7 +144,10 @@ class _Trial:
         made = self._build(self.root / "store")
         if edit is None:  # the store was empty
             self.known[self._state()] = made
-        clean = self._clean()
+        counts = edit is None or not is_irrelevant(edit, self.program)
+        if not counts and not made.ran:  # as the clean build before
+            self.known.setdefault(self._state(), self.last)
+        clean = self.last = self._clean()
         for each in (made, clean):
             if each.log:
                 self.values[repr(each.outputs)] = _values(each.log)
@@ -153,11 +157,12 @@ class _Trial:
             self._report("bug", edit, made, clean, why)
         elif made.code != clean.code:
             self._report("other exit code", edit, made, clean)
+        elif edit is None and made.code and not self.program.is_refused:
+            self._report("fails at first", edit, made, clean)
         elif made.outputs != clean.outputs:
             steady = self._clean(anew=True).outputs == clean.outputs
             self._report("stale" if steady else "unsteady program", edit, made, clean)
         elif clean.code == 0:
-            counts = edit is None or not is_irrelevant(edit, self.program)
             if made.ran and not counts and not self.found:  # a restless program always runs
                 self._report("overdone", edit, made, clean)
             if why is not None and made.ran == why.up_to_date:

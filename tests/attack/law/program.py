@@ -176,6 +176,11 @@ class Program:
     edits: tuple[Edit, ...] = ()
     extra: Mapping[str, Content] = field(default_factory=dict)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it reads what nobody declared."""
+        return any(path.startswith("shared/") for part in self.parts for path in part.files())
+
     def tree(self, shared: str, spare: tuple[str, ...] = ()) -> Tree:
         """Its files at first."""
         main = _MAIN

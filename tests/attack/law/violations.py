@@ -21,7 +21,8 @@ class Violation:
     Attributes:
         kind: `stale` (other artifacts than a clean build), `other exit code`, `restless` (a second
             run ran the step), `overdone` (an edit that does not count ran it), `wrong why`, `bug`
-            (exit code 70 or a traceback), `unsteady program` (two clean builds differ).
+            (exit code 70 or a traceback), `fails at first` (what works in plain Python),
+            `unsteady program` (two clean builds differ).
         program: The program.
         edit: After which edit; None after the first build.
         labels: The parts whose values differ.
