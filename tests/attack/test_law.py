@@ -35,8 +35,8 @@ def test_a_program_that_leans_on_a_time_violates_the_law_and_is_shrunk():
     done = run("--groups", "stat", "--matrix", "--match", "stat, mtime")
 
     assert done.returncode == 1, done.stderr
-    assert "stale after change project/models/d9/there.txt" in done.stdout
-    assert "replay: python -m tests.attack.law --seed 8 --parts 9 --edits" in done.stdout
+    assert "stale after change project/models/d10/there.txt" in done.stdout
+    assert "replay: python -m tests.attack.law --seed 9 --matrix" in done.stdout
 
 
 def test_a_seed_draws_the_same_program_each_time():

@@ -72,7 +72,10 @@ def draw(seed: int, groups: frozenset[str] = GROUPS) -> Program:
     """The program of a seed, without edits."""
     dice = random.Random(f"law {seed}")
     count = dice.choice([1, 2, 3, 3, 4, 4, 5, 6])
-    return Program(seed, tuple(draw_part(dice, n, groups) for n in range(1, count + 1)))
+    parts = tuple(draw_part(dice, n, groups) for n in range(1, count + 1))
+    return Program(
+        seed, parts, drawn_by="" if groups == GROUPS else f" --groups {','.join(sorted(groups))}"
+    )
 
 
 def matrix(groups: frozenset[str] = GROUPS) -> list[Part]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from onnxbuild.core.errors import EXIT_BUG
 from tests.attack.law.builds import Builds, Built
 from tests.attack.law.contents import Disk, Tree
-from tests.attack.law.draw import GROUPS, draw
 from tests.attack.law.edits import apply, draw_edits, is_irrelevant, perform
 from tests.attack.law.program import Edit, Program
 from tests.attack.law.violations import Violation, smaller
@@ -59,10 +58,6 @@ class Checker:
 
     def close(self) -> None:
         shutil.rmtree(self._shared, ignore_errors=True)
-
-    def program(self, seed: int, groups: frozenset[str] = GROUPS) -> Program:
-        """The program of a seed, with its edits."""
-        return self.edited(draw(seed, groups))
 
     def edited(self, program: Program) -> Program:
         """The program with the edits that its seed draws."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tests.attack.law.carriers import CARRIERS, CHILDREN, files_of
 from tests.attack.law.contents import Content, Tree
@@ -168,20 +167,20 @@ class Program:
         seed: It was made from.
         parts: What it consists of.
         edits: What is done to it, one after another.
-        spare: Patterns that an edit declared.
+        drawn_by: Options of the command that it was drawn with, besides the seed.
     """
 
     seed: int
     parts: tuple[Part, ...]
     edits: tuple[Edit, ...] = ()
-    extra: Mapping[str, Content] = field(default_factory=dict)
+    drawn_by: str = ""
 
     @property
     def is_refused(self) -> bool:
         """Whether it reads what nobody declared."""
         return any(path.startswith("shared/") for part in self.parts for path in part.files())
 
-    def tree(self, shared: str, spare: tuple[str, ...] = ()) -> Tree:
+    def tree(self, shared: str) -> Tree:
         """Its files at first."""
         main = _MAIN
         calls = []
@@ -196,7 +195,7 @@ class Program:
         patterns = dict.fromkeys(each for part in self.parts for each in part.declared())
         made: Tree = {
             "project/pyproject.toml": File("text", 0, ""),
-            RECIPE: recipe((*patterns, *spare)),
+            RECIPE: _recipe(patterns),
             MAIN: File("py", 0, main),
             "project/models/children.py": File("py", 0, CHILDREN),
             "project/models/spare.txt": File("txt", 10),
@@ -206,7 +205,7 @@ class Program:
         return {path: _shared(each, shared) for path, each in made.items()}
 
 
-def recipe(patterns: tuple[str, ...]) -> File:
+def _recipe(patterns: Iterable[str]) -> File:
     return File("text", 0, _RECIPE.format(files=", ".join(f"'{each}'" for each in patterns)))
 
 

@@ -77,7 +77,8 @@ def replay(program: Program) -> str:
     """The command that holds this program to the law again."""
     parts = ",".join(str(part.number) for part in program.parts)
     edits = ",".join(str(edit.number) for edit in program.edits) or "none"
-    return f"python -m tests.attack.law --seed {program.seed} --parts {parts} --edits {edits}"
+    drawn = f"--seed {program.seed}{program.drawn_by}"
+    return f"python -m tests.attack.law {drawn} --parts {parts} --edits {edits}"
 
 
 def shown(edit: Edit | None) -> str:
