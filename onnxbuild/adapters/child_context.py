@@ -57,7 +57,7 @@ class ChildContext:
         return folder
 
     def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
-        """Import the user's callable.
+        """Import the user's callable, with the arguments that `python FILE` would have.
 
         Raises:
             StepError: File, module or attribute is missing, raises on import, or can't be called.
@@ -74,6 +74,8 @@ class ChildContext:
         sys.path[len(entrypoint.roots) : 0] = [
             folder for folder in declared if folder not in sys.path
         ]
+        sys.argv[:] = [real_path(target, self._places) if target.endswith(".py") else ""]
+        sys.orig_argv[:] = [sys.executable, *sys.argv]
         module = self._import(target)
         found: Any = module
         for part in attribute.split("."):

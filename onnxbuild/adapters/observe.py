@@ -62,9 +62,7 @@ class Observer:
         self._names = PathNames(project, places)
         self._meant = meant
         self._elsewhere = folder_prefixes(*map(str, ignored))
-        self._imports = ImportWatch(
-            preloaded, toolchain, self._shown, compiled=self._is_code, is_own=self._is_own
-        )
+        self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code, self._is_own)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import importlib
 import json
@@ -18,7 +19,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
+from onnxbuild.adapters.uncaught import log_traceback
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
@@ -126,8 +127,8 @@ class Zygote:
             ours.close()
             try:
                 code = self._be_child(request, zygote, theirs)
-            except OSError:  # the result, or the log, can't be written
-                traceback.print_exc()
+            except BaseException as error:  # noqa: BLE001 - the result, or the log, can't be written
+                log_traceback(error)
             finally:
                 with contextlib.suppress(OSError, ValueError):
                     sys.stdout.flush()
@@ -163,6 +164,7 @@ class Zygote:
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        faulthandler.enable()  # where a crash was is in the log, too
         return run_job(Path(request["folder"]), self._preloaded, supervisor)
 
     def _reap(self) -> None:

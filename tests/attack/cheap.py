@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.durable import store_error
@@ -147,6 +149,11 @@ class Server:
         told = json.loads(self._process.stdout.readline())
         assert "bug" not in told, told["bug"]
         return Ended(**told)
+
+    def kill(self) -> None:
+        """End it, and the build that it waits for; its caller fails."""
+        for each in psutil.Process(self._process.pid).children():
+            each.kill()
 
     def close(self) -> None:
         self._process.communicate(timeout=30)
