@@ -8,6 +8,8 @@ import os
 import sys
 from typing import Any
 
+from onnxbuild.adapters.distributions import site_folders
+
 _STANDARD = (
     importlib.machinery.BuiltinImporter,
     importlib.machinery.FrozenImporter,
@@ -35,7 +37,7 @@ class _Moves:
     def __init__(self, original: str, copy: str) -> None:
         self._original = original
         self._copy = copy
-        software = (sys.prefix, sys.base_prefix, _TOOL)
+        software = (sys.prefix, sys.base_prefix, _TOOL, *site_folders())
         self._software = tuple(f"{os.path.realpath(path)}{os.sep}" for path in software)
 
     def of(self, path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.preloaded import Preloaded
@@ -43,7 +43,7 @@ class Shadows:
         self._tops = {name.partition(".")[0] for name in sys.modules}.difference(_NOT_SHADOWED)
         self._path = tuple(sys.path)
         self._sites = frozenset(preloaded.distributions.folders)
-        self._loaded = set(_AT_START)
+        self._asked: list[str] = []
         self._fault: StepError | None = None
 
     def refuse_in(self, root: str) -> None:
@@ -73,18 +73,29 @@ class Shadows:
         Raises:
             StepError: It would take another.
         """
-        if top not in self._tops or top in self._loaded:
+        if top not in self._tops or top in self._asked:
             return
-        tops = self._preloaded.modules_with(top) - self._loaded
+        before = list(self._asked)
+        self._asked.append(top)
+        folders = list(self._put_first())
+        if not folders:
+            return
+        loaded = {*_AT_START, *(each for asked in before for each in self._with(asked))}
+        for folder in folders:
+            path = self._shadow_in(folder, self._with(top) - loaded)
+            if path is not None:
+                raise self._vendored(path, folder)
+
+    def _with(self, top: str) -> set[str]:
+        return self._preloaded.modules_with(top)
+
+    def _put_first(self) -> Iterator[str]:
+        """The folders that the code has put on sys.path before those of packages."""
         for folder in sys.path:
             if os.path.realpath(folder) in self._sites:
-                break
-            if folder in self._path:
-                continue
-            path = self._shadow_in(os.path.abspath(folder), tops)
-            if path is not None:
-                raise self._vendored(path, os.path.abspath(folder))
-        self._loaded |= tops
+                return
+            if folder not in self._path:
+                yield os.path.abspath(folder)
 
     def refuse_what_was_passed_over(self) -> None:
         """Raise again what the code has caught: without the module it went another way.
