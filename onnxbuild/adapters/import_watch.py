@@ -218,7 +218,9 @@ class ImportWatch:
         cached = (path for path, finder in sys.path_importer_cache.items() if finder is None)
         for path in {*cached, *sys.path}:
             folder = os.path.abspath(path)
-            if path and not os.path.exists(folder) and not self.is_installed(folder):
+            if path and not (
+                os.path.exists(folder) or self.is_installed(folder) or self._is_own(folder)
+            ):
                 for name in self._searched:
                     self._note_lookup(folder, name)
 

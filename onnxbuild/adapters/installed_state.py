@@ -74,7 +74,9 @@ def devices_digest(drivers: Mapping[str, str], environment: Mapping[str, str]) -
 
 
 def installed_entries(names: Iterable[str], sites: Sequence[str]) -> tuple[str, ...]:
-    """What the site folders hold of some modules, given with dots; one entry for each folder.
+    """What the site folders hold of some modules, given with dots, sorted.
+
+    Entries of other folders than the first begin with their number: `site 2/numpy`.
 
     Args:
         names: Of modules; `a.b` is looked for in the folder `a`.
@@ -86,9 +88,9 @@ def installed_entries(names: Iterable[str], sites: Sequence[str]) -> tuple[str, 
         by_parent.setdefault(parent.replace(".", "/"), set()).add(last)
     return tuple(
         sorted(
-            os.path.join(parent, entry)
+            os.path.join("" if number == 1 else f"site {number}", parent, entry)
             for parent, wanted in by_parent.items()
-            for site in sites
+            for number, site in enumerate(sites, start=1)
             for entry in entries_of(os.path.join(site, parent))
             if entry.partition(".")[0] in wanted
         )
@@ -107,7 +109,7 @@ def entries_on_path(folders: Iterable[SearchFolder]) -> tuple[tuple[str, tuple[s
 def found_on_path(
     names: Iterable[str], entries: Iterable[tuple[str, Sequence[str]]]
 ) -> tuple[str, ...]:
-    """What those folders hold of some top-level modules, in their order.
+    """What those folders hold of some top-level modules, sorted; their names tell their order.
 
     Args:
         names: Of modules.
@@ -115,7 +117,9 @@ def found_on_path(
     """
     wanted = set(names)
     return tuple(
-        f"{name}/{entry}" for name, each in entries for entry in Importable(each).of(wanted)
+        sorted(
+            f"{name}/{entry}" for name, each in entries for entry in Importable(each).of(wanted)
+        )
     )
 
 

@@ -94,7 +94,10 @@ def _show(each: Relocked) -> None:
     from onnxbuild.lock.text import lock_command
 
     lock = each.lock
-    installed = sum(digest != NOT_INSTALLED for digest in lock.packages.values())
+    installed = sum(
+        digest != NOT_INSTALLED and not name.startswith("<")
+        for name, digest in lock.packages.items()
+    )
     contents = (
         f"{len(lock.steps)} steps, {len(lock.sources)} sources, {len(lock.files)} files, "
         f"{installed} packages"

@@ -1,7 +1,8 @@
 """Packages of a lock: what a bill of materials lists."""
 
+from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.step import COMPILER, GPU
+from onnxbuild.core.step import COMPILER, COPIED, GPU, PACKAGES
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.packages import packages_of
 
@@ -46,3 +47,9 @@ def test_packages_of_other_environments_are_told_and_their_interpreters_are_not(
         ("numpy", "2.4.6"),
         ("onnxruntime-openvino", "1.24.1"),
     ]
+
+
+def test_what_is_no_package_or_absent_is_in_no_bill():
+    absent = {"flash-attn": NOT_INSTALLED, PACKAGES: "packages 3 ab", f"{COPIED}x>": "x copied ab"}
+    (found,) = packages_of(locked({"torch": TORCH, **absent}))
+    assert found.name == "torch"
