@@ -20,6 +20,8 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.accelerator import gpu_models
+from onnxbuild.adapters.import_path import import_variables
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.plain_files import parse_json
@@ -45,6 +47,7 @@ def request_key(
         __version__,
         sys.prefix,
         [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
+        import_variables(os.environ),
         sorted({str(project) for project in projects}),
         [os.path.abspath(path) for path in recipes],
         list(only),
@@ -55,6 +58,7 @@ def request_key(
         machine.python_build(),
         machine.host_class(),
         machine.driver_facts(),
+        gpu_models(),
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 

@@ -15,6 +15,7 @@ from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
+from onnxbuild.adapters.uncaught import message_of
 from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
@@ -74,11 +75,23 @@ def undeclared_file(
     real = os.path.realpath(path)
     leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
     to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
+    typed = _typed(path, reader)
+    fix = f"declare it beside the entrypoint that reads it: `files: [{typed}]`"
+    if not _is_utf_8(typed):
+        fix = "rename it, since no recipe can hold a name that is not UTF-8; then declare it"
     return UndeclaredInputError(
         f"'{_near(path, reader.project)}' is {to}{'is ' if to else ''}read but not declared{by}",
         where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
-        fix=f"declare it beside the entrypoint that reads it: `files: [{_typed(path, reader)}]`",
+        fix=fix,
     )
+
+
+def _is_utf_8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def refused_write(path: str, who: str, reader: Reader) -> StepError:
@@ -254,7 +267,7 @@ def speaks_of_refusal(text: str) -> bool:
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
-    told = speaks_of_refusal(str(error))
+    told = speaks_of_refusal(message_of(error))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 

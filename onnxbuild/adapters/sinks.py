@@ -38,7 +38,7 @@ class JsonLines:
 
     def emit(self, event: Event) -> None:
         """Write one event."""
-        self._file.write(json.dumps(event.to_json(), ensure_ascii=False) + "\n")
+        self._file.write(_line(event).decode())
         self._file.flush()
 
 
@@ -63,7 +63,7 @@ class RunLog:
 
     def emit(self, event: Event) -> None:
         """Write one event."""
-        left = memoryview(json.dumps(event.to_json(), ensure_ascii=False).encode() + b"\n")
+        left = memoryview(_line(event))
         try:
             while left:
                 left = left[self._file.write(left) :]
@@ -73,6 +73,12 @@ class RunLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _line(event: Event) -> bytes:
+    """An event as JSON; a byte of a file name that is not UTF-8 is half of a surrogate pair there."""
+    text = json.dumps(event.to_json(), ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class Several:

@@ -25,7 +25,8 @@ import psutil
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.fingerprints import DiskFingerprints, Importable, entries_of, source_digest
+from onnxbuild.adapters.fingerprints import DiskFingerprints, source_digest
+from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.action import Expense, Listing, Observed
