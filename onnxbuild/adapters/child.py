@@ -76,7 +76,7 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     )
     outside = _outside_files(job, kind, context.params)
     lay_home(folder / OWN_HOME, job["places"][HOME], outside)
-    _settle_in(folder)
+    _settle_in(folder, job["temp"])
     if kind.user_code:
         mirror.lay(outside, left_out=(str(store),))
         os.chdir(mirror.folder)
@@ -210,13 +210,13 @@ def _refuse_what_was_passed_over(observer: Observer, reader: Reader) -> None:
             raise undeclared_file(path, who, reader)
 
 
-def _settle_in(folder: Path) -> None:
+def _settle_in(folder: Path, temp: str) -> None:
     """Work, be at home, and make temporary files, where they are removed with the job."""
     for name in ("scratch", "temp"):
         (folder / name).mkdir()
     os.chdir(folder / "scratch")
     os.environ["HOME"] = str(folder / OWN_HOME)
-    os.environ["TMPDIR"] = str(folder / "temp")
+    os.environ["TMPDIR"] = temp
     tempfile.tempdir = None  # look again
 
 

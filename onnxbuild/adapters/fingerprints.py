@@ -232,18 +232,16 @@ def entries_of(folder: str) -> tuple[str, ...]:
         return ()
     try:
         with os.scandir(descriptor) as found:
-            entries = list(found)
+            return tuple(entry.name for entry in found if _could_be_module(entry))
     except OSError:
         return ()
     finally:
         os.close(descriptor)
-    kept = []
-    for entry in entries:
-        _, dot, suffix = entry.name.partition(".")
-        is_module = f".{suffix}".endswith(_MODULE_SUFFIXES) if dot else entry.is_dir()
-        if is_module:
-            kept.append(entry.name)
-    return tuple(kept)
+
+
+def _could_be_module(entry: os.DirEntry[str]) -> bool:
+    _, dot, suffix = entry.name.partition(".")
+    return f".{suffix}".endswith(_MODULE_SUFFIXES) if dot else entry.is_dir()
 
 
 class Importable:

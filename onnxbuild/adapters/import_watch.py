@@ -34,6 +34,7 @@ class ImportWatch:
         owners: Top-level name below a site folder -> distribution.
         shown: A path -> how it is recorded.
         compiled: Told of each source that was read to be compiled.
+        is_own: Whether a path is of the step's own making: what it wrote follows from the rest.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class ImportWatch:
         owners: Mapping[str, str],
         shown: Callable[[str], str],
         compiled: Callable[[str], None],
+        is_own: Callable[[str], bool],
     ) -> None:
         self._owners = owners
         self._shown = shown
         self._compiled = compiled
+        self._is_own = is_own
         self._sites = site_folders()
         paths = sysconfig.get_paths()
         self._installed = folder_prefixes(
@@ -114,6 +117,8 @@ class ImportWatch:
     def _note_lookup(self, folder: str, name: str) -> None:
         """Remember what a folder holds when it is first searched: it may change while we run."""
         if folder not in self._lookups:
+            if self._is_own(folder):
+                return
             self._entries[folder] = entries_of(folder)
             self._lookups[folder] = set()
         self._lookups[folder].add(name)
@@ -127,8 +132,9 @@ class ImportWatch:
             if self.is_installed(path):
                 return original(loader, fullname)
             content = loader.get_data(path)
-            self._sources[path] = source_digest_of(content)
-            self._compiled(path)
+            if not self._is_own(path):
+                self._sources[path] = source_digest_of(content)
+                self._compiled(path)
             return loader.source_to_code(content, path)
 
         importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment,method-assign]
@@ -167,7 +173,7 @@ class ImportWatch:
             path = getattr(module, "__file__", None)
             if not isinstance(path, str) or not os.path.isabs(path):
                 continue  # torch.ops calls itself `_ops.py`, and is made in memory
-            if self.is_installed(path) or path in self._sources:
+            if self.is_installed(path) or path in self._sources or self._is_own(path):
                 continue
             if path.endswith(".py"):
                 try:

@@ -46,6 +46,9 @@ ASKED = (
     "access",
     "faccessat",
     "faccessat2",
+    "mkdir",
+    "mkdirat",
+    "bind",
 )
 
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is

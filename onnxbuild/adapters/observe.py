@@ -58,8 +58,8 @@ class Observer:
         self.asked_by: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
-        self._imports = ImportWatch(owners, self._shown, self._is_code)
         self._elsewhere = folder_prefixes(*map(str, ignored))
+        self._imports = ImportWatch(owners, self._shown, self._is_code, self._is_own)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
 
@@ -86,6 +86,13 @@ class Observer:
             StepError: One has; a fresh interpreter and this one would import different code.
         """
         self._imports.refuse_shadows(root)
+
+    def _is_own(self, path: str) -> bool:
+        """Whether what lies at a path was made by the step, in one of its own folders."""
+        path = os.path.abspath(path)
+        if self._meant(path) != path and os.path.isdir(path):
+            return False  # the mirror of the project stands for the project
+        return f"{os.path.realpath(path)}/".startswith(self._elsewhere)
 
     def _is_code(self, path: str) -> None:
         """A source that was opened to be compiled is told as that, and is no data."""

@@ -16,6 +16,7 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.memo import program_files
 from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
+from onnxbuild.core.regular_files import read_regular
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
 
@@ -139,7 +140,7 @@ class RecipeCache:
             from onnxbuild.recipe.definitions import top_level_names
 
             try:
-                names = top_level_names(Path(path).read_bytes())
+                names = top_level_names(read_regular(Path(path)))
             except OSError:
                 return None
             return "unknown" if names is None else "yes" if name in names else "no"

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.regular_files import read_regular
 from onnxbuild.recipe.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -67,7 +68,7 @@ def load_recipes(
 
 def _read(file: Path, shown: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_regular(file)
     except FileNotFoundError:
         siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
         near = nearest(file.name, [each.name for each in siblings])

@@ -183,8 +183,8 @@ _PATH = Cause(
     "keep paths (`__file__`, os.getcwd()) and os.stat() out of what the model computes",
 )
 _UNRECORDED = Cause(
-    "it uses something of the project that the build did not record, such as whether a file is "
-    "there (os.path.exists)",
+    "it uses something of the project that the build did not record, such as how large a file is, "
+    "or when it was changed (os.stat)",
     "declare the file in the recipe (`files:`) and read it, or make it an argument (`args:`)",
 )
 _CHANCE = Cause(

@@ -111,13 +111,16 @@ class FreshCopy:
             new.touch()
 
     def _put_linked(self, link: Path, rest: list[str], *, with_content: bool) -> None:
-        target = Path(os.path.normpath(link.parent / link.readlink()))
+        """Lay a link as it is, and what it leads to where that is in the tree, too."""
+        written = link.readlink()
+        target = Path(os.path.normpath(link.parent / written))
         inside = target.is_relative_to(self._original)
         new = self._new(link)
         if new is not None:
-            new.symlink_to(self.place(target) if inside else target)
-        if inside:
-            self._put(target.joinpath(*rest), with_content=with_content)
+            new.symlink_to(self.place(target) if inside and written.is_absolute() else written)
+        meant = target.joinpath(*rest)
+        if os.path.lexists(meant) and (inside or not written.is_absolute()):
+            self._put(meant, with_content=with_content)
 
     def _put_outside(self, path: Path) -> None:
         new = None if path.is_dir() else self._new(path)

@@ -77,6 +77,8 @@ def _add_observed(
         if folder != SITE_FOLDERS:
             absolute = _absolute(folder, project, folders)
             found.names.update((absolute, *(absolute / name for name in listing.found)))
+    found.names.update(_absolute(link, project, folders) for link in observed.links)
+    found.names.update(_absolute(path, project, folders) for path in observed.existence)
 
 
 def _absolute(path: str, project: Path, folders: Mapping[str, str]) -> Path:

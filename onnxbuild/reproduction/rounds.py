@@ -124,8 +124,11 @@ class Rounds:
             failure = parting.failure.replace(f"{fresh.project}/", "")
             yield f"a fresh build of it fails: {failure}"
             for name in dict.fromkeys(_PATHS.findall(failure)):
-                if (self._request.project / name).exists() and not (fresh.project / name).exists():
+                here, there = self._request.project / name, fresh.project / name
+                if here.exists() and not there.exists():
                     yield f"missing there: {name}, which the build did not record"
+                elif here.is_file() and here.stat().st_size and not there.stat().st_size:
+                    yield f"empty there: {name}; the build recorded that it is there, not its content"
         else:
             results = self._built.report.results, fresh.report.results
             one, other = (each[parting.step].outputs[parting.output] for each in results)

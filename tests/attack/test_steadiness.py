@@ -149,7 +149,7 @@ def test_records_of_a_newer_version_are_not_read_and_not_taken_for_damage(made, 
     for path in (store / "ac").rglob("*.json"):
         body = json.loads(path.read_bytes())
         del body["checksum"]
-        body |= {"format": 2, "traces": "in another form"}
+        body |= {"format": 99, "traces": "in another form"}
         path.write_bytes(canonical_json({**body, "checksum": tagged_sha256("record", body)}))
     seen = made.run(store)
     assert (seen.code, seen.ran, seen.err) == (0, tiny.ALL, "")

@@ -130,15 +130,15 @@ def test_a_path_in_the_weights_is_found_and_both_can_be_kept(project):
 
 
 def test_what_was_not_recorded_is_found_and_named(project):
-    """`stat` is not fenced, so the step may ask whether a file is there; nobody sees it."""
-    project.write("models/flag", "")
+    """`stat` is not fenced, so the step may ask how large a file is; that it is there is recorded."""
+    project.write("models/flag", "on")
     needs = "import os\nflag = os.path.dirname(__file__) + '/flag'\nscale = 2.0\n"
-    plant(project, f"{needs}if not os.path.exists(flag):\n    raise FileNotFoundError(flag)")
+    plant(project, f"{needs}if not os.path.getsize(flag):\n    raise FileNotFoundError(flag)")
     seen = reproduce(project, "--only", "reference")
     assert seen.code == 4, seen.err
     assert "a fresh build of it fails: models/tiny.py:" in seen.err
     assert "because: it uses something of the project that the build did not record" in seen.err
-    assert "missing there: models/flag, which the build did not record" in seen.err
+    assert "empty there: models/flag; the build recorded that it is there" in seen.err
 
 
 # --- what must pass ----------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""Check random programs: `python -m tests.attack.law --seed 1 --programs 200`.
+
+It runs itself in a virtual environment of its own, in which packages come and go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from tests.attack.law.builds import Builds
+from tests.attack.law.draw import GROUPS, matrix
+from tests.attack.law.laws import Checker
+from tests.attack.law.program import Program
+from tests.attack.law.violations import describe, replay, shown, write
+from tests.attack.small import Interpreter
+
+_INSIDE = "ONNXBUILD_LAW_INSIDE"
+
+
+def main() -> int:
+    options = _options()
+    if options.seed is None:
+        options.seed = random.randrange(10**6)
+    if options.jobs > 1:
+        return _in_parallel(options.jobs, options.seed)
+    if _INSIDE not in os.environ:
+        _go_inside(options.seed)
+    folder = Path(os.environ[_INSIDE])
+    builds = Builds(folder / "template")
+    checker = Checker(folder, builds)
+    started_s = time.monotonic()
+    number, failed = 0, 0
+    try:
+        for program in _programs(options, checker):
+            number += 1
+            if options.into:
+                write(program, Path(options.into))
+            found = checker.check(program)
+            if options.verbose:
+                click.echo(f"{program.seed}: {checker.course}")
+            failed += bool(found)
+            for violation in found:
+                lines = [f"seed {program.seed}: {violation.kind} after {shown(violation.edit)}"]
+                lines += [f"    {each}" for each in violation.labels] or [violation.report]
+                click.echo("\n".join(lines))
+            for violation in found:
+                small = violation if options.no_shrink else checker.shrink(violation)
+                brief = f"    {replay(small.program)}\n{small.report}"
+                click.echo(brief if options.brief else f"{describe(small)}\n")
+    finally:
+        checker.close()
+        builds.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    tally = checker.tally
+    click.echo(
+        f"{number} programs from seed {options.seed} in {time.monotonic() - started_s:.0f} s"
+    )
+    click.echo(
+        f"first builds by exit code: {dict(tally.first)}; clean builds: {dict(tally.builds)}"
+    )
+    click.echo(f"edits: {dict(tally.edits)}")
+    for text, count in tally.errors.most_common(40):
+        click.echo(f"  {count} x {text}")
+    click.echo(f"{failed} programs violate the law")
+    return 1 if failed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack.law", description=__doc__)
+    add = parser.add_argument
+    add("--seed", type=int, help="the first program's; drawn if it is not given")
+    add("--programs", type=int, default=200, help="how many, at least")
+    add("--seconds", type=float, default=0.0, help="go on with more programs for so long")
+    add("--jobs", type=int, default=1, help="processes")
+    add("--share", default="0/1", help="I/N: only programs I, I+N, ...")
+    add("--groups", default=",".join(sorted(GROUPS)), help="of pieces")
+    add("--parts", default="", help="of one program: numbers of the parts that it keeps")
+    add("--edits", default="", help="of one program: numbers of the edits that it keeps, or none")
+    add("--matrix", action="store_true", help="each piece and each carrier once, not at random")
+    add("--match", default="", help="with --matrix: only parts whose label has this text")
+    add("--no-shrink", action="store_true", help="print the programs as they were drawn")
+    add("--brief", action="store_true", help="print the replay commands, not the projects")
+    add("--into", default="", help="a folder: write the program there as a project")
+    add("--verbose", action="store_true", help="print the exit codes of each program")
+    return parser.parse_args()
+
+
+def _programs(options: argparse.Namespace, checker: Checker) -> Iterator[Program]:
+    groups = frozenset(options.groups.split(","))
+    if options.matrix:
+        for number, part in enumerate(matrix(groups)):
+            if options.match in part.label:
+                yield checker.edited(Program(number, (part,)))
+        return
+    if options.parts or options.edits:
+        program = checker.program(options.seed, groups)
+        parts = {int(each) for each in options.parts.split(",") if each}
+        edits = {int(each) for each in options.edits.split(",") if each not in ("", "none")}
+        yield replace(
+            program,
+            parts=tuple(each for each in program.parts if each.number in parts or not parts),
+            edits=tuple(each for each in program.edits if each.number in edits),
+        )
+        return
+    started_s = time.monotonic()
+    first, _, step = options.share.partition("/")
+    seed = options.seed + int(first)
+    last = options.seed + options.programs
+    while seed < last or time.monotonic() - started_s < options.seconds:
+        yield checker.program(seed, groups)
+        seed += int(step)
+
+
+def _in_parallel(jobs: int, seed: int) -> int:
+    command = [sys.executable, "-m", "tests.attack.law", *sys.argv[1:]]
+    workers = [
+        subprocess.Popen([*command, "--jobs", "1", "--seed", f"{seed}", "--share", f"{n}/{jobs}"])
+        for n in range(jobs)
+    ]
+    return max(worker.wait() for worker in workers)
+
+
+def _go_inside(seed: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="law-"))
+    python = Interpreter(folder / "venv").python
+    environment = {**os.environ, _INSIDE: str(folder)}
+    command = [python, "-m", "tests.attack.law", *sys.argv[1:], "--seed", str(seed)]
+    os.execve(python, command, environment)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
