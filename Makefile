@@ -1,16 +1,21 @@
-# make run: install into .venv and build recipes/bert.yaml; make test: the whole suite.
+# make run: install into .venv and build recipes/bert.yaml; make test: the suite;
+# make test-all: and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: run test check bench format golden clean
+.PHONY: run test test-all check bench format golden clean
 
 run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+
+test-all: test
+	$(BIN)/python -m tests.attack.law --seed 1 --jobs 2 \
+		--programs $${ONNXBUILD_LAW_PROGRAMS:-200} --seconds $${ONNXBUILD_LAW_S:-0}
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -22,11 +22,13 @@ from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.homes import OWN_HOME, lay_home
+from onnxbuild.adapters.import_path import declared_path
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.own_project import OwnProject
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.refusal import GuessedInputError, Reader, explain, undeclared_file
 from onnxbuild.adapters.software import software_folders
-from onnxbuild.adapters.supervisor import WATCH_FILE
+from onnxbuild.adapters.supervisor import ADOPTION, WATCH_FILE
 from onnxbuild.adapters.uncaught import log_traceback, sentence_of
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UnfitModelError
@@ -34,6 +36,7 @@ from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
 from onnxbuild.core.target import run_by
+from onnxbuild.onnxkit.forked import WATCHERS
 
 FULL_BYTES = 1 << 16
 """A disk with less than this left takes no result."""
@@ -42,12 +45,12 @@ JOB_FILE, RESULT_FILE = "job.json", "result.json"
 _SHARED_MEMORY = "/dev/shm"
 
 
-def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) -> int:
+def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
 
     Args:
         folder: The job's.
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What the fork server has loaded.
         supervisor: Where the fork server receives what the kernel announces.
 
     Returns: 0; result.json says whether the step made its outputs.
@@ -63,7 +66,13 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))
     observer = Observer(
-        Path(job["project"]), ignored, owners, fence, job["places"], meant=mirror.meant
+        Path(job["project"]),
+        ignored,
+        preloaded,
+        fence,
+        job["places"],
+        toolchain=kind.toolchain,
+        meant=mirror.meant,
     )
     reader = Reader(
         job["step"],
@@ -86,6 +95,7 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
             _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
             _seed()
             observer.install()
+            WATCHERS.append(observer)
             for entrypoint in kind.entrypoints(context.params):
                 for root in entrypoint.roots:
                     folder_of_code = real_path(root, job["places"])
@@ -121,6 +131,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
     entrypoints = kind.entrypoints(params)
     used = {path.partition("/")[0] for each in entrypoints for path in each.files}
     roots = {root for each in entrypoints for root in each.roots}
+    on_path = [path for each in entrypoints for path in declared_path(each.env, str(project))]
     inputs = [os.path.realpath(p) for p in (folder / "in").rglob("*") if not p.is_dir()]
     return fence_of(
         project=str(project),
@@ -130,7 +141,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
             str(project / real_path(path, places)) for each in entrypoints for path in each.files
         ],
         outside=[places[name] for name in sorted(used & places.keys())],
-        code=[places[name] for name in sorted(roots & places.keys())],
+        code=[*(places[name] for name in sorted(roots & places.keys())), *on_path],
         hidden=(job["store"], places[HOME], *job["hidden"]),
         software=(job["interpreter"] or {}).get("folders", ()),
     )
@@ -176,7 +187,7 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
     }
     (step.folder / WATCH_FILE).write_text(json.dumps(told), encoding="utf-8")
     if step.job["kernel_watch"] and kernel_watch.watch(supervisor):
-        observer.leave_files_to_the_kernel()
+        observer.leave_files_to_the_kernel(os.path.join(told["job"], ADOPTION))
     elif not by_kernel:
         observer.enforce()
     supervisor.close()

@@ -22,7 +22,7 @@ from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.refusal import Reader, certain
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.adapters.supervisor import SEEN_FILE
-from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
@@ -170,7 +170,6 @@ def take_observed(
                 where=job.step.name,
                 fix="run again when the file is saved; a step must not change what it reads",
             )
-    distributions = {name: prints.distribution(name) for name in seen["distributions"]}
     return Observed(
         sources=dict(sorted(seen["sources"].items())),
         data=data,
@@ -178,7 +177,9 @@ def take_observed(
             folder: Listing(tuple(names), tuple(found))
             for folder, (names, found) in sorted(seen["listings"].items())
         },
-        distributions={name: d for name, d in distributions.items() if d is not None},
+        distributions={
+            name: prints.distribution(name) or NOT_INSTALLED for name in seen["distributions"]
+        },
         links=dict(sorted(seen.get("links", {}).items())),
         existence=dict(sorted(seen.get("existence", {}).items())),
     )

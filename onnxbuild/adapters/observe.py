@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.import_watch import ImportWatch, folder_prefixes
 from onnxbuild.adapters.kernel_watch import QUIET
 from onnxbuild.adapters.path_names import PathNames
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.quiet_opens import QuietOpens
 from onnxbuild.adapters.statcache import ABSENT, identity
 
@@ -31,9 +32,10 @@ class Observer:
     Args:
         project: Paths below it are reported relative to it.
         ignored: Folders whose files are accounted for in other ways (scratch, store).
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What was loaded before the step.
         fence: What may be read; None lets everything be read, and observes it.
         places: Name of a folder outside the project -> where it lies.
+        toolchain: Distributions that the step itself uses.
         meant: Gives the path that one in the step's mirror of the project stands for.
 
     Attributes:
@@ -45,39 +47,48 @@ class Observer:
         self,
         project: Path,
         ignored: tuple[Path, ...],
-        owners: Mapping[str, str],
+        preloaded: Preloaded,
         fence: Fence | None = None,
         places: Mapping[str, str] = MappingProxyType({}),
         *,
+        toolchain: Sequence[str] = (),
         meant: Callable[[str], str] = str,
     ) -> None:
         self._fence = fence
         self._enforced_here = False
         self._files_by_kernel = False
+        self._adoption = ""
         self.refused: dict[str, str] = {}
         self.asked_by: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
         self._elsewhere = folder_prefixes(*map(str, ignored))
-        self._imports = ImportWatch(owners, self._shown, self._is_code, self._is_own)
+        self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code, self._is_own)
+        self._quiet = QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
+        self._from_forks: list[Mapping[str, Any]] = []
 
     # --- installation -------------------------------------------------------------------------------
 
     def install(self) -> None:
         """Start to record. There is no way back: the process is for one step."""
         self._imports.install()
-        QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax).install()
+        self._quiet.install()
         sys.addaudithook(self._on_audit)
 
     def enforce(self) -> None:
         """Refuse what the fence does not grant, as far as Python sees it: no kernel does it here."""
         self._enforced_here = True
 
-    def leave_files_to_the_kernel(self) -> None:
-        """Record imports and who was refused alone: what is opened and listed the kernel tells."""
+    def leave_files_to_the_kernel(self, adoption: str) -> None:
+        """Record imports and who was refused alone: what is opened and listed the kernel tells.
+
+        Args:
+            adoption: A path that a fork looks for to be taken as the step's own process.
+        """
         self._files_by_kernel = True
+        self._adoption = adoption
 
     def refuse_shadows(self, root: str) -> None:
         """Make sure that no file of an import root has the name of a module already loaded.
@@ -111,7 +122,7 @@ class Observer:
         return self._names.shown(self._absolute(path))
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _LISTERS and not self._files_by_kernel:
+        if event in _LISTERS:
             self._note_list(arguments[0])
         if event == "os.rename":
             self._note_written(arguments[1])
@@ -168,7 +179,10 @@ class Observer:
             path = self._absolute("." if folder is None else folder)
         except TypeError:
             return
-        if not self._is_accounted_for(path) and not searches_for_modules():
+        if searches_for_modules():
+            return
+        self._imports.note_listing(path)
+        if not self._files_by_kernel and not self._is_accounted_for(path):
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:
@@ -202,8 +216,18 @@ class Observer:
 
     # --- the result ---------------------------------------------------------------------------------
 
+    def begin_in_fork(self) -> None:
+        """Go on in a fork of the step's process that runs a part of the step and reports."""
+        self._quiet.begin_in_fork()
+        if self._files_by_kernel:
+            os.access(self._adoption, os.F_OK)  # the fork server takes it as the step's own
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """Take in what was seen in a fork."""
+        self._from_forks.append(report)
+
     def report(self) -> dict[str, Any]:
-        """What was seen so far, as JSON.
+        """What was seen so far, here and in forks that were taken in, as JSON.
 
         Returns:
             sources: path -> sha256 of its syntax tree; data: path -> stat identity when it was
@@ -212,7 +236,7 @@ class Observer:
         """
         for path in self._imports.take_loaded():
             self._note_opened(path)
-        return {
+        report = {
             "sources": self._imports.sources(),
             "data": {
                 self._names.shown(path): "" if path in self._written else found
@@ -221,3 +245,24 @@ class Observer:
             "listings": self._imports.listings(),
             "distributions": self._imports.distributions(),
         }
+        for other in self._from_forks:
+            report = _together(report, other)
+        return report
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    listings = {
+        folder: [set(names), set(found)] for folder, (names, found) in one["listings"].items()
+    }
+    for folder, (names, found) in other["listings"].items():
+        known = listings.setdefault(folder, [set(), set()])
+        known[0].update(names)
+        known[1].update(found)
+    return {
+        "sources": {**one["sources"], **other["sources"]},
+        "data": {**one["data"], **other["data"]},
+        "listings": {
+            folder: [sorted(names), sorted(found)] for folder, (names, found) in listings.items()
+        },
+        "distributions": sorted({*one["distributions"], *other["distributions"]}),
+    }

@@ -18,6 +18,7 @@ from pathlib import Path
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.import_path import import_variables, user_site_flag
 from onnxbuild.adapters.job_results import World, failed, read_result, tail
 from onnxbuild.adapters.process_group import kill_group
 from onnxbuild.adapters.running import Running, silence
@@ -198,9 +199,16 @@ class ProcessExecutor:
                     "moved": [around.original, str(self._project)] if around.original else [],
                 }
                 self._zygote = subprocess.Popen(
-                    [sys.executable, "-s", "-c", _ZYGOTE, json.dumps(told), _PACKAGE_PARENT],
+                    [
+                        sys.executable,
+                        user_site_flag(),
+                        "-c",
+                        _ZYGOTE,
+                        json.dumps(told),
+                        _PACKAGE_PARENT,
+                    ],
                     pass_fds=(theirs.fileno(),),
-                    env=clean_environment(os.environ, around),
+                    env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.durable import make_folder, share, store_error
 from onnxbuild.core.event import (
     Event,
     Notice,
@@ -57,6 +57,7 @@ class RunLog:
         make_folder(path.parent)
         try:
             self._file = path.open("wb", buffering=0)
+            share(self._file.fileno(), path.parent)
         except OSError as error:
             raise store_error(error, path) from error
 

@@ -28,6 +28,7 @@ from onnxbuild.adapters.child_environment import Cores
 from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.moved import move_imports
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
@@ -35,6 +36,8 @@ from onnxbuild.adapters.uncaught import log_traceback
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
+ROOTS = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
+"""Their distributions."""
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -54,13 +57,13 @@ class Zygote:
 
     Args:
         connection: The parent's end of the world.
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What this process has loaded.
         cores: Those that the children share.
     """
 
-    def __init__(self, connection: socket.socket, owners: dict[str, str], cores: Cores) -> None:
+    def __init__(self, connection: socket.socket, preloaded: Preloaded, cores: Cores) -> None:
         self._connection = connection
-        self._owners = owners
+        self._preloaded = preloaded
         self._cores = cores
         self._children: dict[int, _Child] = {}
         self._buffer = b""
@@ -162,7 +165,7 @@ class Zygote:
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         faulthandler.enable()  # where a crash was is in the log, too
-        return run_job(Path(request["folder"]), self._owners, supervisor)
+        return run_job(Path(request["folder"]), self._preloaded, supervisor)
 
     def _reap(self) -> None:
         while True:
@@ -275,5 +278,5 @@ def main() -> None:
     cores = Cores(told["threads"])
     cores.take(0)  # libraries count them when they are loaded
     preload()
-    owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
-    Zygote(connection, owners, cores).serve()
+    distributions = Distributions(StatCache(Index(Path(":memory:"))))
+    Zygote(connection, Preloaded(distributions, ROOTS), cores).serve()

@@ -30,13 +30,13 @@ def test_random_programs_keep_the_law():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_program_that_asks_for_a_size_violates_the_law_and_is_shrunk():
-    # docs/trust.md: sizes are not covered. A law that finds nothing here would find nothing.
-    done = run("--groups", "stat", "--matrix", "--match", "stat, size")
+def test_a_program_that_leans_on_a_time_violates_the_law_and_is_shrunk():
+    # docs/trust.md: times are not covered. A law that finds nothing here would find nothing.
+    done = run("--groups", "stat", "--matrix", "--match", "stat, mtime")
 
     assert done.returncode == 1, done.stderr
-    assert "stale after add project/models/d8/sub/maybe.txt" in done.stdout
-    assert "replay: python -m tests.attack.law --seed 7 --parts 8 --edits" in done.stdout
+    assert "stale after change project/models/d10/there.txt" in done.stdout
+    assert "replay: python -m tests.attack.law --seed 9 --matrix" in done.stdout
 
 
 def test_a_seed_draws_the_same_program_each_time():

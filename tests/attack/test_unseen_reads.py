@@ -173,7 +173,7 @@ def linked(what: str, expression: str) -> Program:
         RETARGETED,
         STEPS,
         LATEST,
-        ("checkpoints/**",),
+        ("checkpoints/step*/*",),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,9 @@ from pathlib import Path
 import click
 
 from tests.attack.law.builds import Builds
-from tests.attack.law.draw import GROUPS, matrix
+from tests.attack.law.draw import GROUPS, draw, matrix
 from tests.attack.law.laws import Checker
-from tests.attack.law.program import Program
+from tests.attack.law.program import Part, Program
 from tests.attack.law.violations import describe, replay, shown, write
 from tests.attack.small import Interpreter
 
@@ -90,6 +91,7 @@ def _options() -> argparse.Namespace:
     add("--edits", default="", help="of one program: numbers of the edits that it keeps, or none")
     add("--matrix", action="store_true", help="each piece and each carrier once, not at random")
     add("--match", default="", help="with --matrix: only parts whose label has this text")
+    add("--without", default="", help="texts: leave out parts whose label has one of them")
     add("--no-shrink", action="store_true", help="print the programs as they were drawn")
     add("--brief", action="store_true", help="print the replay commands, not the projects")
     add("--into", default="", help="a folder: write the program there as a project")
@@ -98,28 +100,40 @@ def _options() -> argparse.Namespace:
 
 
 def _programs(options: argparse.Namespace, checker: Checker) -> Iterator[Program]:
+    """The programs that the options ask for, each with the parts and edits that they keep."""
     groups = frozenset(options.groups.split(","))
-    if options.matrix:
-        for number, part in enumerate(matrix(groups)):
-            if options.match in part.label:
-                yield checker.edited(Program(number, (part,)))
-        return
-    if options.parts or options.edits:
-        program = checker.program(options.seed, groups)
-        parts = {int(each) for each in options.parts.split(",") if each}
-        edits = {int(each) for each in options.edits.split(",") if each not in ("", "none")}
-        yield replace(
-            program,
-            parts=tuple(each for each in program.parts if each.number in parts or not parts),
-            edits=tuple(each for each in program.edits if each.number in edits),
-        )
-        return
+    drawn = _rows(options, groups) if options.matrix else _draws(options, groups)
+    for each in drawn:
+        program = checker.edited(each)
+        kept = [part for part in program.parts if _is_kept(part, options)]
+        edits = program.edits
+        if options.edits:
+            numbers = options.edits.split(",")
+            edits = tuple(edit for edit in edits if str(edit.number) in numbers)
+        if kept:
+            yield replace(program, parts=tuple(kept), edits=edits)
+
+
+def _is_kept(part: Part, options: argparse.Namespace) -> bool:
+    if options.parts and str(part.number) not in options.parts.split(","):
+        return False
+    return not any(text in part.label for text in options.without.split(",") if text)
+
+
+def _rows(options: argparse.Namespace, groups: frozenset[str]) -> Iterator[Program]:
+    for number, part in enumerate(matrix(groups)):
+        if options.match in part.label:
+            by = f" --matrix --groups {options.groups} --match {shlex.quote(part.label)}"
+            yield Program(number, (part,), drawn_by=by)
+
+
+def _draws(options: argparse.Namespace, groups: frozenset[str]) -> Iterator[Program]:
     started_s = time.monotonic()
     first, _, step = options.share.partition("/")
     seed = options.seed + int(first)
-    last = options.seed + options.programs
+    last = options.seed + (1 if options.parts or options.edits else options.programs)
     while seed < last or time.monotonic() - started_s < options.seconds:
-        yield checker.program(seed, groups)
+        yield draw(seed, groups)
         seed += int(step)
 
 

@@ -208,6 +208,7 @@ class _ForkedExecutor(ProcessExecutor):
             timeout_s=60.0,
             memory_bytes=1 << 34,
             landlock_abi=landlock.abi(),
+            owners_of=workspace.distributions.owners_of,
         )
         self._builds = builds
         self._life: socket.socket | None = None

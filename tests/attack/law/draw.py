@@ -35,6 +35,7 @@ def makers(groups: frozenset[str]) -> dict[str, dict[str, Maker]]:
 
 
 GROUPS = frozenset({"imports", "listings", "reads", "looks", "packages", "shared"})
+"""Those that are drawn unless others are asked for: not `stat`, of which times and modes count nowhere."""
 _WEIGHTS = {
     "imports": 4, "listings": 3, "reads": 4, "looks": 1, "packages": 3, "shared": 0.4, "stat": 1,
 }  # fmt: skip
@@ -71,7 +72,10 @@ def draw(seed: int, groups: frozenset[str] = GROUPS) -> Program:
     """The program of a seed, without edits."""
     dice = random.Random(f"law {seed}")
     count = dice.choice([1, 2, 3, 3, 4, 4, 5, 6])
-    return Program(seed, tuple(draw_part(dice, n, groups) for n in range(1, count + 1)))
+    parts = tuple(draw_part(dice, n, groups) for n in range(1, count + 1))
+    return Program(
+        seed, parts, drawn_by="" if groups == GROUPS else f" --groups {','.join(sorted(groups))}"
+    )
 
 
 def matrix(groups: frozenset[str] = GROUPS) -> list[Part]:
@@ -85,7 +89,7 @@ def matrix(groups: frozenset[str] = GROUPS) -> list[Part]:
         if group != "reads" or name.endswith(", plain") or name.startswith("open, ")
     ]
     rows = [(piece, "lazy") for piece in pieces]
-    for name in CARRIERS:
+    for name in CARRIERS if "imports" in groups else ():
         common = ("import", IMPORTS), ("plugins by listdir", LISTINGS)
         rows += [(kind[piece](dice), name) for piece, kind in common]
         rows.append((read("open", "folder_link")(dice), name))

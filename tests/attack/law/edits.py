@@ -93,7 +93,7 @@ def perform(disk: Disk, edit: Edit, after: Tree) -> None:
 def is_irrelevant(edit: Edit, program: Program) -> bool:
     """Whether no step may run after it."""
     if edit.op in {"noise", "unrelated"}:
-        return True
+        return not any(part.starts_python for part in program.parts)
     if edit.op == "touch":
         return edit.path != RECIPE
     if edit.op != "comment":

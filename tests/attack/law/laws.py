@@ -14,7 +14,6 @@ from pathlib import Path
 from onnxbuild.core.errors import EXIT_BUG
 from tests.attack.law.builds import Builds, Built
 from tests.attack.law.contents import Disk, Tree
-from tests.attack.law.draw import GROUPS, draw
 from tests.attack.law.edits import apply, draw_edits, is_irrelevant, perform
 from tests.attack.law.program import Edit, Program
 from tests.attack.law.violations import Violation, smaller
@@ -59,10 +58,6 @@ class Checker:
 
     def close(self) -> None:
         shutil.rmtree(self._shared, ignore_errors=True)
-
-    def program(self, seed: int, groups: frozenset[str] = GROUPS) -> Program:
-        """The program of a seed, with its edits."""
-        return self.edited(draw(seed, groups))
 
     def edited(self, program: Program) -> Program:
         """The program with the edits that its seed draws."""
@@ -113,6 +108,7 @@ class _Trial:
     known: dict[str, Built] = field(default_factory=dict)
     values: dict[str, dict[str, object]] = field(default_factory=dict)
     cleans: int = 0
+    last: Built = field(default_factory=lambda: Built(0))
 
     def run(self, tree: Tree) -> list[Violation]:
         first = tree
@@ -143,7 +139,10 @@ class _Trial:
         made = self._build(self.root / "store")
         if edit is None:  # the store was empty
             self.known[self._state()] = made
-        clean = self._clean()
+        counts = edit is None or not is_irrelevant(edit, self.program)
+        if not counts and not made.ran:  # as the clean build before
+            self.known.setdefault(self._state(), self.last)
+        clean = self.last = self._clean()
         for each in (made, clean):
             if each.log:
                 self.values[repr(each.outputs)] = _values(each.log)
@@ -153,11 +152,13 @@ class _Trial:
             self._report("bug", edit, made, clean, why)
         elif made.code != clean.code:
             self._report("other exit code", edit, made, clean)
+        elif edit is None and made.code and not self.program.is_refused:
+            self._report("fails at first", edit, made, clean)
         elif made.outputs != clean.outputs:
             steady = self._clean(anew=True).outputs == clean.outputs
             self._report("stale" if steady else "unsteady program", edit, made, clean)
         elif clean.code == 0:
-            if made.ran and edit is not None and is_irrelevant(edit, self.program):
+            if made.ran and not counts and not self.found:  # a restless program always runs
                 self._report("overdone", edit, made, clean)
             if why is not None and made.ran == why.up_to_date:
                 self._report("wrong why", edit, made, clean, why)

@@ -28,6 +28,7 @@ _STATS = {
     "access": "return os.access(p, os.R_OK)",
     "size": "return os.path.getsize(p) if os.path.exists(p) else 0",
     "test -f": "return output('sh', '-c', 'test -f ' + p + ' && echo 1 || echo 0')",
+    "mtime": "return os.stat(D + '/there.txt').st_mtime_ns",
     "then_open": "return open(p).read() if os.path.exists(p) else 0",
 }
 

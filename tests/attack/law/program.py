@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tests.attack.law.carriers import CARRIERS, CHILDREN, files_of
 from tests.attack.law.contents import Content, Tree
@@ -105,6 +105,15 @@ class Part:
         carrier = CARRIERS[self.carrier]
         return self.piece.exact and carrier.exact and carrier.in_process
 
+    @property
+    def starts_python(self) -> bool:
+        """Whether it starts other processes that import.
+
+        Of these the kernel sees that they list a folder of the import path, not for which names:
+        any new name in it counts.
+        """
+        return not CARRIERS[self.carrier].in_process or "sys.executable" in self.piece.body
+
     def files(self) -> Tree:
         carrier = CARRIERS[self.carrier]
         more = files_of(
@@ -159,15 +168,20 @@ class Program:
         seed: It was made from.
         parts: What it consists of.
         edits: What is done to it, one after another.
-        spare: Patterns that an edit declared.
+        drawn_by: Options of the command that it was drawn with, besides the seed.
     """
 
     seed: int
     parts: tuple[Part, ...]
     edits: tuple[Edit, ...] = ()
-    extra: Mapping[str, Content] = field(default_factory=dict)
+    drawn_by: str = ""
 
-    def tree(self, shared: str, spare: tuple[str, ...] = ()) -> Tree:
+    @property
+    def is_refused(self) -> bool:
+        """Whether it reads what nobody declared."""
+        return any(path.startswith("shared/") for part in self.parts for path in part.files())
+
+    def tree(self, shared: str) -> Tree:
         """Its files at first."""
         main = _MAIN
         calls = []
@@ -182,7 +196,7 @@ class Program:
         patterns = dict.fromkeys(each for part in self.parts for each in part.declared())
         made: Tree = {
             "project/pyproject.toml": File("text", 0, ""),
-            RECIPE: recipe((*patterns, *spare)),
+            RECIPE: _recipe(patterns),
             MAIN: File("py", 0, main),
             "project/models/children.py": File("py", 0, CHILDREN),
             "project/models/spare.txt": File("txt", 10),
@@ -192,7 +206,7 @@ class Program:
         return {path: _shared(each, shared) for path, each in made.items()}
 
 
-def recipe(patterns: tuple[str, ...]) -> File:
+def _recipe(patterns: Iterable[str]) -> File:
     return File("text", 0, _RECIPE.format(files=", ".join(f"'{each}'" for each in patterns)))
 
 

@@ -21,7 +21,8 @@ class Violation:
     Attributes:
         kind: `stale` (other artifacts than a clean build), `other exit code`, `restless` (a second
             run ran the step), `overdone` (an edit that does not count ran it), `wrong why`, `bug`
-            (exit code 70 or a traceback), `unsteady program` (two clean builds differ).
+            (exit code 70 or a traceback), `fails at first` (what works in plain Python),
+            `unsteady program` (two clean builds differ).
         program: The program.
         edit: After which edit; None after the first build.
         labels: The parts whose values differ.
@@ -76,7 +77,8 @@ def replay(program: Program) -> str:
     """The command that holds this program to the law again."""
     parts = ",".join(str(part.number) for part in program.parts)
     edits = ",".join(str(edit.number) for edit in program.edits) or "none"
-    return f"python -m tests.attack.law --seed {program.seed} --parts {parts} --edits {edits}"
+    drawn = f"--seed {program.seed}{program.drawn_by}"
+    return f"python -m tests.attack.law {drawn} --parts {parts} --edits {edits}"
 
 
 def shown(edit: Edit | None) -> str:
