@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.core.named_files import read_named
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.read import read_yaml
@@ -148,7 +148,7 @@ def _base_of(
         faults.add(Fault(what, node.at, "remove one of the `extends`"))
         return None
     try:
-        return base, read_named(base)
+        return base, read_user_file(base)
     except OSError as error:
         gone = isinstance(error, FileNotFoundError)
         near = nearest(base.name, sibling_names(base, (".yaml", ".yml"))) if gone else ""

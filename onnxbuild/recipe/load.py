@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.named_files import read_named
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -68,7 +68,7 @@ def load_recipes(
 
 def _read(file: Path, shown: Path) -> bytes:
     try:
-        return read_named(file)
+        return read_user_file(file)
     except FileNotFoundError:
         siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
         near = nearest(file.name, [each.name for each in siblings])

@@ -11,7 +11,7 @@ _OWN = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """What a shell hands over: `lint /dev/stdin`, `lint <(generate)`."""
 
 
-def read_named(path: Path) -> bytes:
+def read_user_file(path: Path) -> bytes:
     """Return a file's bytes.
 
     Args:
