@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import landlock, locate, machine, memo
+from onnxbuild.adapters import kernel_watch, landlock, locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
 from onnxbuild.adapters.disk_history import REUSED
 from onnxbuild.adapters.housekeeping import write_run
@@ -243,6 +243,9 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
         found.append(
             "no Landlock in this kernel: only undeclared reads that Python sees are refused"
         )
+    unseen = kernel_watch.reason_not()
+    if unseen:
+        found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:
         found += session_remarks(recipe, machine.usable_cores())
     for recipe in () if request.only else loaded.recipes:

@@ -96,8 +96,9 @@ def relock(
             _refuse_unasked(compared, _unexplained(result, compared, recipes, update), update)
         relocked.append(compared)
     if write:
+        texts = [lock_text(each.lock) for each in relocked]
         deliver(request, result, events)
-        relocked = [_write(each) for each in relocked]
+        relocked = [_write(each, text) for each, text in zip(relocked, texts, strict=True)]
     return result, tuple(relocked)
 
 
@@ -219,8 +220,8 @@ def _items(lock: Lock) -> set[str]:
     return fixed.union(lock.packages, lock.files, lock.sources, lock.folders, lock.steps)
 
 
-def _write(each: Relocked) -> Relocked:
-    content = lock_text(each.lock).encode()
+def _write(each: Relocked, text: str) -> Relocked:
+    content = text.encode()
     try:
         if each.path.read_bytes() == content:
             return each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -102,10 +103,11 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         make: Make the store where it is missing; else it is looked at as it is.
 
     Raises:
-        StoreError: The store can't be made or read.
+        StoreError: The store can't be made or read, or libraries could open nothing in it.
     """
     outline = DiskStore(root, StatCache(Index(Path(":memory:"))))
     if make:
+        _refuse_what_libraries_refuse(root)
         outline.prepare()
     else:
         outline.check_format()
@@ -124,6 +126,16 @@ def open_workspace(project: Path, root: Path, *, make: bool = True) -> Workspace
         history=DiskHistory(index),
         views=DiskViews(store, stats),
     )
+
+
+def _refuse_what_libraries_refuse(root: Path) -> None:
+    try:
+        str(root).encode()
+    except UnicodeEncodeError:
+        raise StoreError(
+            f"the path of the store, {root}, is not UTF-8: torch and ONNX Runtime open no file there",
+            fix="rename the folder, or keep the store elsewhere: `--store FOLDER`",
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +275,11 @@ def log_name(step: str) -> str:
     Names in recipes hold no `+`; a long one is cut, and its digest makes the difference.
     """
     recipe, _, local = step.partition(":")
-    plain = "+".join(quote(part, safe="@=,") for part in (recipe, *local.split("/")))
+    parts = (recipe, *local.split("/"))
+    plain = "+".join(quote(part, safe="@=,", errors="surrogateescape") for part in parts)
     plain = plain.replace("~", "%7E")
     if len(plain) > _LOG_NAME_MAX:
-        plain = f"{plain[:_LOG_NAME_MAX]}~{hashlib.sha256(step.encode()).hexdigest()}"
+        plain = f"{plain[:_LOG_NAME_MAX]}~{hashlib.sha256(os.fsencode(step)).hexdigest()}"
     return f"{plain}.log"
 
 
@@ -289,7 +302,7 @@ def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    for run in runs:
+    for run in runs - {"", ".", ".."}:  # a lock's name is whatever somebody wrote
         lock_path = root / "locks" / f"run-{run}"
         try:
             lock = locks.try_lock(lock_path)

@@ -21,7 +21,7 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _IMPORT_SYSTEM = frozenset(
     {
         "<frozen importlib._bootstrap_external>",
-        *(os.path.join(_TOOL, "adapters", name) for name in ("fingerprints.py", "quiet_opens.py")),
+        *(os.path.join(_TOOL, "adapters", name) for name in ("importable.py", "quiet_opens.py")),
     }
 )
 

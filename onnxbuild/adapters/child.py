@@ -11,8 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,19 @@ from typing import Any
 from onnxbuild.adapters import kernel_watch, landlock
 from onnxbuild.adapters.child_context import ChildContext
 from onnxbuild.adapters.distributions import site_folders
-from onnxbuild.adapters.durable import is_full, store_error
+from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.fence import Fence, fence_of
 from onnxbuild.adapters.homes import OWN_HOME, lay_home
+from onnxbuild.adapters.import_path import declared_path
 from onnxbuild.adapters.observe import Observer
 from onnxbuild.adapters.own_project import OwnProject
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.refusal import GuessedInputError, Reader, explain, undeclared_file
 from onnxbuild.adapters.software import software_folders
 from onnxbuild.adapters.supervisor import WATCH_FILE
+from onnxbuild.adapters.uncaught import log_traceback, sentence_of
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
+from onnxbuild.core.errors import BuildError, UnfitModelError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
@@ -42,12 +44,12 @@ JOB_FILE, RESULT_FILE = "job.json", "result.json"
 _SHARED_MEMORY = "/dev/shm"
 
 
-def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) -> int:
+def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
 
     Args:
         folder: The job's.
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What the fork server has loaded.
         supervisor: Where the fork server receives what the kernel announces.
 
     Returns: 0; result.json says whether the step made its outputs.
@@ -63,7 +65,13 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     ignored = (folder, store / "cas", store / "tmp")
     mirror = OwnProject(folder, Path(job["project"]))
     observer = Observer(
-        Path(job["project"]), ignored, owners, fence, job["places"], meant=mirror.meant
+        Path(job["project"]),
+        ignored,
+        preloaded,
+        fence,
+        job["places"],
+        toolchain=kind.toolchain,
+        meant=mirror.meant,
     )
     reader = Reader(
         job["step"],
@@ -76,7 +84,7 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     )
     outside = _outside_files(job, kind, context.params)
     lay_home(folder / OWN_HOME, job["places"][HOME], outside)
-    _settle_in(folder)
+    _settle_in(folder, job["temp"])
     if kind.user_code:
         mirror.lay(outside, left_out=(str(store),))
         os.chdir(mirror.folder)
@@ -98,12 +106,12 @@ def run_job(folder: Path, owners: Mapping[str, str], supervisor: socket.socket) 
     except BuildError as error:
         refusal = None if fence is None else explain(error, fence, reader)
         if error.__cause__ is not None:
-            traceback.print_exception(error.__cause__)  # for the log: the message is short
+            log_traceback(error.__cause__)  # the message is short
         text = mirror.written(_failure(error, refusal, observer, job["places"]))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the child's edge: all else is told
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - the child's edge: all else is told
+        log_traceback(error)
         refusal = None if fence is None else explain(error, fence, reader)
-        told = _told(error, job["step"], job["project"], mirror.meant)
+        told = sentence_of(error, job["step"], job["project"], mirror.meant)
         text = mirror.written(_failure(told, refusal, observer, job["places"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
@@ -121,6 +129,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
     entrypoints = kind.entrypoints(params)
     used = {path.partition("/")[0] for each in entrypoints for path in each.files}
     roots = {root for each in entrypoints for root in each.roots}
+    on_path = [path for each in entrypoints for path in declared_path(each.env, str(project))]
     inputs = [os.path.realpath(p) for p in (folder / "in").rglob("*") if not p.is_dir()]
     return fence_of(
         project=str(project),
@@ -130,7 +139,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
             str(project / real_path(path, places)) for each in entrypoints for path in each.files
         ],
         outside=[places[name] for name in sorted(used & places.keys())],
-        code=[places[name] for name in sorted(roots & places.keys())],
+        code=[*(places[name] for name in sorted(roots & places.keys())), *on_path],
         hidden=(job["store"], places[HOME], *job["hidden"]),
         software=(job["interpreter"] or {}).get("folders", ()),
     )
@@ -210,13 +219,13 @@ def _refuse_what_was_passed_over(observer: Observer, reader: Reader) -> None:
             raise undeclared_file(path, who, reader)
 
 
-def _settle_in(folder: Path) -> None:
+def _settle_in(folder: Path, temp: str) -> None:
     """Work, be at home, and make temporary files, where they are removed with the job."""
     for name in ("scratch", "temp"):
         (folder / name).mkdir()
     os.chdir(folder / "scratch")
     os.environ["HOME"] = str(folder / OWN_HOME)
-    os.environ["TMPDIR"] = str(folder / "temp")
+    os.environ["TMPDIR"] = temp
     tempfile.tempdir = None  # look again
 
 
@@ -226,7 +235,7 @@ def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
         return kind.run(context)
     except UnfitModelError as error:
         if error.__cause__ is not None:
-            traceback.print_exception(error.__cause__)
+            log_traceback(error.__cause__)
         if shutil.disk_usage(context.scratch).free < FULL_BYTES:
             raise store_error(OSError(errno.ENOSPC, ""), str(context.scratch)) from error
         context.outputs.clear()
@@ -261,32 +270,3 @@ def _as_json(error: BuildError, places: Mapping[str, str]) -> dict[str, Any]:
     told = {"what": error.what, "where": error.where, "fix": error.fix}
     told = {part: for_people(text, places) for part, text in told.items()}
     return {**told, "exit_code": error.exit_code}
-
-
-def _told(
-    error: BaseException, step: str, project: str, meant: Callable[[str], str]
-) -> BuildError:
-    """An unexpected exception as one sentence, at the user's own line where there is one."""
-    if isinstance(error, OSError) and is_full(error):
-        return store_error(error, error.filename or f"the outputs of {step}")
-    where = step
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = meant(frame.filename)
-        inside = file.startswith(f"{project}/")
-        installed = "/site-packages/" in file or "/onnxbuild/" in file
-        if inside and not installed:
-            where = f"{file.removeprefix(f'{project}/')}:{frame.lineno}"
-            break
-    if isinstance(error, SyntaxError) and error.filename:
-        where = f"{meant(error.filename).removeprefix(f'{project}/')}:{error.lineno or 1}"
-    if isinstance(error, SystemExit):
-        return StepError(f"the step's code left by sys.exit({error.code!r})", where=where)
-    fix = ""
-    if isinstance(error, ModuleNotFoundError):
-        fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
-    elif isinstance(error, PermissionError):
-        fix = "a step writes to its own folders alone, such as one of `tempfile.mkdtemp()`"
-    elif isinstance(error, MemoryError):
-        fix = "the machine has too little memory: build with `--jobs 1`, or where there is more"
-    lines = str(error).strip().splitlines() or ["no message"]
-    return StepError(f"{type(error).__name__}: {lines[0]}", where=where, fix=fix)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.import_path import PYTHON_PATH, declared_path
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Entrypoint
@@ -56,7 +57,7 @@ class ChildContext:
         return folder
 
     def load(self, entrypoint: Entrypoint) -> Callable[..., Any]:
-        """Import the user's callable.
+        """Import the user's callable, with the arguments that `python FILE` would have.
 
         Raises:
             StepError: File, module or attribute is missing, raises on import, or can't be called.
@@ -67,6 +68,14 @@ class ChildContext:
             if folder not in sys.path:
                 sys.path.insert(0, folder)
         os.environ.update(entrypoint.env)
+        declared = declared_path(entrypoint.env, str(self._project))
+        if declared:
+            os.environ[PYTHON_PATH] = os.pathsep.join(declared)  # whatever folder a child works in
+        sys.path[len(entrypoint.roots) : 0] = [
+            folder for folder in declared if folder not in sys.path
+        ]
+        sys.argv[:] = [real_path(target, self._places) if target.endswith(".py") else ""]
+        sys.orig_argv[:] = [sys.executable, *sys.argv]
         module = self._import(target)
         found: Any = module
         for part in attribute.split("."):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -11,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters.disk_views import clone_or_copy
 from onnxbuild.adapters.durable import fsync_folder, is_full, store_error, temp_name
+from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.locks import FileLock, try_lock
+from onnxbuild.adapters.plain_files import is_real_folder, open_regular
+from onnxbuild.adapters.reflink import clone_or_copy
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError
 
 _SCRATCH = ".onnxbuild-"
 _LOCK = "lock"
 _REPLACED = "replaced-"
-_HERE, _RENAME_EXCHANGE = -100, 1 << 1  # fcntl.h: AT_FDCWD; linux/fs.h
-_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 
@@ -87,7 +85,7 @@ def tidy(folder: Path) -> None:
     Raises:
         OSError: Something can't be put back.
     """
-    for path in folder.glob(f"{_SCRATCH}*"):
+    for path in filter(is_real_folder, folder.glob(f"{_SCRATCH}*")):
         lock = try_lock(path / _LOCK)  # one that was killed before it had a lock has none now
         if lock is not None:
             _clear(path)
@@ -129,7 +127,7 @@ def write_tree(folder: Path, tree: Mapping[str, Content]) -> None:
 def _write(path: Path, content: Content) -> None:
     with path.open("xb") as file:
         if isinstance(content, Blob):
-            with content.path.open("rb") as blob:
+            with open_regular(content.path) as blob:
                 found = clone_or_copy(blob.fileno(), file.fileno())
             if found != content.digest.sha256:
                 raise damaged(content)
@@ -169,27 +167,6 @@ def put(source: Path, target: Path, scratch: Path) -> None:
     elif not exchange(source, target):
         replace_in_two(source, target, scratch)
     fsync_folder(target.parent)
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Let two names of one filesystem stand for each other's file or folder, in one go.
-
-    Source: renameat2(2).
-
-    Returns: Whether the kernel, its C library and the filesystem can; else nothing has changed.
-
-    Raises:
-        OSError: It can't be done for another reason.
-    """
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _NO_EXCHANGE:
-        return False
-    raise OSError(number, os.strerror(number), str(other))
 
 
 def replace_in_two(source: Path, target: Path, scratch: Path) -> None:

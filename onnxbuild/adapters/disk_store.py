@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -17,16 +15,27 @@ from onnxbuild.adapters.durable import (
     write_atomically,
 )
 from onnxbuild.adapters.locks import FileLock, try_lock
+from onnxbuild.adapters.plain_files import NOT_REGULAR, check_no_links, read_regular
 from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file
+from onnxbuild.adapters.store_records import read_record, seal
 from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.digest import Digest, canonical_json, tagged_sha256
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError, StoreError
 
-_RECORD_FORMAT = 2  # increment when a record's form changes
-_SEALED = b'{"checksum":"%b",' % (b"0" * 64)  # how a record starts, in canonical JSON
-_UNREADABLE = (errno.EACCES, errno.EPERM, errno.EIO, errno.EISDIR)  # the file's own fault
+_UNREADABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EISDIR,
+    errno.ELOOP,
+    NOT_REGULAR,
+)  # the file's own fault
 _IGNORE_ALL = b"# Made by onnxbuild: the store can always be built again.\n*\n"
+_FOLDERS = (
+    "cas/sha256", "ac", "out", "out/.laid", "runs", "quarantine", "tmp", "locks", "pins",
+)  # fmt: skip
+_MADE_LATER = ("out/.laid", "pins")
 _LAYOUT_FORMAT = "1"  # increment when the folders below the store change their meaning
 
 
@@ -48,12 +57,17 @@ class DiskStore:
         """Make the store's folders.
 
         Raises:
-            StoreError: It can't be made, or a newer onnxbuild wrote it.
+            StoreError: It can't be made, a newer onnxbuild wrote it, or one of its folders is a
+                symbolic link.
         """
         found = self.check_format()
         is_own = _is_new(self.root)
-        for name in ("cas/sha256", "ac", "out", "runs", "quarantine", "tmp", "locks"):
-            make_folder(self.root / name)
+        make_folder(self.root)
+        for name in _FOLDERS:
+            check_no_links(self.root, self.root / name)
+        for name in _FOLDERS:
+            if name not in _MADE_LATER:
+                make_folder(self.root / name)
         if not found:
             write_atomically(
                 self.root / "FORMAT", f"{_LAYOUT_FORMAT}\n".encode(), self.root / "tmp"
@@ -69,7 +83,7 @@ class DiskStore:
         """
         mark = self.root / "FORMAT"
         try:
-            found = mark.read_bytes().strip().decode("ascii", "backslashreplace")
+            found = read_regular(mark).strip().decode("ascii", "backslashreplace")
         except FileNotFoundError:
             found = ""
         except NotADirectoryError as error:
@@ -110,8 +124,7 @@ class DiskStore:
         path = Path(name)
         self._stats.look(name)
         try:
-            with open(name, "rb", buffering=0) as file:
-                content = file.read()
+            content = read_regular(name)
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -120,7 +133,7 @@ class DiskStore:
             self.set_aside(path)
             return ()
         try:
-            return _read_record(content, key)
+            return read_record(content, key)
         except (ValueError, KeyError, TypeError):
             self.set_aside(path)
             return ()
@@ -128,18 +141,17 @@ class DiskStore:
     def read_record(self, path: Path) -> tuple[ActionResult, ...]:
         """The results in a record file; empty if it is damaged."""
         try:
-            return _read_record(path.read_bytes(), path.stem)
+            return read_record(read_regular(path), path.stem)
         except (OSError, ValueError, KeyError, TypeError):
             return ()
 
     def record(self, result: ActionResult) -> None:
         """Commit a result as the newest of its key."""
         others = [t for t in self.lookup(result.key) if t.observed != result.observed]
-        traces = [each.to_json() for each in [result, *others][:MAX_TRACES]]
-        body = {"format": _RECORD_FORMAT, "key": result.key, "traces": traces}
-        body["checksum"] = tagged_sha256("record", body)
         path = self.record_path(result.key)
-        write_atomically(path, canonical_json(body), self.root / "tmp")
+        check_no_links(self.root, path.parent)
+        content = seal(result.key, [result, *others][:MAX_TRACES])
+        write_atomically(path, content, self.root / "tmp")
         self._stats.look(str(path))
 
     # --- blobs --------------------------------------------------------------------------------------
@@ -160,7 +172,13 @@ class DiskStore:
                         fix="write a regular file",
                     )
                 files.append((path.relative_to(folder).as_posix(), self._take(path)))
-        return Artifact(kind, tuple(files))
+        try:
+            return Artifact(kind, tuple(files))
+        except ValueError as error:
+            raise StepError(
+                f"an output file has a name that other systems can't hold: {error}",
+                fix="write it under another name",
+            ) from error
 
     def _linked_blob(self, path: Path) -> Digest | None:
         """The blob that an output links to, whole as far as its identity tells; else None."""
@@ -169,7 +187,10 @@ class DiskStore:
         target = path.resolve()
         if str(target) != os.path.realpath(self._blob(target.name)) or not target.is_file():
             return None
-        digest = Digest(target.name, target.stat().st_size)
+        try:
+            digest = Digest(target.name, target.stat().st_size)
+        except ValueError:
+            return None  # somebody put a file of another name among the blobs
         return None if self._blob_fault(digest, by_content=False) else digest
 
     def _take(self, path: Path) -> Digest:
@@ -180,6 +201,7 @@ class DiskStore:
         target = self.blob(digest)
         if not self._blob_fault(digest, by_content=True):
             return digest
+        check_no_links(self.root, target.parent)
         make_folder(target.parent)
         try:
             with path.open("rb") as file:
@@ -230,7 +252,12 @@ class DiskStore:
         return {path: self.blob(digest) for path, digest in artifact.files}
 
     def set_aside(self, path: Path) -> None:
-        """Move a bad file out of the way; keep it for whoever wants to know."""
+        """Move a bad file out of the way; keep it for whoever wants to know.
+
+        Raises:
+            StoreError: It can't be moved, or lies behind a symbolic link.
+        """
+        check_no_links(self.root, path.parent)
         target = self.root / "quarantine" / f"{path.name}.{time.time_ns()}"
         try:
             make_folder(target.parent)
@@ -244,19 +271,6 @@ class DiskStore:
     def try_lock(self, key: str) -> FileLock | None:
         """The right to build `key`, or None while another run has it."""
         return try_lock(self.root / "locks" / f"key-{key}")
-
-
-def _read_record(content: bytes, key: str) -> tuple[ActionResult, ...]:
-    start, checked = content[: len(_SEALED)], content[len(_SEALED) :]
-    checksum = hashlib.sha256(b'["record",{' + checked + b"]").hexdigest()
-    if start != _SEALED.replace(b"0" * 64, checksum.encode()):
-        raise ValueError("the checksum does not match")
-    body = json.loads(content)
-    if body["key"] != key:
-        raise ValueError("another key")
-    if body["format"] != _RECORD_FORMAT:
-        return ()  # sound, but of another version of this program
-    return tuple(ActionResult.from_json(each) for each in body["traces"])
 
 
 def _is_new(folder: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import hashlib
 import json
@@ -13,9 +12,22 @@ import sysconfig
 from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
+from onnxbuild.adapters.import_path import shell_python_path
+from onnxbuild.adapters.records import (
+    ORIGIN,
+    Tops,
+    metadata_digest,
+    needed_names,
+    normalized,
+    record_digest,
+    rows,
+    top_names,
+    tree_digest,
+    unrecorded_tops,
+)
 from onnxbuild.adapters.statcache import ABSENT, StatCache
 
-# Distributions that hold the same import package under different names; the first found counts.
+# Distributions that hold the same import package under different names.
 _EQUIVALENTS = {
     "onnxruntime": (
         "onnxruntime",
@@ -29,21 +41,23 @@ _EQUIVALENTS = {
     )
 }
 
-_REQUIRES = re.compile(r"Requires-Dist:\s*([A-Za-z0-9][\w.-]*)")
-_ORIGIN = "direct_url.json"
-_NOT_CONTENT = ("RECORD", "INSTALLER", "REQUESTED", _ORIGIN, "RECORD.jws", "RECORD.p7s")
-
-
-def normalized(name: str) -> str:
-    """A distribution's name in its one spelling (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+_PYTHON_TAG = re.compile(r"-py\d[\d.]*$")  # `six-1.16.0-py3.11.egg-info`
 
 
 def site_folders() -> tuple[str, ...]:
-    """The folders that installed distributions lie in."""
+    """The folders that installed distributions lie in, in the order in which they are searched.
+
+    One of PYTHONPATH counts if `pip install --target` has put distributions there.
+    """
     paths = sysconfig.get_paths()
-    found = [paths["purelib"], paths["platlib"]]
-    found += [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
+    listed = frozenset(shell_python_path(os.environ))
+    found = [
+        path
+        for path in sys.path
+        if path.endswith(("site-packages", "dist-packages"))
+        or (path in listed and glob.glob(os.path.join(glob.escape(path), "*.dist-info")))
+    ]
+    found += [paths["purelib"], paths["platlib"]]
     return tuple(dict.fromkeys(os.path.realpath(path) for path in found))
 
 
@@ -57,7 +71,7 @@ def editable_folders(sites: Iterable[str]) -> tuple[str, ...]:
     """
     found = []
     for site in sites:
-        for record in sorted(glob.glob(os.path.join(glob.escape(site), "*.dist-info", _ORIGIN))):
+        for record in sorted(glob.glob(os.path.join(glob.escape(site), "*.dist-info", ORIGIN))):
             try:
                 with open(record, encoding="utf-8") as file:
                     origin = json.load(file)
@@ -81,7 +95,9 @@ class Distributions:
         self._stats = stats
         self.folders = site_folders() if folders is None else folders
         self._infos: dict[str, tuple[str, str]] | None = None
-        self._owners: dict[str, str] | None = None
+        self._editables: dict[str, str] | None = None
+        self._found_tops: Tops | None = None
+        self._listed: dict[str, dict[str, str]] = {}
 
     def _scan(self) -> dict[str, tuple[str, str]]:
         """Normalized name -> (version, metadata folder)."""
@@ -98,6 +114,7 @@ class Distributions:
                     if not dot or kind not in {"dist-info", "egg-info"}:
                         continue
                     name, _, version = stem.partition("-")
+                    version = _PYTHON_TAG.sub("", version)
                     path = os.path.join(folder, entry)
                     self._infos.setdefault(normalized(name), (version, path))
         return self._infos
@@ -110,6 +127,10 @@ class Distributions:
                 return each
         return normalized(name)
 
+    def metadata_folders(self) -> dict[str, str]:
+        """Normalized name -> metadata folder of all that is installed."""
+        return {name: folder for name, (_, folder) in self._scan().items()}
+
     def names(self) -> tuple[str, ...]:
         """All that is installed, normalized."""
         return tuple(self._scan())
@@ -120,7 +141,7 @@ class Distributions:
         text = None
         if info is not None:
             record = os.path.join(info[1], "METADATA")
-            text = self._stats.digest(record, "needs ", _needs)
+            text = self._stats.digest(record, "needs ", needed_names)
         return tuple((text or "").split())
 
     def stands_for(self, name: str) -> tuple[str, ...]:
@@ -136,24 +157,73 @@ class Distributions:
     def digest(self, name: str) -> str | None:
         """`name version sha256` of what is installed; None if it is not installed.
 
-        RECORD lists a hash of every file; rows that an installation elsewhere would write
-        differently (scripts with an interpreter's path in them, bytecode) don't count. Without a
-        RECORD the version must do.
+        RECORD lists a hash of every file; see `records.record_digest`. A file that several
+        distributions list with different hashes counts by its content: which of them was installed
+        last, no RECORD says. Where several stand for `name`, all of them count. Without a RECORD
+        the files themselves do. Of an editable installation the metadata counts; its sources are
+        observed one by one.
         """
+        there = self.stands_for(name)
+        if len(there) > 1:
+            each = "\n".join(self._own_digest(one) for one in there)
+            sha = hashlib.sha256(each.encode()).hexdigest()
+            return f"{there[0]} {self._scan()[there[0]][0]} {sha}"
         real = self.real_name(name)
-        info = self._scan().get(real)
-        if info is None:
-            return None
-        version, folder = info
+        return self._own_digest(real) if real in self._scan() else None
+
+    def _own_digest(self, name: str) -> str:
+        version, folder = self._scan()[name]
         record = os.path.join(folder, "RECORD")
-        sha = self._stats.digest(record, "record ", _record_digest)
-        return f"{real} {version} {sha or 'no-record'}"
+        if name in self.editables():
+            sha = self._stats.digest(record, "metadata ", metadata_digest)
+        else:
+            sha = self._stats.digest(record, "record ", record_digest)
+            if sha is None:
+                tops = (*unrecorded_tops(folder, name), os.path.basename(folder))
+                sha = tree_digest(tops, os.path.dirname(folder), self._stats)
+            contested = self._contested(name)
+            if contested:
+                text = "\n".join([sha or "", *contested])
+                sha = hashlib.sha256(text.encode()).hexdigest()
+        return f"{name} {version} {sha or 'no-record'}"
+
+    def _contested(self, name: str) -> list[str]:
+        """Each file that another distribution lists with another hash: its path and its digest."""
+        tops = self._tops()
+        rivals = {
+            other
+            for top in tops.of[name]
+            if len(tops.owners[top]) > 1
+            for other in tops.owners[top]
+        }
+        own = self._hashes(name) if rivals else {}
+        differ = {
+            path
+            for other in rivals - {name}
+            for path, sha in self._hashes(other).items()
+            if path in own and own[path] != sha
+        }
+        site = os.path.dirname(self._scan()[name][1])
+        return [f"{p}\t{self._stats.digest(os.path.join(site, p))}" for p in sorted(differ)]
+
+    def _hashes(self, name: str) -> dict[str, str]:
+        """Path below the site folder -> hash, as a distribution's RECORD has them."""
+        if name not in self._listed:
+            record = os.path.join(self._scan()[name][1], "RECORD")
+            self._listed[name] = {
+                row[0]: row[1] if len(row) > 1 else ""
+                for row in rows(record)
+                if not row[0].endswith(".pyc")
+            }
+        return self._listed[name]
 
     def editables(self) -> dict[str, str]:
         """Normalized name -> folder of each distribution that is installed as editable (PEP 610)."""
+        if self._editables is not None:
+            return self._editables
         found = {}
         for name, (_, folder) in self._scan().items():
-            path = os.path.join(folder, "direct_url.json")
+            path = os.path.join(folder, ORIGIN)
             if self._stats.look(path) == ABSENT:
                 continue
             try:
@@ -165,61 +235,52 @@ class Distributions:
                 continue  # damaged: its paths are recorded as they are
             if editable and url.scheme == "file":
                 found[name] = os.path.abspath(unquote(url.path))
+        self._editables = found
         return found
 
+    def owners(self) -> dict[str, tuple[str, ...]]:
+        """Top-level name below a site folder -> the distributions that hold files there."""
+        return self._tops().owners
+
     def owners_of(self, path: str) -> tuple[str, ...]:
-        """The distributions that an installed file is of."""
-        if self._owners is None:
-            self._owners = self.owners()
+        """The distributions that list a file; those that share its top-level name if none does.
+
+        Args:
+            path: Absolute, links resolved.
+        """
+        for site in self.folders:
+            if not path.startswith(f"{site}/"):
+                continue
+            below = path[len(site) + 1 :]
+            top = below.partition("/")[0]
+            tops = self._tops()
+            found = tops.owners.get(top) or tops.metadata.get(top, ())
+            if len(found) > 1:
+                return tuple(name for name in found if below in self._hashes(name)) or found
+            return found
+        return ()
+
+    def entry_of(self, path: str) -> str:
+        """The entry of a site folder that a file is or lies in; empty if it lies elsewhere.
+
+        Args:
+            path: Absolute, links resolved.
+        """
         for site in self.folders:
             if path.startswith(f"{site}/"):
-                owner = self._owners.get(path[len(site) + 1 :].split("/", 1)[0])
-                return () if owner is None else (owner,)
-        return ("python",)
+                return path[len(site) + 1 :].partition("/")[0]
+        return ""
 
-    def owners(self) -> dict[str, str]:
-        """Top-level name below a site folder -> normalized name of the distribution that owns it."""
-        owners: dict[str, str] = {}
-        for name, (_, folder) in self._scan().items():
-            for row in _rows(os.path.join(folder, "RECORD")):
-                top = row[0].split("/", 1)[0]
-                if not top.startswith("..") and not top.endswith((".dist-info", ".egg-info")):
-                    owners.setdefault(top, name)
-        return owners
-
-
-def _needs(metadata: str) -> str | None:
-    """The normalized names of `Requires-Dist`, between spaces; those of extras don't count."""
-    names = set()
-    try:
-        with open(metadata, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                if not line.strip():
-                    break
-                found = _REQUIRES.match(line)
-                if found and "extra ==" not in line:
-                    names.add(normalized(found[1]))
-    except OSError:
-        return None
-    return " ".join(sorted(names))
-
-
-def _rows(record: str) -> list[list[str]]:
-    try:
-        with open(record, encoding="utf-8", newline="") as file:
-            return [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return []
-
-
-def _record_digest(record: str) -> str | None:
-    kept = []
-    for row in _rows(record):
-        path = row[0]
-        in_info = ".dist-info/" in path
-        if path.startswith("..") or path.endswith(".pyc") or os.path.isabs(path):
-            continue
-        if in_info and path.rsplit("/", 1)[1] in _NOT_CONTENT:
-            continue
-        kept.append("\t".join(row))
-    return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest() if kept else None
+    def _tops(self) -> Tops:
+        if self._found_tops is None:
+            found = Tops({}, {}, {})
+            for name, (_, folder) in self._scan().items():
+                record = os.path.join(folder, "RECORD")
+                text = self._stats.digest(record, "tops ", top_names)
+                names = unrecorded_tops(folder, name) if text is None else text.splitlines()
+                found.of[name] = tuple(names)
+                found.metadata[os.path.basename(folder)] = (name,)
+                for top in names:
+                    found.owners[top] = (*found.owners.get(top, ()), name)
+            self._found_tops = found
+        return self._found_tops

@@ -1,10 +1,16 @@
-"""Files that are whole or absent: temp, write, fsync, rename, fsync the folder."""
+"""Files that are whole or absent: temp, write, fsync, rename, fsync the folder.
+
+What is made in a folder that its group may write is made for the group, too, whatever the umask
+(as git's core.sharedRepository does): so two users of a group can have one store.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import os
+import stat
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError
@@ -45,6 +51,11 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
             f"can't write {path}: it lies on another filesystem than the rest of the store",
             fix="keep the store on one filesystem; choose where with --store FOLDER",
         )
+    if error.errno in (errno.ENXIO, errno.ELOOP):
+        what = "not a regular file" if error.errno == errno.ENXIO else "a symbolic link"
+        return StoreError(
+            f"{path} is {what}, where a file of the store belongs", fix=f"remove {path}"
+        )
     if error.errno in (errno.EISDIR, errno.ENOTEMPTY):
         return StoreError(f"{path} is a folder, where a file belongs", fix=f"remove {path}")
     return StoreError(f"can't write {path}: {error.strerror or error}")
@@ -60,15 +71,58 @@ def fsync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and those above it.
+    """Make `folder` and those above it, for the group where the one above is the group's.
 
     Raises:
         StoreError: It can't be made.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
     except OSError as error:
         raise store_error(error, folder) from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+        return
+    except FileNotFoundError:
+        if folder.parent == folder:
+            raise
+        _make_folder(folder.parent)
+        _make_folder(folder)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        share(descriptor, folder.parent)
+    finally:
+        os.close(descriptor)
+
+
+def share(descriptor: int, folder: Path) -> None:
+    """Open a new file or folder to the group that may write the folder that it is in.
+
+    Args:
+        descriptor: Of the file or folder.
+        folder: Where it is; one that everybody may write is nobody's.
+    """
+    above = os.stat(folder)
+    if not above.st_mode & stat.S_IWGRP or above.st_mode & stat.S_IWOTH:
+        return
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid():
+        return
+    with contextlib.suppress(OSError):  # not a member: the mode is of use all the same
+        if found.st_gid != above.st_gid:
+            os.fchown(descriptor, -1, above.st_gid)
+        wanted = found.st_mode | stat.S_IRGRP | stat.S_IWGRP
+        if stat.S_ISDIR(found.st_mode):
+            wanted |= stat.S_IXGRP | stat.S_ISGID
+        if wanted != found.st_mode:
+            os.fchmod(descriptor, stat.S_IMODE(wanted))
 
 
 def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
@@ -87,9 +141,10 @@ def write_atomically(path: Path, content: bytes, temp_folder: Path) -> None:
     make_folder(temp_folder)
     try:
         try:
-            with temp.open("wb") as file:
+            with temp.open("xb") as file:
                 file.write(content)
                 file.flush()
+                share(file.fileno(), path.parent)
                 os.fsync(file.fileno())
             temp.replace(path)
             fsync_folder(path.parent)

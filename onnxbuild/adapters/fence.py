@@ -59,6 +59,11 @@ class Fence:
         """Whether an absolute path, links resolved, may be read."""
         return path in self._exact or path.startswith(self._folders)
 
+    def lists(self, folder: str) -> bool:
+        """Whether a folder, absolute, links resolved, may be listed."""
+        below = tuple(f"{path}/" for path in self.listable)
+        return f"{folder}/".startswith(below) or self.allows(folder)
+
 
 def fence_of(
     *,

@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.adapters import machine
@@ -15,18 +15,40 @@ from onnxbuild.adapters.accelerator import gpu_digest
 from onnxbuild.adapters.child_environment import program_folders
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.environments import Environments
-from onnxbuild.adapters.kernel_watch import open_quietly
+from onnxbuild.adapters.import_path import ImportPath, shell_python_path
+from onnxbuild.adapters.importable import Importable, entries_of
+from onnxbuild.adapters.installed_state import (
+    copied_digest,
+    devices_digest,
+    entries_on_path,
+    entry_points_digest,
+    found_on_path,
+    installed_entries,
+    names_digest,
+    packages_digest,
+    parts_digest,
+)
 from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.places import MachinePlaces
 from onnxbuild.adapters.statcache import StatCache, kind_of, settled
-from onnxbuild.core.action import NO_FILE, Action, Listing, Observed
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
 from onnxbuild.core.environment import Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.places import real_path
-from onnxbuild.core.step import COMPILER, COMPILERS, GPU
+from onnxbuild.core.step import (
+    COMPILER,
+    COMPILERS,
+    COPIED,
+    DEVICES,
+    ENTRY_POINTS,
+    GPU,
+    PACKAGES,
+    PARTS,
+    START_UP,
+)
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
-_MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
+IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
 
 
 class DiskFingerprints:
@@ -53,7 +75,10 @@ class DiskFingerprints:
         self._stats = stats
         self._distributions = distributions
         self._programs = programs
-        self._places = MachinePlaces(distributions)
+        self._import_path = ImportPath(
+            distributions.folders, shell_python_path(os.environ), stats.look
+        )
+        self._places = MachinePlaces(distributions, self._import_path)
         self._host: Mapping[str, str] | None = None
         self._drivers: Mapping[str, str] | None = None
         self._installed_now: dict[str, str | None] = {}
@@ -72,7 +97,9 @@ class DiskFingerprints:
     def file(self, path: str) -> str | None:
         """sha256 of a file's bytes, of a folder's entries if `path` ends in `/`; None if neither."""
         if path == f"{SITE_FOLDERS}/":
-            return self._all_installed()
+            for site in self._distributions.folders:
+                self._stats.look(site)
+            return names_digest(self._distributions.folders)
         if path.endswith("/"):
             return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
         return self._stats.digest(self._absolute(path))
@@ -84,8 +111,14 @@ class DiskFingerprints:
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
         """Which entries of `folder` could be one of the modules `names`."""
+        if folder == IMPORT_PATH:
+            folders = self._import_path.folders()
+            for each in folders:
+                if each.folder:
+                    self._stats.look(each.folder)
+            return Listing(tuple(names), found_on_path(names, entries_on_path(folders)))
         if folder == SITE_FOLDERS:
-            return Listing(tuple(names), self._installed(frozenset(names)))
+            return Listing(tuple(names), self._installed(names))
         absolute = self._absolute(folder)
         now, looked_ns = self._stats.look(absolute), time.time_ns()
         known = self._listed.get(absolute)
@@ -114,19 +147,12 @@ class DiskFingerprints:
         self._stats.look(absolute)
         return kind_of(absolute)
 
-    def _all_installed(self) -> str:
-        """sha256 of the names in all folders of installed packages."""
-        found = sorted(name for site in self._distributions.folders for name in _names_in(site))
+    def _installed(self, names: Sequence[str]) -> tuple[str, ...]:
+        parents = {name.rpartition(".")[0].replace(".", "/") for name in names}
         for site in self._distributions.folders:
-            self._stats.look(site)
-        return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()
-
-    def _installed(self, names: frozenset[str]) -> tuple[str, ...]:
-        found: set[str] = set()
-        for site in self._distributions.folders:
-            self._stats.look(site)
-            found |= {entry for entry in entries_of(site) if entry.partition(".")[0] in names}
-        return tuple(sorted(found))
+            for parent in {"", *parents}:
+                self._stats.look(os.path.join(site, parent).rstrip("/"))
+        return installed_entries(names, self._distributions.folders)
 
     def distribution(self, name: str) -> str | None:
         """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
@@ -142,6 +168,8 @@ class DiskFingerprints:
             return self._compiler()
         if name == GPU:
             return gpu_digest(self._stats.digest, self._distributions.folders)
+        if name.startswith("<"):
+            return self._state(name)
         elsewhere = split_package(name)
         if elsewhere is None:
             return self._distributions.digest(name)
@@ -149,6 +177,26 @@ class DiskFingerprints:
             return self.environments.look(elsewhere[1], "").packages.get(name)
         except StepError:
             return None
+
+    def _state(self, name: str) -> str | None:
+        """What one of the names in core.step stands for, as three words."""
+        if name == DEVICES:
+            return devices_digest(self.drivers(), os.environ)
+        if name == PACKAGES:
+            return packages_digest(self._distributions)
+        if name == START_UP:
+            return self._import_path.start_up(self._places.folders())
+        if name.startswith(ENTRY_POINTS):
+            group = name[len(ENTRY_POINTS) : -1]
+            return entry_points_digest(group, self._distributions, self._stats)
+        if name.startswith(PARTS):
+            folder = name[len(PARTS) : -1]
+            for site in self._distributions.folders:
+                self._stats.look(os.path.join(site, folder))
+            return parts_digest(folder, self._distributions)
+        if name.startswith(COPIED):
+            return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
+        return None
 
     def _compiler(self) -> str | None:
         """The first C++ compiler as `name program sha256`, like a distribution's digest.
@@ -187,7 +235,6 @@ class DiskFingerprints:
         """Whether all files and packages of both are now as they say."""
         self._installed_now.clear()
         self.environments.forget()
-        packages = [*action.toolchain.items(), *observed.distributions.items()]
 
         def real(path: str) -> str:
             return real_path(path, action.outside)
@@ -198,7 +245,15 @@ class DiskFingerprints:
             and all(
                 (self.file(real(path)) or NO_FILE) == sha for path, sha in observed.data.items()
             )
-            and all(self.distribution(n) == sha for n, sha in packages if n != "python")
+            and all(
+                self.distribution(name) == sha
+                for name, sha in action.toolchain.items()
+                if name != "python"
+            )
+            and all(
+                (self.distribution(name) or NOT_INSTALLED) == sha
+                for name, sha in observed.distributions.items()
+            )
             and all(
                 self.listing(real(folder), listing.names) == listing
                 for folder, listing in observed.listings.items()
@@ -208,13 +263,6 @@ class DiskFingerprints:
         )
 
 
-def _names_in(folder: str) -> list[str]:
-    try:
-        return [name for name in os.listdir(folder) if name != "__pycache__"]
-    except OSError:
-        return []
-
-
 def list_digest(folder: str) -> str | None:
     """sha256 of the sorted names in a folder, but `__pycache__`; None if it can't be listed."""
     try:
@@ -222,51 +270,6 @@ def list_digest(folder: str) -> str | None:
     except OSError:
         return None
     return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def entries_of(folder: str) -> tuple[str, ...]:
-    """What of `folder` could be imported under some name; empty if it can't be read."""
-    try:
-        descriptor = open_quietly(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return ()
-    try:
-        with os.scandir(descriptor) as found:
-            entries = list(found)
-    except OSError:
-        return ()
-    finally:
-        os.close(descriptor)
-    kept = []
-    for entry in entries:
-        _, dot, suffix = entry.name.partition(".")
-        is_module = f".{suffix}".endswith(_MODULE_SUFFIXES) if dot else entry.is_dir()
-        if is_module:
-            kept.append(entry.name)
-    return tuple(kept)
-
-
-class Importable:
-    """What of a folder's entries could satisfy an `import`.
-
-    Args:
-        entries: What the folder held at some moment.
-    """
-
-    def __init__(self, entries: Sequence[str]) -> None:
-        self._by_name: dict[str, list[str]] = {}
-        for entry in entries:
-            self._by_name.setdefault(entry.partition(".")[0], []).append(entry)
-        self._shadowing = sys.stdlib_module_names & self._by_name.keys()
-
-    def of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The entries that could be one of some modules, sorted.
-
-        A name counts whether it is looked for or is a module of the standard library, which a
-        file of that name would shadow.
-        """
-        found = self._shadowing | (self._by_name.keys() & set(names))
-        return tuple(sorted(entry for name in found for entry in self._by_name[name]))
 
 
 def source_digest(path: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections import Counter
@@ -11,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.housekeeping import RUN_FILE, blobs_of, records_of, tree_bytes
+from onnxbuild.adapters.disk_views import drop_replaced
+from onnxbuild.adapters.housekeeping import blobs_of, read_run, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locks import try_lock
 from onnxbuild.adapters.pins import pins
+from onnxbuild.adapters.plain_files import is_real_folder
 from onnxbuild.adapters.run_notes import drop_old_runs
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import StoreError
@@ -83,13 +84,14 @@ def collect_garbage(
         )
     try:
         now_s = time.time()
+        freed = drop_replaced(root)
         pinned = frozenset().union(*pins(root).values())
         live_runs, used_s = _live_runs(root, index, now_s, keep_days * _DAY_S, grace_s)
         old_s = now_s - grace_s
         kept: list[_Record] = []
         dropped: list[Path] = []
         for path, results in records_of(store):
-            changed_s = path.stat().st_mtime
+            changed_s = path.lstat().st_mtime
             last_s = max(changed_s, used_s.get(path.stem, 0.0))
             if path.stem in pinned or path.stem in used_s or changed_s >= old_s:
                 is_held = path.stem in pinned or last_s >= old_s
@@ -97,8 +99,8 @@ def collect_garbage(
             else:
                 dropped.append(path)
         blobs = {path.name: path for path in blobs_of(root)}
-        sizes = {name: path.stat().st_size for name, path in blobs.items()}
-        young = {name for name, path in blobs.items() if path.stat().st_mtime >= old_s}
+        sizes = {name: path.lstat().st_size for name, path in blobs.items()}
+        young = {name for name, path in blobs.items() if path.lstat().st_mtime >= old_s}
         if max_bytes is not None:
             over = _longest_unused(kept, sizes, young, max_bytes)
             dropped += [record.path for record in over]
@@ -107,7 +109,7 @@ def collect_garbage(
         live = young.union(*(record.blobs for record in kept)) & blobs.keys()
         held = young.union(*(record.blobs for record in kept if record.is_held)) & blobs.keys()
         unused = [path for name, path in blobs.items() if name not in live]
-        freed = sum(map(_remove, dropped)) + sum(map(_remove, unused))
+        freed += sum(map(_remove, dropped)) + sum(map(_remove, unused))
         index.forget(map(str, (*dropped, *unused)), now_s - max(keep_days * _DAY_S, grace_s))
         freed += _sweep(root, old_s)
         removed_runs, log_bytes = _drop_runs(root, live_runs, old_s)
@@ -164,13 +166,11 @@ def _live_runs(
     keys: dict[str, list[str]] = {}
     used_s: dict[str, float] = {}
     for folder in sorted((root / "runs").iterdir()):
-        try:
-            told = json.loads((folder / RUN_FILE).read_bytes())
-            newest[told["request"], told["exit_code"] == 0] = folder.name
-            keys[folder.name] = list(told["keys"])
-            used_s[folder.name] = folder.stat().st_mtime
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
+        note = read_run(folder)
+        if note is not None:
+            newest[note.request, note.exit_code == 0] = folder.name
+            keys[folder.name] = list(note.keys)
+            used_s[folder.name] = folder.lstat().st_mtime
     live = {run for run in keys if now_s - used_s[run] <= grace_s}
     for (request, _), run in newest.items():
         used_s[run] = max(index.memo_used_s(request), used_s[run])
@@ -187,7 +187,8 @@ def _drop_runs(root: Path, live: set[str], old_s: float) -> tuple[int, int]:
     """(runs whose logs were removed, bytes freed)."""
     count = freed = 0
     for folder in (root / "runs").iterdir():
-        if folder.name not in live and folder.stat().st_mtime < old_s:
+        is_old = folder.name not in live and folder.lstat().st_mtime < old_s
+        if is_old and is_real_folder(folder):
             freed += tree_bytes(folder)
             shutil.rmtree(folder, ignore_errors=True)
             count += 1
@@ -195,15 +196,21 @@ def _drop_runs(root: Path, live: set[str], old_s: float) -> tuple[int, int]:
 
 
 def _sweep(root: Path, old_s: float) -> int:
-    """Bytes of old files in quarantine and tmp that were removed; locks of keys go, too."""
-    left = [*(root / "quarantine").iterdir(), *(root / "tmp").iterdir()]
-    freed = sum(_remove(path) for path in left if path.is_file() and path.stat().st_mtime < old_s)
+    """Bytes of what is old in quarantine and tmp, and was removed; locks of keys go, too."""
+    left = [path for path in (root / "tmp").iterdir() if not is_real_folder(path)]
+    left += (root / "quarantine").iterdir()
+    freed = sum(_remove(path) for path in left if path.lstat().st_mtime < old_s)
     for path in (root / "locks").glob("key-*"):
-        path.unlink(missing_ok=True)
+        _remove(path)
     return freed
 
 
 def _remove(path: Path) -> int:
-    size = path.stat().st_size
+    """Remove a file, link or folder of the store; what a link leads to stays."""
+    if is_real_folder(path):
+        size = tree_bytes(path)
+        shutil.rmtree(path, ignore_errors=True)
+        return size
+    size = path.lstat().st_size
     path.unlink(missing_ok=True)
     return size

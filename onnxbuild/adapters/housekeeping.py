@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.durable import write_atomically
+from onnxbuild.adapters.plain_files import is_real_folder, parse_json, read_regular
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.action import ActionResult
 
@@ -46,6 +48,34 @@ def write_run(
     write_atomically(root / "runs" / run / RUN_FILE, json.dumps(note).encode(), root / "tmp")
 
 
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """What a run noted; see `write_run`."""
+
+    request: str
+    exit_code: int
+    keys: tuple[str, ...]
+    recipes: Mapping[str, str]
+
+
+def read_run(folder: Path) -> RunNote | None:
+    """The note of a run; None if there is none, or it is damaged.
+
+    Args:
+        folder: The run's.
+    """
+    try:
+        told = parse_json(read_regular(folder / RUN_FILE))
+        note = RunNote(
+            told["request"], told["exit_code"], tuple(told["keys"]), dict(told.get("recipes", {}))
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    texts = [note.request, *note.keys, *note.recipes, *note.recipes.values()]
+    is_sound = isinstance(note.exit_code, int) and all(isinstance(each, str) for each in texts)
+    return note if is_sound and not any("\0" in each for each in texts) else None
+
+
 def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:
     """Read everything again.
 
@@ -77,13 +107,20 @@ def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:
 
 def records_of(store: DiskStore) -> Iterator[tuple[Path, tuple[ActionResult, ...]]]:
     """Each record's file and its results, none where it is damaged."""
-    for path in sorted((store.root / "ac").glob("*/*.json")):
-        yield path, store.read_record(path)
+    for path in _entries(store.root / "ac"):
+        if path.suffix == ".json":
+            yield path, store.read_record(path)
 
 
 def blobs_of(root: Path) -> Iterator[Path]:
     """Every blob's file."""
-    yield from sorted((root / "cas" / "sha256").glob("*/*"))
+    yield from _entries(root / "cas" / "sha256")
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What the folders in a folder hold; a link is no folder of a store."""
+    folders = filter(is_real_folder, folder.iterdir()) if is_real_folder(folder) else ()
+    return sorted(path for each in folders for path in each.iterdir())
 
 
 def tree_bytes(folder: Path) -> int:

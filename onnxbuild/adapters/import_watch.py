@@ -9,21 +9,21 @@ import importlib.machinery
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 from onnxbuild.adapters.distributions import site_folders
-from onnxbuild.adapters.fingerprints import (
-    SITE_FOLDERS,
-    Importable,
-    entries_of,
-    source_digest_of,
-)
+from onnxbuild.adapters.fingerprints import IMPORT_PATH, SITE_FOLDERS, source_digest_of
+from onnxbuild.adapters.import_path import ImportPath, shell_python_path
+from onnxbuild.adapters.importable import Importable, entries_of
+from onnxbuild.adapters.installed_state import entries_on_path, found_on_path
 from onnxbuild.adapters.kernel_watch import read_quietly
-from onnxbuild.core.errors import StepError
+from onnxbuild.adapters.package_watch import PackageWatch
+from onnxbuild.adapters.preloaded import Preloaded
+from onnxbuild.adapters.shadows import Shadows
+from onnxbuild.adapters.unreadable_code import UnreadableCode
 
-_NOT_SHADOWED = ("__main__", "__mp_main__", "onnxbuild")  # a project may hold this very tool
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -31,20 +31,25 @@ class ImportWatch:
     """Records what Python's import system does for user code, in the process that runs it.
 
     Args:
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What was loaded before.
+        toolchain: Distributions that the step itself uses.
         shown: A path -> how it is recorded.
         compiled: Told of each source that was read to be compiled.
+        is_own: Whether a path is of the step's own making: what it wrote follows from the rest.
     """
 
     def __init__(
         self,
-        owners: Mapping[str, str],
+        preloaded: Preloaded,
+        toolchain: Iterable[str],
         shown: Callable[[str], str],
         compiled: Callable[[str], None],
+        is_own: Callable[[str], bool],
     ) -> None:
-        self._owners = owners
+        self._packages = PackageWatch(preloaded, toolchain)
         self._shown = shown
         self._compiled = compiled
+        self._is_own = is_own
         self._sites = site_folders()
         paths = sysconfig.get_paths()
         self._installed = folder_prefixes(
@@ -57,14 +62,18 @@ class ImportWatch:
         self._lookups: dict[str, set[str]] = {}
         self._entries: dict[str, tuple[str, ...]] = {}
         self._sources: dict[str, str] = {}
-        self._asked: set[str] = set()
-        self._missing: set[str] = set()
+        self._searched: set[str] = set()
+        self._shadows = Shadows(preloaded, shown)
+        self._unreadable = UnreadableCode()
+        path = ImportPath(self._sites, shell_python_path(os.environ))
+        self._on_path = entries_on_path(path.folders())
 
     def install(self) -> None:
         """Start to record."""
         self._watch_lookups()
         self._watch_sources()
         self._watch_imports()
+        self._packages.install()
 
     def is_installed(self, path: str) -> bool:
         """Whether a path is a package's, Python's or this program's: accounted for by digests."""
@@ -76,23 +85,11 @@ class ImportWatch:
         Raises:
             StepError: One has; a fresh interpreter and this one would import different code.
         """
-        tops = {name.partition(".")[0] for name in self._baseline}.difference(_NOT_SHADOWED)
-        for entry in Importable(entries_of(root)).of(tops):
-            name = entry.partition(".")[0]
-            path = os.path.join(root, entry)
-            if os.path.isdir(path):
-                path = os.path.join(path, "__init__.py")
-                if not os.path.exists(path):
-                    continue
-            loaded = getattr(sys.modules.get(name), "__file__", None)
-            if name in tops and (
-                loaded is None or os.path.realpath(loaded) != os.path.realpath(path)
-            ):
-                raise StepError(
-                    f"{self._shown(path)} has the name of an installed module, '{name}'",
-                    where=self._shown(path),
-                    fix="give the file another name",
-                )
+        self._shadows.refuse_in(root)
+
+    def note_listing(self, folder: str) -> None:
+        """Note that code asked for the names in a folder, which may be one of packages."""
+        self._packages.note_listing(folder)
 
     def _watch_lookups(self) -> None:
         original = importlib.machinery.FileFinder.find_spec
@@ -100,13 +97,14 @@ class ImportWatch:
         def find_spec(finder: Any, fullname: str, target: ModuleType | None = None) -> Any:
             if not self.is_installed(finder.path):
                 name = fullname.rpartition(".")[2]
+                self._unreadable.refuse(finder.path, name)
                 self._note_lookup(finder.path, name)
                 package = os.path.join(finder.path, name)
                 if os.path.isdir(package):
                     self._note_lookup(package, "__init__")  # with or without one, it decides
             found = original(finder, fullname, target)
-            if found is None and "." not in fullname and finder.path in self._sites:
-                self._missing.add(fullname)
+            self._searched.add(fullname.partition(".")[0])
+            self._packages.note_search(finder.path, fullname, found)
             return found
 
         importlib.machinery.FileFinder.find_spec = find_spec  # type: ignore[assignment,method-assign]
@@ -114,6 +112,8 @@ class ImportWatch:
     def _note_lookup(self, folder: str, name: str) -> None:
         """Remember what a folder holds when it is first searched: it may change while we run."""
         if folder not in self._lookups:
+            if self._is_own(folder):
+                return
             self._entries[folder] = entries_of(folder)
             self._lookups[folder] = set()
         self._lookups[folder].add(name)
@@ -127,8 +127,9 @@ class ImportWatch:
             if self.is_installed(path):
                 return original(loader, fullname)
             content = loader.get_data(path)
-            self._sources[path] = source_digest_of(content)
-            self._compiled(path)
+            if not self._is_own(path):
+                self._sources[path] = source_digest_of(content)
+                self._compiled(path)
             return loader.source_to_code(content, path)
 
         importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[assignment,method-assign]
@@ -145,17 +146,22 @@ class ImportWatch:
             level: int = 0,
         ) -> ModuleType:
             if level == 0 and globals and globals.get("__name__") not in self._baseline:
-                self._asked.add(name.partition(".")[0])
+                self._note_asked(name.partition(".")[0])
             return plain_import(name, globals, locals, fromlist, level)
 
         def import_module(name: str, package: str | None = None) -> ModuleType:
             caller = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001 - who asks matters
             if caller not in self._baseline:
-                self._asked.add(name.partition(".")[0])
+                self._note_asked(name.partition(".")[0])
             return plain_module(name, package)
 
         builtins.__import__ = tracked
         importlib.import_module = import_module
+
+    def _note_asked(self, top: str) -> None:
+        self._searched.add(top)
+        self._shadows.refuse(top)
+        self._packages.note_asked(top)
 
     def take_loaded(self) -> Iterator[str]:
         """Take in what is loaded by now, in whatever way.
@@ -167,7 +173,7 @@ class ImportWatch:
             path = getattr(module, "__file__", None)
             if not isinstance(path, str) or not os.path.isabs(path):
                 continue  # torch.ops calls itself `_ops.py`, and is made in memory
-            if self.is_installed(path) or path in self._sources:
+            if self.is_installed(path) or path in self._sources or self._is_own(path):
                 continue
             if path.endswith(".py"):
                 try:
@@ -193,37 +199,38 @@ class ImportWatch:
         preloaded = sorted(
             {n.partition(".")[0] for n in self._baseline} - set(sys.stdlib_module_names)
         )
+        self._note_folders_to_come()
         listings = {
             self._shown(folder): self._listing(folder, {*names, *preloaded})
             for folder, names in self._lookups.items()
         }
-        missing = sorted(name for name in self._missing if name not in sys.modules)
-        if missing:  # looked for in vain: if it is installed one day, that is a change
-            listings[SITE_FOLDERS] = [missing, []]
+        listings[SITE_FOLDERS] = self._packages.listing()
+        names = sorted({*self._searched, *preloaded})
+        listings[IMPORT_PATH] = [names, list(found_on_path(names, self._on_path))]
         return listings
 
+    def _note_folders_to_come(self) -> None:
+        """Folders on the import path that are not there count by what they would hold."""
+        cached = (path for path, finder in sys.path_importer_cache.items() if finder is None)
+        for path in {*cached, *sys.path}:
+            folder = os.path.abspath(path)
+            if path and not os.path.exists(folder) and not self.is_installed(folder):
+                for name in self._searched:
+                    self._note_lookup(folder, name)
+
     def distributions(self) -> list[str]:
-        """Names of the packages that were loaded, or asked for."""
-        new = {name.partition(".")[0] for name in set(sys.modules) - self._baseline}
-        used = {
-            self._owners[top]
-            for name in (new | self._asked)
-            for top in self._tops(name)
-            if top in self._owners
-        }
-        return sorted(used)
+        """Return names of packages that were loaded or asked for.
+
+        Raises:
+            StepError: See `Shadows.refuse`, `UnreadableCode.refuse`.
+        """
+        self._unreadable.refuse_what_was_passed_over()
+        self._shadows.refuse_what_was_passed_over()
+        return self._packages.names()
 
     def _listing(self, folder: str, names: set[str]) -> list[list[str]]:
         wanted = sorted(names)
         return [wanted, list(Importable(self._entries[folder]).of(wanted))]
-
-    def _tops(self, name: str) -> tuple[str, ...]:
-        """How a top-level module may be written below a site folder."""
-        file = getattr(sys.modules.get(name), "__file__", None) or ""
-        for site in self._sites:
-            if file.startswith(f"{site}/"):
-                return (file[len(site) + 1 :].split("/", 1)[0],)
-        return (name, f"{name}.py")
 
 
 def folder_prefixes(*paths: str) -> tuple[str, ...]:

@@ -10,6 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.adapters.index_checks import (
+    SUFFIXES,
+    check_schema,
+    is_step,
+    refuse_others,
+    share_index,
+)
+from onnxbuild.adapters.plain_files import parse_json
+
 if TYPE_CHECKING:
     from onnxbuild.core.action import Action
 
@@ -52,14 +61,15 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         try:
+            refuse_others(self.path)
             return self._connect(self.path)
         except sqlite3.OperationalError:
             return self._connect(None)  # locked, read-only, a full disk: not the file's fault
         except sqlite3.Error:
             pass
         try:
-            self.path.unlink(missing_ok=True)
-            self.path.with_name(f"{self.path.name}-journal").unlink(missing_ok=True)
+            for suffix in SUFFIXES:
+                self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
             return self._connect(self.path)
         except (sqlite3.Error, OSError):
             return self._connect(None)
@@ -80,6 +90,10 @@ class Index:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {_FORMAT}")
             connection.execute("COMMIT")
+            if path is not None:
+                share_index(path)
+        if path is not None:
+            check_schema(connection, _SCHEMA)
         return connection
 
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -127,7 +141,11 @@ class Index:
         if not rows or _sum(name, *rows[0][:-1]) != rows[0][-1]:
             return None  # a damaged row is no row
         _, action, reasons, log, peak, _ = rows[0]
-        return json.loads(action), json.loads(reasons), log, peak
+        try:
+            found = parse_json(action), parse_json(reasons), log, peak
+        except (ValueError, TypeError):
+            return None
+        return found if is_step(*found) else None
 
     def step_keys(self) -> Iterator[tuple[str, str]]:
         """(name, key of the last action) of every step that ran or was reused here."""

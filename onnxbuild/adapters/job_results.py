@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Collection, Mapping
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.kernel_view import View, merged
@@ -20,13 +22,15 @@ from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.refusal import Reader, certain
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.adapters.supervisor import SEEN_FILE
-from onnxbuild.core.action import NO_FILE, Expense, Listing, Observed
-from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
+from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
 from onnxbuild.core.places import HOME, real_path
 from onnxbuild.core.ports import Done, Fingerprints, Job
 from onnxbuild.core.step import Finding, Outcome
 
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
+_CRASHED = "Fatal Python error: "  # faulthandler's first line; its frames follow, innermost first
+_FRAME = re.compile(r'  File "(.+)", line (\d+) in ')
 _MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it unless told otherwise
 
 
@@ -77,7 +81,7 @@ def read_result(
             seen = json.loads((folder / SEEN_FILE).read_bytes())
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
-        crash = _crash(job, message["status"], folder, expense)
+        crash = _crash(job, message["status"], folder, expense, os.path.realpath(world.project))
         refusal = None if seen is None else certain(seen, crash, None, {}, _reader(job, world))
         return failed(job, refusal or crash, expense)
     error = _error_in(result, seen, _reader(job, world))
@@ -166,7 +170,6 @@ def take_observed(
                 where=job.step.name,
                 fix="run again when the file is saved; a step must not change what it reads",
             )
-    distributions = {name: prints.distribution(name) for name in seen["distributions"]}
     return Observed(
         sources=dict(sorted(seen["sources"].items())),
         data=data,
@@ -174,7 +177,9 @@ def take_observed(
             folder: Listing(tuple(names), tuple(found))
             for folder, (names, found) in sorted(seen["listings"].items())
         },
-        distributions={name: d for name, d in distributions.items() if d is not None},
+        distributions={
+            name: prints.distribution(name) or NOT_INSTALLED for name in seen["distributions"]
+        },
         links=dict(sorted(seen.get("links", {}).items())),
         existence=dict(sorted(seen.get("existence", {}).items())),
     )
@@ -191,7 +196,7 @@ def _told(error: Mapping[str, Any]) -> BuildError:
     return told
 
 
-def _crash(job: Job, status: int, folder: Path, expense: Expense) -> BuildError:
+def _crash(job: Job, status: int, folder: Path, expense: Expense, project: str) -> BuildError:
     if status > 0 and shutil.disk_usage(folder).free < FULL_BYTES:
         return store_error(OSError(errno.ENOSPC, ""), folder)
     if status < 0:
@@ -205,8 +210,20 @@ def _crash(job: Job, status: int, folder: Path, expense: Expense) -> BuildError:
             )
     else:
         what = f"the step's process ended with status {status} and without a result"
+        if status != EXIT_BUG:
+            what += f", as by os._exit({status})"
     alone = " --jobs 1" if status == -signal.SIGKILL else ""
-    return StepError(what, where=job.step.name, fix=f"to try it again: {_again(job)}{alone}")
+    where = _crash_line(job.log, project) or job.step.name
+    return StepError(what, where=where, fix=f"to try it again: {_again(job)}{alone}")
+
+
+def _crash_line(log: Path, project: str) -> str:
+    """The innermost line of the project's own code in faulthandler's report; empty for none."""
+    lines = iter(_printed(log))
+    if not any(line.startswith(_CRASHED) for line in lines):
+        return ""
+    frames = filter(None, map(_FRAME.match, lines))
+    return next(filter(None, (own_line(each[1], int(each[2]), project) for each in frames)), "")
 
 
 def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
@@ -242,12 +259,19 @@ def _gib(size_bytes: int) -> str:
 
 
 def tail(log: Path) -> tuple[str, ...]:
-    """The last lines of a log that say something."""
+    """The last lines of a log that say something; of a crash, which it was."""
+    lines = _printed(log)
+    crashed = [number for number, line in enumerate(lines) if line.startswith(_CRASHED)]
+    if crashed:
+        del lines[crashed[0] + 1 :]
+    return tuple(lines[-_TAIL_LINES:])
+
+
+def _printed(log: Path) -> list[str]:
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
-        return ()
-    lines = [line for line in text.splitlines() if line.strip()]
-    return tuple(lines[-_TAIL_LINES:])
+        return []
+    return [line for line in text.splitlines() if line.strip()]

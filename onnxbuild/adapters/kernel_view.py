@@ -11,6 +11,7 @@ from typing import Any
 from onnxbuild.adapters.fingerprints import SITE_FOLDERS
 from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.statcache import ABSENT, FOLDER
+from onnxbuild.core.step import DEVICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ def merged(python: Mapping[str, Any], kernel: Mapping[str, Any], view: View) -> 
         distributions.update(owners)
         if not owners:
             data[shown(path)] = ""
+    if kernel["devices"]:
+        distributions.add(DEVICES)
     known = {*python["sources"], *python["data"], *data, *view.declared}
     return {
         **python,

@@ -30,6 +30,9 @@ from onnxbuild.adapters.seccomp import (
 QUIET = 1 << 30 if sys.platform == "linux" else 0
 """A flag of `os.open` that no kernel has a meaning for: the open is not announced."""
 
+NOT_SEEN = "what steps read in child processes and native code is not recorded"
+"""What a build lacks where `reason_not` has a reason."""
+
 ASKED = (
     "open",
     "creat",
@@ -46,6 +49,9 @@ ASKED = (
     "access",
     "faccessat",
     "faccessat2",
+    "mkdir",
+    "mkdirat",
+    "bind",
 )
 
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is

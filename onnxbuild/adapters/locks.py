@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 
-from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.durable import make_folder, share, store_error
+from onnxbuild.adapters.plain_files import NOT_REGULAR
+from onnxbuild.core.errors import StoreError
+
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class FileLock:
@@ -50,7 +56,7 @@ def _lock(path: Path, operation: int) -> FileLock | None:
     make_folder(path.parent)
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = _open(path)
         except OSError as error:
             raise store_error(error, path) from error
         try:
@@ -58,6 +64,12 @@ def _lock(path: Path, operation: int) -> FileLock | None:
         except BlockingIOError:
             os.close(descriptor)
             return None
+        except OSError as error:
+            os.close(descriptor)
+            raise lock_error(error, path) from error
+        except BaseException:  # such as Ctrl-C while it waits
+            os.close(descriptor)
+            raise
         try:
             same = os.path.samestat(os.fstat(descriptor), os.stat(path))
         except FileNotFoundError:
@@ -65,3 +77,35 @@ def _lock(path: Path, operation: int) -> FileLock | None:
         if same:
             return FileLock(descriptor)
         os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Open a lock's file, made if need be; one of another user's that is only readable will do.
+
+    Raises:
+        OSError: It can't be opened, or is not a file: a FIFO, a link.
+    """
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o644)
+    except PermissionError:
+        try:
+            descriptor = os.open(path, flags | os.O_RDONLY)
+        except FileNotFoundError:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)) from None
+    found = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(found):
+        os.close(descriptor)
+        raise OSError(NOT_REGULAR, "it is not a regular file", str(path))
+    share(descriptor, path.parent)
+    return descriptor
+
+
+def lock_error(error: OSError, path: Path) -> StoreError:
+    """One clear sentence for a lock that the filesystem refuses."""
+    if error.errno in _NO_LOCKS:
+        return StoreError(
+            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(error.errno)})",
+            fix="keep the store on a local disk: --store FOLDER",
+        )
+    return store_error(error, path)

@@ -20,7 +20,11 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
+from onnxbuild.adapters.accelerator import gpu_models
+from onnxbuild.adapters.import_path import import_variables
 from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.locate import cache_root
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, identity, settled
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
@@ -43,6 +47,7 @@ def request_key(
         __version__,
         sys.prefix,
         [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
+        import_variables(os.environ),
         sorted({str(project) for project in projects}),
         [os.path.abspath(path) for path in recipes],
         list(only),
@@ -53,6 +58,7 @@ def request_key(
         machine.python_build(),
         machine.host_class(),
         machine.driver_facts(),
+        gpu_models(),
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
@@ -68,9 +74,10 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
     text = index.memo(request)
     if text is None:
         return None
-    parts_left: int
-    summary: dict[str, Any]
-    parts_left, summary = json.loads(text)
+    try:
+        parts_left, summary = _read(text)
+    except (ValueError, KeyError, TypeError):
+        return None
     if any(environment.get(name) != value for name, value in summary["environment"].items()):
         return None
     for paths, identities in index.witnesses(request):
@@ -82,10 +89,36 @@ def recall(index: Index, request: str, environment: Mapping[str, str]) -> dict[s
     now_s = time.time()
     if now_s - index.memo_used_s(request) > _TOUCH_S:
         index.touch_memo(request, now_s)
-        for folder in summary.get("environments", ()):
-            with contextlib.suppress(OSError):
-                os.utime(f"{folder}.lock")  # see virtual_environments.lock_path
+        _note_use(summary.get("environments", ()))
     return summary
+
+
+def _read(text: str) -> tuple[int, dict[str, Any]]:
+    """What `remember` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError: It did not write this.
+    """
+    parts, summary = parse_json(text)
+    folders = summary.get("environments", []) if isinstance(summary, dict) else None
+    if not (
+        isinstance(parts, int)
+        and isinstance(folders, list)
+        and isinstance(summary["environment"], dict)
+        and all(isinstance(folder, str) and "\0" not in folder for folder in folders)
+    ):
+        raise TypeError("not a summary")
+    return parts, summary
+
+
+def _note_use(environments: Iterable[str]) -> None:
+    """Note that environments were used now: those in the cache of this user, whatever the store says."""
+    made = os.path.join(cache_root(), "environments")
+    for folder in environments:
+        if os.path.dirname(folder) == made:
+            with contextlib.suppress(OSError):
+                # see virtual_environments.lock_path
+                os.utime(f"{folder}.lock", follow_symlinks=False)
 
 
 def remember(

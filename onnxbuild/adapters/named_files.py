@@ -13,7 +13,9 @@ _DEPTH = 3
 PATH_IN_TEXT = re.compile(r"/[^\s'\"`,;]+")
 
 
-def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bool]) -> str | None:
+def named_file(
+    error: BaseException, project: str, store: str, is_wanted: Callable[[str], bool]
+) -> str | None:
     """The first file that `is_wanted`, of those that the error's surroundings name.
 
     Looked at, in this order: the error's own words; what the variables and constants of the code
@@ -24,12 +26,13 @@ def named_file(error: BaseException, project: str, is_wanted: Callable[[str], bo
     Args:
         error: With its traceback.
         project: The project's root.
+        store: The store's folder, which is not searched.
         is_wanted: Says of an absolute path whether it may be the one.
     """
     for path in map(os.path.normpath, texts_of(error)):
         if os.path.isabs(path) and os.path.isfile(path) and is_wanted(path):
             return path
-    files = [path for path in _files_below(project) if is_wanted(path)]
+    files = [path for path in _files_below(project, store) if is_wanted(path)]
     for ending in _endings(error.__traceback__):
         for path in files:
             if path.endswith(f"/{ending}"):
@@ -80,12 +83,13 @@ def _constants(code: CodeType, line: int) -> Iterator[object]:
             yield each.argval
 
 
-def _files_below(project: str) -> Iterator[str]:
+def _files_below(project: str, store: str) -> Iterator[str]:
     for base, folders, names in os.walk(project):
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".")
+            and os.path.join(base, name) != store
             and not os.path.exists(os.path.join(base, name, "pyvenv.cfg"))
         )
         yield from (os.path.join(base, name) for name in sorted(names))

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.import_watch import ImportWatch, folder_prefixes
 from onnxbuild.adapters.kernel_watch import QUIET
 from onnxbuild.adapters.path_names import PathNames
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.quiet_opens import QuietOpens
 from onnxbuild.adapters.statcache import ABSENT, identity
 
@@ -31,9 +32,10 @@ class Observer:
     Args:
         project: Paths below it are reported relative to it.
         ignored: Folders whose files are accounted for in other ways (scratch, store).
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What was loaded before the step.
         fence: What may be read; None lets everything be read, and observes it.
         places: Name of a folder outside the project -> where it lies.
+        toolchain: Distributions that the step itself uses.
         meant: Gives the path that one in the step's mirror of the project stands for.
 
     Attributes:
@@ -45,10 +47,11 @@ class Observer:
         self,
         project: Path,
         ignored: tuple[Path, ...],
-        owners: Mapping[str, str],
+        preloaded: Preloaded,
         fence: Fence | None = None,
         places: Mapping[str, str] = MappingProxyType({}),
         *,
+        toolchain: Sequence[str] = (),
         meant: Callable[[str], str] = str,
     ) -> None:
         self._fence = fence
@@ -58,8 +61,8 @@ class Observer:
         self.asked_by: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
-        self._imports = ImportWatch(owners, self._shown, self._is_code)
         self._elsewhere = folder_prefixes(*map(str, ignored))
+        self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code, self._is_own)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
 
@@ -87,6 +90,13 @@ class Observer:
         """
         self._imports.refuse_shadows(root)
 
+    def _is_own(self, path: str) -> bool:
+        """Whether what lies at a path was made by the step, in one of its own folders."""
+        path = os.path.abspath(path)
+        if self._meant(path) != path and os.path.isdir(path):
+            return False  # the mirror of the project stands for the project
+        return f"{os.path.realpath(path)}/".startswith(self._elsewhere)
+
     def _is_code(self, path: str) -> None:
         """A source that was opened to be compiled is told as that, and is no data."""
         self._data.pop(self._absolute(path), None)
@@ -104,7 +114,7 @@ class Observer:
         return self._names.shown(self._absolute(path))
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _LISTERS and not self._files_by_kernel:
+        if event in _LISTERS:
             self._note_list(arguments[0])
         if event == "os.rename":
             self._note_written(arguments[1])
@@ -161,7 +171,10 @@ class Observer:
             path = self._absolute("." if folder is None else folder)
         except TypeError:
             return
-        if not self._is_accounted_for(path) and not searches_for_modules():
+        if searches_for_modules():
+            return
+        self._imports.note_listing(path)
+        if not self._files_by_kernel and not self._is_accounted_for(path):
             self._data.setdefault(f"{path}/", identity(path))
 
     def _is_refused(self, path: str) -> bool:

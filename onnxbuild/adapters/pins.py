@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.durable import store_error, write_atomically
+from onnxbuild.adapters.plain_files import parse_json, read_regular
 from onnxbuild.core.errors import StoreError, UsageError, did_you_mean
 
 _FOLDER = "pins"
@@ -58,7 +59,7 @@ def pins(root: Path) -> Mapping[str, frozenset[str]]:
     found = {}
     for path in sorted((root / _FOLDER).glob("*.json")):
         try:
-            told = json.loads(path.read_bytes())
+            told = parse_json(read_regular(path))
             found[str(told["name"])] = frozenset(map(str, told["keys"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(

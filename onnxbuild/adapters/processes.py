@@ -18,9 +18,11 @@ from pathlib import Path
 from onnxbuild.adapters.child import JOB_FILE
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
 from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.import_path import import_variables, user_site_flag
 from onnxbuild.adapters.job_results import World, failed, read_result, tail
 from onnxbuild.adapters.process_group import kill_group
 from onnxbuild.adapters.running import Running, silence
+from onnxbuild.adapters.short_temp import ShortName
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -75,6 +77,7 @@ class ProcessExecutor:
         self._project = project
         self._store_root = store_root
         self._temp = temp
+        self._short: ShortName | None = None
         self._store = store
         self._fingerprints = fingerprints
         self._places = places
@@ -114,6 +117,7 @@ class ProcessExecutor:
             "inputs": {name: self._input_folder(folder / "in", job, name) for name in job.inputs},
             "project": str(self._project),
             "store": str(self._store_root),
+            "temp": str(self._short_temp() / str(number) / "temp"),
             "recipe": os.path.abspath(job.step.location.path),
             "places": self._places_of(job),
             "landlock_abi": self._landlock_abi,
@@ -166,6 +170,14 @@ class ProcessExecutor:
         self._running = {}
         self._end_zygote(_STRAYS_S if strays else 0.0)
         shutil.rmtree(self._temp, ignore_errors=True)
+        if self._short is not None:
+            self._short.remove()
+            self._short = None
+
+    def _short_temp(self) -> Path:
+        if self._short is None:
+            self._short = ShortName(self._temp)
+        return self._short.path
 
     # --- the zygote -----------------------------------------------------------------------------------
 
@@ -187,9 +199,16 @@ class ProcessExecutor:
                     "moved": [around.original, str(self._project)] if around.original else [],
                 }
                 self._zygote = subprocess.Popen(
-                    [sys.executable, "-s", "-c", _ZYGOTE, json.dumps(told), _PACKAGE_PARENT],
+                    [
+                        sys.executable,
+                        user_site_flag(),
+                        "-c",
+                        _ZYGOTE,
+                        json.dumps(told),
+                        _PACKAGE_PARENT,
+                    ],
                     pass_fds=(theirs.fileno(),),
-                    env=clean_environment(os.environ, around),
+                    env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                     cwd="/",
                     stdin=subprocess.DEVNULL,
                     stdout=log,

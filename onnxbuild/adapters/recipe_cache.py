@@ -15,7 +15,9 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.memo import program_files
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
+from onnxbuild.core.file_names import check_part
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
 
@@ -25,6 +27,20 @@ _READERS = (
     "markupsafe",
     "pyyaml",
 )  # with others, a recipe may say other things
+
+
+def _checked(loaded: LoadedRecipes) -> LoadedRecipes:
+    """The recipes, if their names can be those of folders.
+
+    Raises:
+        ValueError, TypeError, AttributeError: One can't.
+    """
+    for recipe in loaded.recipes:
+        for name in (recipe.name, *(variant.name for variant in recipe.variants)):
+            check_part(name)
+        for each in recipe.formats:
+            check_part(each.name)
+    return loaded
 
 
 class RecipeCache:
@@ -68,9 +84,12 @@ class RecipeCache:
         found = self._index.recipes(self._key(path, project, settings))
         if found is None:
             return None
-        witnesses = json.loads(found[0])
-        now = self._witnesses({kind: list(witnesses[kind]) for kind in witnesses})
-        return from_text(found[1]) if now == witnesses else None
+        try:
+            witnesses = parse_json(found[0])
+            now = self._witnesses({kind: list(witnesses[kind]) for kind in witnesses})
+            return _checked(from_text(found[1])) if now == witnesses else None
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None  # this program did not write it
 
     def remember(
         self,

@@ -15,9 +15,11 @@ from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
+from onnxbuild.adapters.uncaught import message_of
 from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
+_WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
 
@@ -73,54 +75,116 @@ def undeclared_file(
     real = os.path.realpath(path)
     leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
     to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
+    typed = _typed(path, reader)
+    fix = f"declare it beside the entrypoint that reads it: `files: [{typed}]`"
+    if not _is_utf_8(typed):
+        fix = "rename it, since no recipe can hold a name that is not UTF-8; then declare it"
     return UndeclaredInputError(
         f"'{_near(path, reader.project)}' is {to}{'is ' if to else ''}read but not declared{by}",
         where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
-        fix=f"declare it beside the entrypoint that reads it: `files: [{_typed(path, reader)}]`",
+        fix=fix,
     )
 
 
-def explain(error: BaseException, fence: Fence, reader: Reader) -> UndeclaredInputError | None:
+def _is_utf_8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def refused_write(path: str, who: str, reader: Reader) -> StepError:
+    """The error for a file that was to be made or changed outside the step's own folders.
+
+    Args:
+        path: Absolute.
+        who: `file:line` of the user's code, or a program; empty where it is not known.
+        reader: The step.
+    """
+    by = f" ({who})" if who else ""
+    return StepError(
+        f"'{_near(reader.meant(path), reader.project)}' is written{by}; a step may write to its own "
+        "folders alone",
+        where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
+        fix="write to a temporary folder (`tempfile.mkdtemp()`): it is removed with the step",
+    )
+
+
+def explain(error: BaseException, fence: Fence, reader: Reader) -> StepError | None:
     """What the sandbox refused, if that is why `error` was raised; None if it was not.
 
     Native libraries seldom name the file that they could not open. So where an error speaks of
     permission, or of a program that failed, its surroundings are searched for the name of a file
     that is there and was not granted. The result is a `GuessedInputError` then.
     """
+    search = _Search(error, fence, reader)
+    return search.at_home() or search.by_import() or search.told()
 
-    def is_refused(path: str) -> bool:
-        return not path.startswith(f"{reader.store}/") and not fence.allows(os.path.realpath(path))
 
-    def line_of(error: BaseException) -> str:
-        lines = (_user_line(each.__traceback__, fence.project) for each in _chain(error))
-        return next(filter(None, lines), "")
+class _Search:
+    """Looks through an exception, and what it came from, for what the fence refused."""
 
-    for each in filter(_speaks_of_refusal, _chain(error)):
-        meant = meant_below_home(each, reader.own_home, reader.home)
-        if meant is not None and not fence.allows(os.path.realpath(meant)):
-            return undeclared_file(meant, line_of(each), reader)
-    for each in _chain(error):
-        if isinstance(each, PermissionError) and str(each.filename).endswith(".py"):
-            path = reader.meant(os.path.abspath(each.filename))
-            if is_refused(path):  # to the import system, whose opens no kernel announces
-                return undeclared_file(path, line_of(each), reader)
-    nameless = None
-    for each in _chain(error):
-        who = line_of(each)
-        if isinstance(each, OSError) and each.errno in (*_REFUSED, errno.ENOENT):
-            if isinstance(each.filename, (str, bytes)):
-                path = reader.meant(os.path.abspath(os.fsdecode(each.filename)))
-                if os.path.lexists(path) and not fence.allows(os.path.realpath(path)):
-                    return GuessedInputError(undeclared_file(path, who, reader), who)
-            elif each.errno in _REFUSED and _passed(each.__traceback__, "socket.py"):
-                return _network(who, reader)
-        if _speaks_of_refusal(each):
-            found = named_file(each, fence.project, is_refused)
+    def __init__(self, error: BaseException, fence: Fence, reader: Reader) -> None:
+        self._chain = list(_chain(error))
+        self._fence = fence
+        self._reader = reader
+
+    def at_home(self) -> StepError | None:
+        """A file of the user's home folder, for which the step's own stands."""
+        for each in filter(_speaks_of_refusal, self._chain):
+            meant = meant_below_home(each, self._reader.own_home, self._reader.home)
+            if meant is not None and not self._fence.allows(os.path.realpath(meant)):
+                return undeclared_file(meant, self._line_of(each), self._reader)
+        return None
+
+    def by_import(self) -> StepError | None:
+        """A source; no kernel announces what the import system opens, so nobody else tells."""
+        for each in self._chain:
+            if isinstance(each, PermissionError) and str(each.filename).endswith(".py"):
+                path = self._reader.meant(os.path.abspath(each.filename))
+                if self._is_refused(path):
+                    return undeclared_file(path, self._line_of(each), self._reader)
+        return None
+
+    def told(self) -> StepError | None:
+        """What an exception names, or speaks of."""
+        nameless = None
+        for each in self._chain:
+            found = self._told_by_system(each)
             if found is not None:
-                return GuessedInputError(undeclared_file(found, who, reader), who)
+                return found
+            if not _speaks_of_refusal(each):
+                continue
+            who, reader = self._line_of(each), self._reader
+            path = named_file(each, self._fence.project, reader.store, self._is_refused)
+            if path is not None:
+                return GuessedInputError(undeclared_file(path, who, reader), who)
             if not isinstance(each, OSError) and _DENIED.search(str(each)):
                 nameless = GuessedInputError(_nameless(each, who, reader), who)
-    return nameless
+        return nameless
+
+    def _told_by_system(self, error: BaseException) -> StepError | None:
+        if not isinstance(error, OSError) or error.errno not in (*_REFUSED, errno.ENOENT):
+            return None
+        who, reader = self._line_of(error), self._reader
+        if not isinstance(error.filename, (str, bytes)):
+            reaches_out = error.errno in _REFUSED and _passed(error.__traceback__, "socket.py")
+            return _network(who, reader) if reaches_out else None
+        path = reader.meant(os.path.abspath(os.fsdecode(error.filename)))
+        if os.path.lexists(path) and not self._fence.allows(os.path.realpath(path)):
+            return GuessedInputError(undeclared_file(path, who, reader), who)
+        if error.errno == errno.EACCES and _may_be_read(path, error):
+            return refused_write(path, who, reader)
+        return None
+
+    def _is_refused(self, path: str) -> bool:
+        own = path.startswith(f"{self._reader.store}/")
+        return not own and not self._fence.allows(os.path.realpath(path))
+
+    def _line_of(self, error: BaseException) -> str:
+        lines = (_user_line(each.__traceback__, self._fence.project) for each in _chain(error))
+        return next(filter(None, lines), "")
 
 
 def certain(
@@ -153,14 +217,10 @@ def certain(
         who = asked_by.get(path) or (guess or {}).get("who", "")
         return undeclared_file(path, who, reader, program=refused[path])
     written = list(seen["written"])
-    if speaks and written:
-        path = _near(written[-1], reader.project)
-        by = asked_by.get(written[-1]) or (guess or {}).get("who") or seen["written"][written[-1]]
-        return StepError(
-            f"'{path}' is written{f' ({by})' if by else ''}; a step may write to its own folders alone",
-            where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
-            fix="write to a temporary folder (`tempfile.mkdtemp()`): it is removed with the step",
-        )
+    if written and (speaks or guess is not None):
+        path = written[-1]
+        who = asked_by.get(path) or (guess or {}).get("who") or seen["written"][path]
+        return refused_write(path, who, reader)
     return None
 
 
@@ -182,6 +242,12 @@ def _network(who: str, reader: Reader) -> UndeclaredInputError:
     )
 
 
+def _may_be_read(path: str, error: OSError) -> bool:
+    """Whether what was refused of a path is no reading of it, and no starting."""
+    is_program = _passed(error.__traceback__, "subprocess.py")
+    return not is_program and (not os.path.lexists(path) or os.access(path, os.R_OK))
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """`error`, and what it came from."""
     seen: set[int] = set()
@@ -197,11 +263,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def speaks_of_refusal(text: str) -> bool:
     """Libraries say `No such file`, `open file failed`: there are many words for it."""
     text = PATH_IN_TEXT.sub("", text).lower()  # a folder may be called `open`
-    return any(words in text for words in ("permission", "no such file", "open", "error number"))
+    return any(words in text for words in _WORDS)
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
-    told = speaks_of_refusal(str(error))
+    told = speaks_of_refusal(message_of(error))
     return told or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 

@@ -6,16 +6,15 @@ used, for garbage collection. The first are kept for the last runs alone.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from onnxbuild.adapters.housekeeping import RUN_FILE, tree_bytes
+from onnxbuild.adapters.housekeeping import RUN_FILE, read_run, tree_bytes
 from onnxbuild.adapters.locks import try_lock
+from onnxbuild.adapters.plain_files import is_real_folder
 from onnxbuild.core.errors import StoreError
 
 KEPT_RUNS = 50  # whatever their age
@@ -38,9 +37,9 @@ def files_built(root: Path, name: str) -> list[str]:
     """
     found: dict[str, None] = {}
     for folder in reversed(_folders(root)):
-        recipes = _note(folder).get("recipes")
-        if isinstance(recipes, dict) and isinstance(file := recipes.get(name), str):
-            found[file] = None
+        note = read_run(folder)
+        if note is not None and name in note.recipes:
+            found[note.recipes[name]] = None
     return list(found)
 
 
@@ -80,18 +79,10 @@ def _folders(root: Path) -> list[Path]:
     """The runs' folders, the oldest first: their names begin with the time."""
     try:
         with os.scandir(root / "runs") as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir())
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except OSError:
         return []
     return [root / "runs" / name for name in names]
-
-
-def _note(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / RUN_FILE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _counted(folders: Iterable[Path], now_s: float) -> set[str]:
@@ -99,9 +90,9 @@ def _counted(folders: Iterable[Path], now_s: float) -> set[str]:
     newest: dict[tuple[str, bool], str] = {}
     young = set()
     for folder in folders:
-        note = _note(folder)
-        if "request" in note:
-            newest[str(note["request"]), note.get("exit_code") == 0] = folder.name
+        note = read_run(folder)
+        if note is not None:
+            newest[note.request, note.exit_code == 0] = folder.name
             young |= {folder.name} if _age_s(folder, now_s) <= _COUNTED_S else set()
     return young.union(sorted(newest.values())[-_MOST_NOTES:])
 
@@ -109,7 +100,7 @@ def _counted(folders: Iterable[Path], now_s: float) -> set[str]:
 def _is_over(root: Path, folder: Path) -> bool:
     """Whether no process has the run's lock."""
     path = root / "locks" / f"run-{folder.name}"
-    if not path.exists():
+    if not os.path.lexists(path):
         return True
     try:
         lock = try_lock(path)
@@ -138,7 +129,7 @@ def _drop(folder: Path, *, keep_note: bool) -> int:
     try:
         when = folder.stat()
         for path in folder.iterdir():
-            if path.is_dir():
+            if is_real_folder(path):
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name != RUN_FILE:
                 path.unlink(missing_ok=True)

@@ -184,8 +184,11 @@ class Sightings:
             return errno.EACCES if self._enforce else 0
         self._note_links(links)
         if found == FOLDER:
-            self._note_listing(asked, real, by_step=by_step)
-            return 0
+            if self._fence.lists(real):
+                self._note_listing(asked, real, by_step=by_step)
+                return 0
+            self.refused.setdefault(asked, "" if by_step else who())
+            return errno.EACCES if self._enforce else 0
         return self._note_read(asked, real, found, access, by_step=by_step, who=who)
 
     def _note_read(
@@ -213,8 +216,10 @@ class Sightings:
         if found == FILE and not self._fence.allows(real):
             self.refused.setdefault(asked, "" if by_step else who())
             return errno.EACCES if self._enforce else 0
-        if real not in self._fence.declared:
-            self.read.setdefault(asked, identity(real) if found == FILE else ABSENT)
+        if found == ABSENT:
+            self.looked.setdefault(asked, ABSENT)
+        elif real not in self._fence.declared:
+            self.read.setdefault(asked, identity(real))
         return 0
 
     def _note_listing(self, asked: str, real: str, *, by_step: bool) -> None:
@@ -287,8 +292,8 @@ class Sightings:
         asked = self._mirror.meant(path)
         if asked != path:  # in the mirror of the project
             if real.startswith(self._job):
-                if not os.path.isdir(real) and os.path.lexists(real):
-                    return None, real, links  # made by the step
+                if os.path.lexists(real) and asked != self._project:
+                    return None, real, links  # made by the step, or for it
                 real = self._mirror.meant(real)
             return (None if self._is_unseen(asked, real) else asked), real, links
         if real.startswith(self._job) or f"{real}/" == self._job:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from onnxbuild.adapters.durable import make_folder, store_error
+from onnxbuild.adapters.durable import make_folder, share, store_error
 from onnxbuild.core.event import (
     Event,
     Notice,
@@ -38,7 +38,7 @@ class JsonLines:
 
     def emit(self, event: Event) -> None:
         """Write one event."""
-        self._file.write(json.dumps(event.to_json(), ensure_ascii=False) + "\n")
+        self._file.write(_line(event).decode())
         self._file.flush()
 
 
@@ -57,12 +57,13 @@ class RunLog:
         make_folder(path.parent)
         try:
             self._file = path.open("wb", buffering=0)
+            share(self._file.fileno(), path.parent)
         except OSError as error:
             raise store_error(error, path) from error
 
     def emit(self, event: Event) -> None:
         """Write one event."""
-        left = memoryview(json.dumps(event.to_json(), ensure_ascii=False).encode() + b"\n")
+        left = memoryview(_line(event))
         try:
             while left:
                 left = left[self._file.write(left) :]
@@ -72,6 +73,12 @@ class RunLog:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _line(event: Event) -> bytes:
+    """An event as JSON; a byte of a file name that is not UTF-8 is half of a surrogate pair there."""
+    text = json.dumps(event.to_json(), ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class Several:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.plain_files import open_regular
 
 # Younger changes can hide behind an equal time: a kernel's clock tick is at most 10 ms; and where
 # times are whole seconds (FAT, HFS+, ext3, some network filesystems), the filesystem's is up to 2 s.
@@ -43,10 +44,10 @@ def kind_of(path: str) -> str:
 
 
 def hash_file(path: str) -> str | None:
-    """sha256 of a file's bytes; None if it can't be read."""
+    """sha256 of a file's bytes; None if it can't be read, or is no regular file."""
     digest = hashlib.sha256()
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open_regular(path) as file:
             while chunk := file.read(_CHUNK_BYTES):
                 digest.update(chunk)
     except OSError:

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ _NO_FOLLOW = 0x100  # AT_SYMLINK_NOFOLLOW
 _CREATES = os.O_CREAT
 _WRITES = os.O_WRONLY | os.O_RDWR
 _PATH_ONLY = getattr(os, "O_PATH", 0)
-_FIRST = frozenset({"open", "creat", "execve", "readlink", "stat", "lstat", "access"})
+_SOCKET_ADDRESS_BYTES = 110
+_FIRST = frozenset({"open", "creat", "execve", "readlink", "stat", "lstat", "access", "mkdir"})
 """Calls whose path is the first argument; the others have a folder's descriptor before it."""
 
 
@@ -112,8 +114,11 @@ class Supervisor:
         assert self._sightings is not None
         name = self._names.get(call.number, "")
         arguments = call.arguments
-        at = 0 if name in _FIRST else 1
-        raw = self._memory.path(call.thread, arguments[at])
+        at = 0 if name in _FIRST or name == "bind" else 1
+        is_socket = name == "bind"
+        raw = (
+            self._socket_path(call) if is_socket else self._memory.path(call.thread, arguments[at])
+        )
         if not raw:
             return 0  # the kernel refuses what can't be read, and knows what an empty path is
         access, follows = self._access(name, call)
@@ -138,6 +143,8 @@ class Supervisor:
             return Access.EXECUTE, True
         if name in {"readlink", "readlinkat", "lstat"}:
             return Access.LOOK, False
+        if name in {"mkdir", "mkdirat", "bind"}:
+            return Access.CREATE_NEW, False
         if name in {"stat", "access"}:
             return Access.LOOK, True
         if name in {"newfstatat", "faccessat2"}:
@@ -155,6 +162,14 @@ class Supervisor:
             how = self._memory.bytes(call.thread, call.arguments[2], 8)
             return 0 if how is None else int.from_bytes(how, "little")
         return call.arguments[1 if name == "open" else 2] & 0xFFFFFFFF
+
+    def _socket_path(self, call: Call) -> bytes:
+        """Return the path that a socket is to have; empty if it has none. Source: unix(7)."""
+        size = min(call.arguments[2] & 0xFFFFFFFF, _SOCKET_ADDRESS_BYTES)
+        raw = self._memory.bytes(call.thread, call.arguments[1], size)
+        if raw is None or int.from_bytes(raw[:2], sys.byteorder) != socket.AF_UNIX:
+            return b""
+        return raw[2:].partition(b"\0")[0]
 
     def _is_main(self, thread: int) -> bool:
         """Whether a thread is one of the step's own process."""

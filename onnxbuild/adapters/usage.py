@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.pins import pins
+from onnxbuild.adapters.plain_files import open_regular, parse_json
 from onnxbuild.core.address import recipe_of
 
 EVENTS_FILE = "events.jsonl"
@@ -77,7 +77,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
     Raises:
         StoreError: A pin can't be read.
     """
-    sizes = {path.name: path.stat().st_size for path in blobs_of(store.root)}
+    sizes = {path.name: path.lstat().st_size for path in blobs_of(store.root)}
     recipes = {key: recipe_of(step) for step, key in index.step_keys()}
     pinned = pins(store.root)
     held = {name: set[str]() for name in pinned}
@@ -142,9 +142,9 @@ def hit_rates(root: Path, last: int) -> HitRates:
 def _end_of(events: Path) -> Mapping[str, int] | None:
     """The event that ends a run; None if it was killed, or its log is damaged."""
     try:
-        with events.open("rb") as file:
+        with open_regular(events) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            told = json.loads(file.read().splitlines()[-1])
+            told = parse_json(file.read().splitlines()[-1])
         counts = {name: int(told[name]) for name in ("cached", "built", "failed")}
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return None

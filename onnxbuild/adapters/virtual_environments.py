@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters import locks
-from onnxbuild.adapters.distributions import Distributions, normalized
+from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.durable import make_folder, temp_name
 from onnxbuild.adapters.environments import MADE
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locate import cache_root
+from onnxbuild.adapters.records import normalized
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.requirements import read_pins

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import importlib
 import json
@@ -18,7 +19,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,16 @@ from onnxbuild.adapters.child_environment import Cores
 from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.moved import move_imports
+from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
+from onnxbuild.adapters.uncaught import log_traceback
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
+ROOTS = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
+"""Their distributions."""
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -53,13 +57,13 @@ class Zygote:
 
     Args:
         connection: The parent's end of the world.
-        owners: Top-level name below a site folder -> distribution.
+        preloaded: What this process has loaded.
         cores: Those that the children share.
     """
 
-    def __init__(self, connection: socket.socket, owners: dict[str, str], cores: Cores) -> None:
+    def __init__(self, connection: socket.socket, preloaded: Preloaded, cores: Cores) -> None:
         self._connection = connection
-        self._owners = owners
+        self._preloaded = preloaded
         self._cores = cores
         self._children: dict[int, _Child] = {}
         self._buffer = b""
@@ -123,8 +127,8 @@ class Zygote:
             ours.close()
             try:
                 code = self._be_child(request, zygote, theirs)
-            except OSError:  # the result, or the log, can't be written
-                traceback.print_exc()
+            except BaseException as error:  # noqa: BLE001 - the result, or the log, can't be written
+                log_traceback(error)
             finally:
                 with contextlib.suppress(OSError, ValueError):
                     sys.stdout.flush()
@@ -160,7 +164,8 @@ class Zygote:
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-        return run_job(Path(request["folder"]), self._owners, supervisor)
+        faulthandler.enable()  # where a crash was is in the log, too
+        return run_job(Path(request["folder"]), self._preloaded, supervisor)
 
     def _reap(self) -> None:
         while True:
@@ -273,5 +278,5 @@ def main() -> None:
     cores = Cores(told["threads"])
     cores.take(0)  # libraries count them when they are loaded
     preload()
-    owners = Distributions(StatCache(Index(Path(":memory:")))).owners()
-    Zygote(connection, owners, cores).serve()
+    distributions = Distributions(StatCache(Index(Path(":memory:"))))
+    Zygote(connection, Preloaded(distributions, ROOTS), cores).serve()

@@ -101,7 +101,7 @@ def _compiler() -> list[str]:
 
 
 def _machine() -> list[str]:
-    from onnxbuild.adapters import landlock, machine
+    from onnxbuild.adapters import kernel_watch, landlock, machine
 
     facts = machine.host_facts()
     wanted = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
@@ -122,6 +122,15 @@ def _machine() -> list[str]:
             f"Landlock ABI {abi}: undeclared reads are refused"
             if abi
             else "no Landlock (Linux >= 5.13 has it): only reads that Python sees are refused"
+        )
+    )
+    unseen = kernel_watch.reason_not()
+    click.echo(
+        "             "
+        + (
+            f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}"
+            if unseen
+            else "seccomp notifications: reads of all processes of a step are recorded"
         )
     )
     return []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.options import jobs_option, recipes_argument, set_option, store_option
+from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 
 if TYPE_CHECKING:
@@ -93,9 +94,10 @@ def _show(each: Relocked) -> None:
     from onnxbuild.lock.text import lock_command
 
     lock = each.lock
+    installed = sum(digest != NOT_INSTALLED for digest in lock.packages.values())
     contents = (
         f"{len(lock.steps)} steps, {len(lock.sources)} sources, {len(lock.files)} files, "
-        f"{len(lock.packages)} packages"
+        f"{installed} packages"
     )
     if each.written:
         click.echo(f"{'wrote' if each.new else 'renewed'} {each.path}: {contents}")

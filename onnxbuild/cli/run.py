@@ -111,14 +111,29 @@ def _recall(
 
     projects = [find_project(Path(recipe)) for recipe in recipes]
     root = locate.store_root(projects[0], store)
-    if not (root / "index.db").exists():
+    if not (root / "index.db").is_file():
         return None
     index = Index(root / "index.db")
     try:
         request = memo.request_key(recipes, only, settings, projects, root, locked=locked)
-        return memo.recall(index, request, locate.environment())
+        found = memo.recall(index, request, locate.environment())
     finally:
         index.close()
+    return found if found is not None and _can_be_shown(found) else None
+
+
+def _can_be_shown(summary: Mapping[str, Any]) -> bool:
+    """Whether a summary that was read from the store has the form of one."""
+    rows, skipped = summary.get("summary"), summary.get("skipped")
+    return (
+        isinstance(summary.get("steps"), int)
+        and isinstance(summary.get("store"), str)
+        and isinstance(skipped, list)
+        and all(isinstance(line, str) for line in skipped)
+        and isinstance(rows, list)
+        and all(isinstance(row, dict) for row in rows)
+        and all(isinstance(cell, str) for row in rows for cell in row.values())
+    )
 
 
 def _show_up_to_date(remembered: Mapping[str, Any], *, as_json: bool) -> None:

@@ -16,6 +16,9 @@ KEY_FORMAT = 1  # increment when the meaning of any field of a key changes
 
 NO_FILE = "no file"  # in place of a digest: the file was looked for and was not there
 
+NOT_INSTALLED = "not installed"
+"""In place of a package's digest: it was asked for and was not there."""
+
 MAX_TRACES = 8  # results kept a key, one for each set of observed inputs
 
 
@@ -86,7 +89,8 @@ class Observed:
         sources: Python file imported -> sha256 of its syntax tree.
         data: File opened in any other way -> sha256 of its bytes; NO_FILE if there was none.
         listings: Import folder -> what it held of the names looked for.
-        distributions: Installed distribution -> digest.
+        distributions: Installed distribution -> digest; NOT_INSTALLED if it was asked for and was
+            not there. Names in angle brackets are those of core.step.
         links: Symbolic link that was followed or read -> where it points.
         existence: Path that was looked for and not opened -> `file`, `folder`, `other` or `absent`.
     """

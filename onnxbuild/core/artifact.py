@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onnxbuild.core.digest import Digest, tagged_sha256
+from onnxbuild.core.file_names import check_file_names
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,10 @@ class Artifact:
     Attributes:
         kind: `onnx-model`, `reference`, `report`, `calibration` or `bundle`.
         files: (POSIX path relative to the artifact, digest), sorted by path.
+
+    Raises:
+        ValueError: A path leads elsewhere, is there twice, or is a folder of another; see
+            `file_names`. Files are written and removed by these names.
     """
 
     kind: str
@@ -23,6 +28,7 @@ class Artifact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", tuple(sorted(self.files)))
+        check_file_names(path for path, _ in self.files)
 
     @cached_property
     def sha256(self) -> str:
@@ -45,10 +51,9 @@ class Artifact:
         Raises:
             KeyError, TypeError, ValueError: `value` is not such a form.
         """
-        files = value["files"]
-        if not isinstance(files, list):
-            raise TypeError("files is not a list")
-        return Artifact(
-            kind=str(value["kind"]),
-            files=tuple((str(path), Digest(str(sha), int(size))) for path, sha, size in files),
-        )
+        kind, files = value["kind"], value["files"]
+        if not isinstance(kind, str) or not isinstance(files, list):
+            raise TypeError("not an artifact")
+        if not all(isinstance(path, str) for path, _, _ in files):
+            raise TypeError("a path is not a text")
+        return Artifact(kind, tuple((path, Digest(sha, size)) for path, sha, size in files))

@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import BuildError
+from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
 
@@ -58,11 +59,18 @@ class View:
         parts: Output -> file name of a report that is laid beside, `benchmark.json`; whatever else
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
             artifact's files in the folder.
+
+    Raises:
+        ValueError: A name can't be that of one entry of a folder.
     """
 
     recipe: str
     variant: str
     parts: tuple[tuple[OutputRef, str], ...]
+
+    def __post_init__(self) -> None:
+        for name in (self.recipe, self.variant, *(name for _, name in self.parts if name)):
+            check_part(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,19 @@ COMPILER = "c++"
 GPU = "gpu"
 """Among a kind's `toolchain`: what TensorRT's engines are for: GPU model, driver, TensorRT."""
 
+DEVICES = "<devices>"
+"""Among the packages that user code was seen to use: the accelerators' devices and libraries."""
+
+PACKAGES = "<installed packages>"
+"""Among them: the names and versions of all packages, for code that lists them."""
+
+START_UP = "<start-up files>"
+"""Among them: the code that `.pth` files have the interpreter run when it starts."""
+
+ENTRY_POINTS, COPIED, PARTS = "<entry points ", "<copied ", "<parts of "
+"""Begin such names, which end in `>`: the entry points of a group; a module in a site folder that
+no package lists; what a namespace package holds, for code that lists it."""
+
 COMPILERS = ("g++", "clang++")
 """Programs that are one, in the order in which steps look for them on their PATH."""
 

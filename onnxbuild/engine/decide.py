@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.action import NO_FILE, Action, ActionResult, Observed
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, ActionResult, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import (
     FIRST_BUILD,
@@ -111,14 +111,10 @@ def current_state(
         outside: Where the action's folders outside the project lie.
         fingerprints: How things are now.
     """
-
-    def present(pairs: list[tuple[str, str | None]]) -> dict[str, str]:
-        return {name: digest for name, digest in pairs if digest is not None}
-
+    sources = {path: fingerprints.source(real_path(path, outside)) for path in observed.sources}
+    links = {path: fingerprints.link(real_path(path, outside)) for path in observed.links}
     return Observed(
-        sources=present(
-            [(path, fingerprints.source(real_path(path, outside))) for path in observed.sources]
-        ),
+        sources={path: digest for path, digest in sources.items() if digest is not None},
         data={
             path: fingerprints.file(real_path(path, outside)) or NO_FILE for path in observed.data
         },
@@ -126,12 +122,11 @@ def current_state(
             folder: fingerprints.listing(real_path(folder, outside), listing.names)
             for folder, listing in observed.listings.items()
         },
-        distributions=present(
-            [(name, fingerprints.distribution(name)) for name in observed.distributions]
-        ),
-        links=present(
-            [(path, fingerprints.link(real_path(path, outside))) for path in observed.links]
-        ),
+        distributions={
+            name: fingerprints.distribution(name) or NOT_INSTALLED
+            for name in observed.distributions
+        },
+        links={path: target for path, target in links.items() if target is not None},
         existence={
             path: fingerprints.existence(real_path(path, outside)) for path in observed.existence
         },

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild import __version__
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.action import NO_FILE, Action, ActionResult
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, ActionResult
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UndeclaredInputError
 from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
@@ -97,7 +97,8 @@ class LockGuard:
         for label, used, known in groups:
             for item, digest in used.items():
                 if item not in known:
-                    what = f"the step used {label} {item}, which is not in the lock"
+                    verb = "asked for" if digest == NOT_INSTALLED else "used"
+                    what = f"the step {verb} {label} {item}, which is not in the lock"
                     raise UndeclaredInputError(what, where=name, fix=_update(locked, item))
                 if known[item] != digest:
                     what = (
@@ -150,7 +151,13 @@ def known_now(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints)
         resolved={recipe.name: resolved_recipe(recipe) for recipe in recipes},
         host=dict(fingerprints.host()),
         python=fingerprints.python(),
-        packages=_present({name: fingerprints.distribution(name) for name in lock.packages}),
+        packages=_present(
+            {
+                name: fingerprints.distribution(name)
+                or (NOT_INSTALLED if digest == NOT_INSTALLED else None)
+                for name, digest in lock.packages.items()
+            }
+        ),
         files={
             path: fingerprints.file(real[path]) or (NO_FILE if digest == NO_FILE else "")
             for path, digest in lock.files.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError, UsageError
@@ -34,11 +35,43 @@ def is_ours(text: str) -> bool:
 
 
 def lock_text(lock: Lock) -> str:
-    """The file's content; equal locks give equal text."""
+    """The file's content; equal locks give equal text.
+
+    Raises:
+        UsageError: A file has a name that is not UTF-8, which YAML can't hold.
+    """
     import yaml
 
-    body = yaml.safe_dump(lock.to_json(), sort_keys=True, allow_unicode=True, width=1 << 20)
+    told = lock.to_json()
+    odd = next(filter(None, map(_not_utf_8, [lock.recipe, *_texts(told)])), None)
+    if odd:
+        raise UsageError(
+            f"the name of {odd} is not UTF-8, and a lock can hold no other",
+            where=str(lock_path(Path(lock.recipe))),
+            fix="rename the file; or, if no step needs it, let no pattern of the recipe match it",
+        )
+    body = yaml.safe_dump(told, sort_keys=True, allow_unicode=True, width=1 << 20)
     return _HEAD.format(recipe=lock.recipe) + body
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(key)
+            yield from _texts(each)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _texts(each)
+
+
+def _not_utf_8(text: str) -> str | None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text
+    return None
 
 
 def parse_lock(text: str, where: str, fix: str) -> Lock:

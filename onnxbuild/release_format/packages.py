@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.environment import INTERPRETER, split_package
 from onnxbuild.core.step import COMPILER, GPU
 from onnxbuild.lock.model import Lock
@@ -18,7 +19,8 @@ class Package:
     Attributes:
         name: As it is installed (`onnxruntime-gpu`), normalized.
         version: As it is installed, with its local part (`2.13.0+cpu`).
-        record: sha256 over its RECORD, which lists a hash of every file; empty if it has none.
+        record: sha256 over its RECORD, which lists a hash of every file, or over its files where
+            it has none; empty if no file is known.
     """
 
     name: str
@@ -38,7 +40,11 @@ def packages_of(lock: Lock) -> tuple[Package, ...]:
 
     Those of targets' environments are among them: a package may be there in several versions.
     """
-    found = {_parsed(digest) for name, digest in lock.packages.items() if not _is_tool(name)}
+    found = {
+        _parsed(digest)
+        for name, digest in lock.packages.items()
+        if digest != NOT_INSTALLED and not name.startswith("<") and not _is_tool(name)
+    }
     return tuple(sorted(found, key=lambda each: (each.name, each.version, each.record)))
 
 

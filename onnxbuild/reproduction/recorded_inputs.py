@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.adapters.fingerprints import SITE_FOLDERS
+from onnxbuild.adapters.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.api import BuildResult
 from onnxbuild.core.action import NO_FILE, Action, Observed
 from onnxbuild.core.decision import Reason, changed_observed
@@ -74,7 +74,7 @@ def _add_observed(
         else:
             found.files.add(absolute)
     for folder, listing in observed.listings.items():
-        if folder != SITE_FOLDERS:
+        if folder not in {IMPORT_PATH, SITE_FOLDERS}:
             absolute = _absolute(folder, project, folders)
             found.names.update((absolute, *(absolute / name for name in listing.found)))
     found.names.update(_absolute(link, project, folders) for link in observed.links)

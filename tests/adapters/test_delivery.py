@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.delivery import exchange, put, scratch_beside, write_tree
+from onnxbuild.adapters.delivery import put, scratch_beside, write_tree
+from onnxbuild.adapters.exchange import exchange
 
 OLD, NEW = {"a/b": b"old", "c": b"old"}, {"a/b": b"new", "d": b"new"}
 

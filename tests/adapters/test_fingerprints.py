@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.fingerprints import (
-    DiskFingerprints,
-    Importable,
-    entries_of,
-    source_digest_of,
-)
+from onnxbuild.adapters.fingerprints import DiskFingerprints, source_digest_of
+from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.step import COMPILER
@@ -106,7 +102,7 @@ def test_the_gpu_package_stands_for_onnxruntime(tmp_path):
 
 
 def test_owners_tell_which_distribution_a_module_comes_from(site, tmp_path):
-    assert distributions(site, tmp_path).owners() == {"some_tool": "some-tool"}
+    assert distributions(site, tmp_path).owners() == {"some_tool": ("some-tool",)}
 
 
 def test_files_are_found_from_the_project_and_by_absolute_path(tmp_path):

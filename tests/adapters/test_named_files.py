@@ -29,7 +29,9 @@ def fail(said: str, *_: object) -> None:
 
 
 def found(call, project: Path) -> str:
-    path = named_file(raised_by(call), str(project), lambda path: path.startswith(str(project)))
+    path = named_file(
+        raised_by(call), str(project), "", lambda path: path.startswith(str(project))
+    )
     return "" if path is None else os.path.relpath(path, project)
 
 
@@ -70,4 +72,4 @@ def test_what_is_not_wanted_and_what_is_no_file_are_passed_over(project):
         path = project / "a.json"
         fail("denied", path / "sub", "lib/c.txt")
 
-    assert named_file(raised_by(read), str(project), lambda path: "a.json" not in path) is None
+    assert named_file(raised_by(read), str(project), "", lambda path: "a.json" not in path) is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 
 import pytest
 
 from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.disk_views import DiskViews
+from onnxbuild.adapters.disk_views import DiskViews, drop_replaced
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.core.errors import StoreError
@@ -114,6 +116,67 @@ def test_a_file_of_a_person_under_a_name_that_is_now_laid_is_replaced(world):
     (world.folder / "model.onnx").write_text("mine")
     assert world.lay() == ()
     assert world.content() == WHOLE
+
+
+def test_links_folders_and_rights_of_a_person_are_kept(world):
+    world.lay()
+    mine = world.folder / "runs of mine"
+    (mine / "deep").mkdir(parents=True)
+    (mine / "deep/notes.txt").write_text("mine")
+    (world.folder / "extra/mine.txt").write_text("mine")
+    (world.folder / "latest").symlink_to("model.onnx")
+    (world.folder / "nowhere").symlink_to("/nowhere")
+    os.mkfifo(world.folder / "pipe")
+    mine.chmod(0o555)
+    world.folder.chmod(0o750)
+    inode = mine.stat().st_ino
+    assert world.lay(**{"model.onnx": "better"}) == ()
+    assert world.content() == {
+        "model.onnx": "better",
+        "b.json": "fast",
+        "extra/mine.txt": "mine",
+        "latest": "better",
+        "runs of mine/deep/notes.txt": "mine",
+    }
+    assert str((world.folder / "nowhere").readlink()) == "/nowhere"
+    assert stat.S_ISFIFO((world.folder / "pipe").lstat().st_mode)
+    assert (mine.stat().st_ino, stat.S_IMODE(mine.stat().st_mode)) == (inode, 0o555)
+    assert stat.S_IMODE(world.folder.stat().st_mode) == 0o750
+    mine.chmod(0o755)
+
+
+def test_attributes_of_the_folder_are_kept(world):
+    world.lay()
+    try:
+        os.setxattr(world.folder, "user.mine", b"1")
+    except OSError:
+        pytest.skip("this filesystem has no extended attributes")
+    world.lay(**{"model.onnx": "better"})
+    assert os.getxattr(world.folder, "user.mine") == b"1"
+
+
+def test_what_a_program_writes_into_the_replaced_folder_comes_over(world):
+    world.lay()
+    inside = os.open(world.folder, os.O_RDONLY | os.O_DIRECTORY)
+    world.lay(**{"model.onnx": "better"})
+    with os.fdopen(os.open("late.txt", os.O_WRONLY | os.O_CREAT, dir_fd=inside), "w") as file:
+        file.write("written by whoever was in the folder")
+    os.close(inside)
+    drop_replaced(world.store.root)
+    assert world.content()["late.txt"] == "written by whoever was in the folder"
+    assert not (world.store.root / "out/.laid/tiny/fp32.staging").exists()
+
+
+def test_the_replaced_folder_stays_for_a_minute_and_is_gone_after_it(world):
+    world.lay()
+    world.lay(**{"model.onnx": "better"})
+    (staged,) = (world.store.root / "out/.laid/tiny/fp32.staging").iterdir()
+    assert (staged / "tree/model.onnx").read_text() == "weights"
+    assert world.lay(**{"model.onnx": "better"}) == ()
+    assert staged.exists()
+    os.utime(staged / "replaced", (0, 0))
+    assert world.lay(**{"model.onnx": "better"}) == ()
+    assert not staged.parent.exists()
 
 
 def test_a_folder_where_a_file_belongs_is_one_clear_error(world):

@@ -20,10 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from onnxbuild.adapters import memo
 from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.fingerprints import DiskFingerprints, Importable, entries_of, source_digest
+from onnxbuild.adapters.fingerprints import DiskFingerprints, source_digest
+from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.action import Expense, Listing, Observed
@@ -146,6 +149,11 @@ class Server:
         told = json.loads(self._process.stdout.readline())
         assert "bug" not in told, told["bug"]
         return Ended(**told)
+
+    def kill(self) -> None:
+        """End it, and the build that it waits for; its caller fails."""
+        for each in psutil.Process(self._process.pid).children():
+            each.kill()
 
     def close(self) -> None:
         self._process.communicate(timeout=30)

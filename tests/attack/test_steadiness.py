@@ -95,16 +95,36 @@ def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, 
 
 
 @pytest.mark.parametrize("part", ["out", "cas", "ac"])
-def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, scratch, part):
-    if scratch.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("there is one filesystem here")
+def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, part):
     store = tmp_path / "store"
-    store.mkdir()
-    (scratch / part).mkdir()
-    (store / part).symlink_to(scratch / part)
+    (store / part).mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "none", store / part]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a filesystem is not allowed here")
     seen = made.run(store)
+    subprocess.run(["umount", store / part], check=True)
     assert seen.code == 1
     assert "it lies on another filesystem than the rest of the store" in seen.texts
+    assert made.run(store).code == 0
+    assert made.is_right(store)
+
+
+@pytest.mark.parametrize("part", ["out", "cas", "ac", "runs", "tmp", "locks"])
+def test_a_part_that_is_a_symbolic_link_is_told_of_and_nothing_is_written_there(
+    made, tmp_path, part
+):
+    store, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    store.mkdir()
+    elsewhere.mkdir()
+    (store / part).symlink_to(elsewhere)
+    seen = made.run(store)
+    said = (
+        f"error: {store / part} is a symbolic link; "
+        "a store writes nowhere but below its own folder\n"
+        f"  fix: remove {store / part}, or choose another folder with --store FOLDER\n"
+    )
+    assert (seen.code, seen.err) == (1, said)
+    assert list(elsewhere.iterdir()) == []
     (store / part).unlink()
     assert made.run(store).code == 0
     assert made.is_right(store)

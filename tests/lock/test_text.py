@@ -80,3 +80,13 @@ def test_an_alias_that_yaml_itself_writes_is_read():
     shared = replace(LOCK, resolved={"net": {"x": same, "y": same}})
     assert "*id" in lock_text(shared)
     assert parse_lock(lock_text(shared), "", "") == shared
+
+
+@pytest.mark.parametrize("of", ["recipe", "files", "sources", "folders"])
+def test_a_name_that_is_not_utf_8_is_in_no_lock(of):
+    name = "x/w\udcff.bin"
+    odd = replace(LOCK, **{of: name if of == "recipe" else {name: "1" * 64}})
+    with pytest.raises(UsageError, match="is not UTF-8, and a lock can hold no other") as caught:
+        lock_text(odd)
+    assert name in caught.value.what
+    assert "rename the file" in caught.value.fix

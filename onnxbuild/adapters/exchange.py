@@ -1,0 +1,32 @@
+"""Two names of one filesystem that change places in one go."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+_HERE, _RENAME_EXCHANGE = -100, 1 << 1  # fcntl.h: AT_FDCWD; linux/fs.h
+_NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two names of one filesystem stand for each other's file or folder, in one go.
+
+    Source: renameat2(2).
+
+    Returns: Whether the kernel, its C library and the filesystem can; else nothing has changed.
+
+    Raises:
+        OSError: It can't be done for another reason.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))

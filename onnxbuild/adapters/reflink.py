@@ -1,0 +1,27 @@
+"""Copies of files that share their blocks where the filesystem can."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+
+_FICLONE = 0x40049409  # linux/fs.h: share the source's blocks with this file
+_CHUNK_BYTES = 1 << 20
+
+
+def clone_or_copy(source: int, target: int) -> str:
+    """Give `target` the bytes of `source`, blocks shared where the filesystem can; its sha256."""
+    try:
+        fcntl.ioctl(target, _FICLONE, source)
+        cloned = True
+    except OSError:
+        cloned = False
+    digest = hashlib.sha256()
+    while chunk := os.read(source, _CHUNK_BYTES):
+        digest.update(chunk)
+        if not cloned:
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(target, view) :]
+    return digest.hexdigest()

@@ -1,0 +1,40 @@
+"""A short name for a deep folder, so that sockets can be made below it.
+
+A Unix socket's path has room for 107 characters, and multiprocessing and PyTorch put sockets into the
+folder of temporary files: below a deep project their workers would hang, or fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+_LONGEST = 48  # leaves room for `/12/temp/pymp-xxxxxxxx/listener-xxxxxxxx` and the like
+
+
+class ShortName:
+    """A link to a folder in the system's folder of temporary files, if its own name is long.
+
+    Args:
+        folder: Absolute; need not be there yet.
+
+    Attributes:
+        path: The folder, or the link.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+        if len(os.fsencode(folder)) <= _LONGEST:
+            return
+        link = Path(tempfile.gettempdir()) / f"onnxbuild-{secrets.token_hex(4)}"
+        with contextlib.suppress(OSError):  # the system's folder can't be written
+            link.symlink_to(folder)
+            self.path = link
+
+    def remove(self) -> None:
+        """Remove the link, if there is one."""
+        if self.path.is_symlink():
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,329 @@
+"""What steps read past Python's own files: listings, children, native code, links. It counts, each time.
+
+Each program is built, is up to date, is edited, and runs again; what may not be read is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.adapters.kernel_watch import reason_not
+from tests.cli.conftest import Project
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(reason_not()), reason="system calls can't be observed here"),
+]
+ONLY = ("--only", "reference")
+HEAD = """\
+import os, pathlib, subprocess, sys
+import torch
+here = os.path.dirname(os.path.abspath(__file__))
+"""
+LOAD = """
+
+def load(width=8):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.ReLU(), torch.nn.Linear(width, 2))
+    with torch.no_grad():
+        model[0].weight *= float(value())
+    return model
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model's module that reads something, and an edit of that.
+
+    Attributes:
+        what: In words.
+        code: Of the module; it defines `value`.
+        edit: What is changed afterwards, in the project's folder.
+        files: Beside it: name -> content.
+        links: Beside it: name -> target.
+        declared: As in `files:` of the recipe.
+    """
+
+    what: str
+    code: str
+    edit: Callable[[Path], object]
+    files: dict[str, str] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    declared: tuple[str, ...] = ()
+
+    def lay(self, project: Project) -> None:
+        for name, text in self.files.items():
+            project.write(name, text)
+        for name, target in self.links.items():
+            (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (project.folder / name).symlink_to(target)
+        project.write("models/tiny.py", f"{HEAD}{self.code}{LOAD}")
+        entrypoint = f"models/tiny.py:load, files: [{', '.join(self.declared)}]"
+        project.edit("tiny.yaml", "models/tiny.py:load", entrypoint)
+
+
+def writes(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def relinks(name: str, target: str) -> Callable[[Path], object]:
+    def relink(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(target)
+
+    return relink
+
+
+LAYERS = {"models/layers/one.py": ""}
+NEW_LAYER = writes("models/layers/two.py", "")
+
+
+def listing(what: str, expression: str) -> Program:
+    """A registry of plug-ins: what lies in a folder when the module is imported."""
+    code = (
+        f"folder = f'{{here}}/layers'\nnames = {expression}\ndef value():\n    return len(names)\n"
+    )
+    return Program(f"listed at import by {what}", code, NEW_LAYER, LAYERS)
+
+
+LISTINGS = [
+    listing("os.listdir", "os.listdir(folder)"),
+    listing("os.walk", "[name for _, _, found in os.walk(folder) for name in found]"),
+    listing("os.fwalk", "[name for _, _, found, _ in os.fwalk(folder) for name in found]"),
+    listing("Path.iterdir", "list(pathlib.Path(folder).iterdir())"),
+    listing("a descriptor", "os.listdir(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))"),
+    listing("ls", "subprocess.check_output(['ls', folder]).split()"),
+    listing("glob", "list(pathlib.Path(folder).glob('*.py'))"),
+]
+
+PART = {"models/part.py": "SCALE = 2\ndef scale(*_):\n    return SCALE\n"}
+PART_EDIT = writes("models/part.py", "SCALE = 3\ndef scale(*_):\n    return SCALE\n")
+IN_WORKER = "def work(_):\n    import part\n    return part.scale()\n"
+POOL = "    import multiprocessing as m\n    with m.get_context({method!r}).Pool(1) as pool:\n"
+
+
+def child(what: str, code: str, files: dict[str, str] = PART) -> Program:
+    return Program(f"imported by {what}", code, PART_EDIT, files)
+
+
+CHILDREN = [
+    child(
+        "a forked worker",
+        f"{IN_WORKER}def value():\n{POOL.format(method='fork')}        return pool.map(work, [0])[0]\n",
+    ),
+    child(
+        "a spawned worker",
+        f"{IN_WORKER}def value():\n{POOL.format(method='spawn')}        return pool.map(work, [0])[0]\n",
+    ),
+    child(
+        "a process of a pool",
+        f"{IN_WORKER}def value():\n    from concurrent.futures import ProcessPoolExecutor\n"
+        "    with ProcessPoolExecutor(1) as pool:\n        return pool.submit(work, 0).result()\n",
+    ),
+    child(
+        "a worker of a DataLoader",
+        f"{IN_WORKER}class Data(torch.utils.data.Dataset):\n    def __len__(self):\n        return 1\n"
+        "    def __getitem__(self, at):\n        return work(at)\n"
+        "def value():\n    return next(iter(torch.utils.data.DataLoader(Data(), num_workers=1)))\n",
+    ),
+    child(
+        "a script",
+        "def value():\n"
+        "    return subprocess.check_output([sys.executable, f'{here}/script.py'])\n",
+        {**PART, "models/script.py": "import part\nprint(part.scale())\n"},
+    ),
+    child(
+        "a package that is run",
+        "def value():\n"
+        "    return subprocess.check_output([sys.executable, '-m', 'generator'], cwd=here)\n",
+        {**PART, "models/generator/__main__.py": "import part\nprint(part.scale())\n"},
+    ),
+    Program(
+        "a script, itself",
+        "def value():\n"
+        "    return subprocess.check_output([sys.executable, f'{here}/script.py'])\n",
+        writes("models/script.py", "print(3)\n"),
+        {"models/script.py": "print(2)\n"},
+    ),
+    Program(
+        "a shell's script",
+        "def value():\n    return subprocess.check_output(['sh', f'{here}/number.py'])\n",
+        writes("models/number.py", "echo 3\n"),
+        {"models/number.py": "echo 2\n"},
+    ),
+]
+
+STEPS = {"checkpoints/step1/scale.txt": "2", "checkpoints/step2/scale.txt": "3"}
+LATEST = {"checkpoints/latest": "step1"}
+RETARGETED = relinks("checkpoints/latest", "step2")
+ROOT = "root = pathlib.Path(here).parent / 'checkpoints'\n"
+
+
+def linked(what: str, expression: str) -> Program:
+    return Program(
+        f"a link retargeted, read {what}",
+        f"{ROOT}def value():\n    return {expression}\n",
+        RETARGETED,
+        STEPS,
+        LATEST,
+        ("checkpoints/step*/*",),
+    )
+
+
+LINKS = [
+    linked("through it", "(root / 'latest/scale.txt').read_text()"),
+    linked("where it resolves to", "((root / 'latest').resolve() / 'scale.txt').read_text()"),
+    linked("by readlink", "(root / os.readlink(root / 'latest') / 'scale.txt').read_text()"),
+    linked("by cat", "subprocess.check_output(['cat', root / 'latest/scale.txt'])"),
+]
+
+TEXTS = [
+    Program(
+        "lines of a source, by linecache",
+        "import linecache\nimport part\ndef value():\n"
+        "    return len(linecache.getline(part.__file__, 1))\n",
+        writes("models/part.py", "SCALE = 2  # two\n"),
+        {"models/part.py": "SCALE = 2\n"},
+    ),
+    Program(
+        "a function's source, by inspect",
+        "import inspect\nimport part\ndef value():\n    return len(inspect.getsource(part.scale))\n",
+        writes("models/part.py", "def scale():\n    return 2  # two\n"),
+        {"models/part.py": "def scale():\n    return 2\n"},
+    ),
+    Program(
+        "a file that is made where there is none",
+        "def value():\n    try:\n        open(f'{here}/part.py', 'x')\n"
+        "    except FileExistsError:\n        return open(f'{here}/part.py').read()\n"
+        "    except OSError:\n        return 1\n",
+        writes("models/part.py", "3"),
+        {"models/part.py": "2"},
+    ),
+    Program(
+        "a module named like one of Python's own",
+        "import own_tokenize\ndef value():\n    return own_tokenize.value()\n",
+        writes("models/other.py", "3"),
+        {
+            "models/own_tokenize.py": "import os\ndef value():\n"
+            "    return open(f'{os.path.dirname(__file__)}/other.py').read()\n",
+            "models/other.py": "2",
+        },
+    ),
+]
+
+LOOKS = [
+    Program(
+        "whether a file is there",
+        "def value():\n    return 2 + os.path.exists(f'{here}/flag')\n",
+        writes("models/flag", ""),
+    ),
+    Program(
+        "whether a file is there, for a child",
+        "def value():\n    return 2 + subprocess.call(['test', '-e', f'{here}/flag'])\n",
+        writes("models/flag", ""),
+    ),
+]
+PROGRAMS = [*LISTINGS, *CHILDREN, *LINKS, *TEXTS, *LOOKS]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.what)
+def test_what_a_step_used_makes_it_run_again(project, program):
+    program.lay(project)
+    first = project.run(*ONLY)
+    assert first.code == 0, first.out + first.err
+    again = project.run(*ONLY)
+    assert (again.code, again.ran) == (0, []), again.out
+    program.edit(project.folder)
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+# --- what the fence grants as a whole ------------------------------------------------------------------
+
+NATIVE = """\
+from safetensors.torch import load_file
+def value():
+    return load_file({path!r})['scale']
+"""
+
+
+def save_scale(path: Path, value: float) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    save_file({"scale": torch.tensor(value)}, path)
+
+
+@pytest.fixture(params=["/dev/shm", "/opt"])
+def granted(request):
+    """A folder below one that steps may read as a whole."""
+    if not os.access(request.param, os.W_OK):
+        pytest.skip(f"{request.param} can't be written")
+    folder = Path(request.param) / f"onnxbuild-test-{uuid.uuid4().hex}"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_what_native_code_reads_of_granted_folders_counts(project, granted):
+    weights = granted / "weights.safetensors"
+    save_scale(weights, 2.0)
+    Program("", NATIVE.format(path=str(weights)), writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    save_scale(weights, 3.0)
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+# --- what is refused is told, even to code that goes on ----------------------------------------------
+
+SWALLOWED = {
+    "safetensors": "from safetensors.torch import load_file\ndef value():\n    try:\n"
+    "        return load_file(f'{here}/scale.bin')['scale']\n    except Exception:\n        return 1\n",
+    "cat": "def value():\n"
+    "    done = subprocess.run(['cat', f'{here}/scale.bin'], stdout=subprocess.PIPE)\n"
+    "    return float(done.stdout or 1)\n",
+    "a child's own try": "def value():\n"
+    "    code = f'try: print(open({here!r} + \"/scale.bin\").read())\\nexcept OSError: print(1)'\n"
+    "    return subprocess.check_output([sys.executable, '-c', code])\n",
+}
+
+
+@pytest.mark.parametrize("how", SWALLOWED)
+def test_a_refused_file_of_the_project_is_an_error_even_if_the_code_goes_on(project, how):
+    save_scale(project.write("models/scale.bin", ""), 2.0)
+    Program("", SWALLOWED[how], writes("x", "")).lay(project)
+    seen = project.run(*ONLY)
+    assert seen.code == 5, seen.out
+    assert "'models/scale.bin' is read but not declared" in seen.out
+    assert "files: [models/scale.bin]" in seen.out
+
+
+WRITTEN = {
+    "open": ("open(f'{here}/cache.txt', 'w').write('2')", "cache.txt"),
+    "a child": ("subprocess.run(['touch', f'{here}/cache.txt'], check=True)", "cache.txt"),
+    "a folder": ("os.mkdir(f'{here}/cache')", "cache"),
+    "a socket": (
+        "import socket; socket.socket(socket.AF_UNIX).bind(f'{here}/cache.sock')",
+        "cache.sock",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_a_write_that_was_refused_is_told_as_one(project, how):
+    code, name = WRITTEN[how]
+    Program("", f"def value():\n    {code}\n    return 2\n", writes("x", "")).lay(project)
+    seen = project.run(*ONLY)
+    assert seen.code != 0
+    assert "read but not declared" not in seen.out
+    assert f"models/{name}' is written" in seen.out, seen.out
+    assert "tempfile.mkdtemp()" in seen.out
