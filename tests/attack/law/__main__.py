@@ -10,6 +10,7 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def main() -> int:
         return _in_parallel(options.jobs, options.seed)
     if _INSIDE not in os.environ:
         _go_inside(options.seed)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # clean up
     folder = Path(os.environ[_INSIDE])
     builds = Builds(folder / "template")
     checker = Checker(folder, builds)
