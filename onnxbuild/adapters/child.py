@@ -28,7 +28,7 @@ from onnxbuild.adapters.own_project import OwnProject
 from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.refusal import GuessedInputError, Reader, explain, undeclared_file
 from onnxbuild.adapters.software import software_folders
-from onnxbuild.adapters.supervisor import WATCH_FILE
+from onnxbuild.adapters.supervisor import ADOPTION, WATCH_FILE
 from onnxbuild.adapters.uncaught import log_traceback, sentence_of
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UnfitModelError
@@ -36,6 +36,7 @@ from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
 from onnxbuild.core.target import run_by
+from onnxbuild.onnxkit.forked import WATCHERS
 
 FULL_BYTES = 1 << 16
 """A disk with less than this left takes no result."""
@@ -94,6 +95,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket) -> in
             _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
             _seed()
             observer.install()
+            WATCHERS.append(observer)
             for entrypoint in kind.entrypoints(context.params):
                 for root in entrypoint.roots:
                     folder_of_code = real_path(root, job["places"])
@@ -185,7 +187,7 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
     }
     (step.folder / WATCH_FILE).write_text(json.dumps(told), encoding="utf-8")
     if step.job["kernel_watch"] and kernel_watch.watch(supervisor):
-        observer.leave_files_to_the_kernel()
+        observer.leave_files_to_the_kernel(os.path.join(told["job"], ADOPTION))
     elif not by_kernel:
         observer.enforce()
     supervisor.close()

@@ -100,7 +100,7 @@ class ImportWatch:
                 self._unreadable.refuse(finder.path, name)
                 self._note_lookup(finder.path, name)
                 package = os.path.join(finder.path, name)
-                if os.path.isdir(package):
+                if name in self._entries.get(finder.path, ()) and os.path.isdir(package):
                     self._note_lookup(package, "__init__")  # with or without one, it decides
             found = original(finder, fullname, target)
             self._searched.add(fullname.partition(".")[0])

@@ -57,30 +57,38 @@ class Observer:
         self._fence = fence
         self._enforced_here = False
         self._files_by_kernel = False
+        self._adoption = ""
         self.refused: dict[str, str] = {}
         self.asked_by: dict[str, str] = {}
         self._names = PathNames(project, places)
         self._meant = meant
         self._elsewhere = folder_prefixes(*map(str, ignored))
         self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code, self._is_own)
+        self._quiet = QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
+        self._from_forks: list[Mapping[str, Any]] = []
 
     # --- installation -------------------------------------------------------------------------------
 
     def install(self) -> None:
         """Start to record. There is no way back: the process is for one step."""
         self._imports.install()
-        QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax).install()
+        self._quiet.install()
         sys.addaudithook(self._on_audit)
 
     def enforce(self) -> None:
         """Refuse what the fence does not grant, as far as Python sees it: no kernel does it here."""
         self._enforced_here = True
 
-    def leave_files_to_the_kernel(self) -> None:
-        """Record imports and who was refused alone: what is opened and listed the kernel tells."""
+    def leave_files_to_the_kernel(self, adoption: str) -> None:
+        """Record imports and who was refused alone: what is opened and listed the kernel tells.
+
+        Args:
+            adoption: A path that a fork looks for to be taken as the step's own process.
+        """
         self._files_by_kernel = True
+        self._adoption = adoption
 
     def refuse_shadows(self, root: str) -> None:
         """Make sure that no file of an import root has the name of a module already loaded.
@@ -208,8 +216,18 @@ class Observer:
 
     # --- the result ---------------------------------------------------------------------------------
 
+    def begin_in_fork(self) -> None:
+        """Go on in a fork of the step's process that runs a part of the step and reports."""
+        self._quiet.begin_in_fork()
+        if self._files_by_kernel:
+            os.access(self._adoption, os.F_OK)  # the fork server takes it as the step's own
+
+    def take(self, report: Mapping[str, Any]) -> None:
+        """Take in what was seen in a fork."""
+        self._from_forks.append(report)
+
     def report(self) -> dict[str, Any]:
-        """What was seen so far, as JSON.
+        """What was seen so far, here and in forks that were taken in, as JSON.
 
         Returns:
             sources: path -> sha256 of its syntax tree; data: path -> stat identity when it was
@@ -218,7 +236,7 @@ class Observer:
         """
         for path in self._imports.take_loaded():
             self._note_opened(path)
-        return {
+        report = {
             "sources": self._imports.sources(),
             "data": {
                 self._names.shown(path): "" if path in self._written else found
@@ -227,3 +245,24 @@ class Observer:
             "listings": self._imports.listings(),
             "distributions": self._imports.distributions(),
         }
+        for other in self._from_forks:
+            report = _together(report, other)
+        return report
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    listings = {
+        folder: [set(names), set(found)] for folder, (names, found) in one["listings"].items()
+    }
+    for folder, (names, found) in other["listings"].items():
+        known = listings.setdefault(folder, [set(), set()])
+        known[0].update(names)
+        known[1].update(found)
+    return {
+        "sources": {**one["sources"], **other["sources"]},
+        "data": {**one["data"], **other["data"]},
+        "listings": {
+            folder: [sorted(names), sorted(found)] for folder, (names, found) in listings.items()
+        },
+        "distributions": sorted({*one["distributions"], *other["distributions"]}),
+    }

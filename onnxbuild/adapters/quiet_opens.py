@@ -47,6 +47,10 @@ class QuietOpens:
         self._quiet_sources()
         self._quiet_lines()
 
+    def begin_in_fork(self) -> None:
+        """Go on in a fork of the process, which reports as this one does."""
+        self._pid = os.getpid()
+
     def _is_quiet(self) -> bool:
         return getattr(self._state, "depth", 0) > 0 and os.getpid() == self._pid
 

@@ -20,6 +20,9 @@ from onnxbuild.adapters.remote_memory import RemoteMemory
 from onnxbuild.adapters.seccomp import Call, Listener
 from onnxbuild.adapters.sightings import Access, Sightings
 
+ADOPTION = "adopted"
+"""A fork of a step's process that looks for this file in the job's folder is as the step itself."""
+
 WATCH_FILE, SEEN_FILE = "watch.json", "seen.json"
 """In a job's folder: the arguments of its `Sightings`; what these are in the end."""
 
@@ -52,7 +55,6 @@ class Supervisor:
 
     def __init__(self, folder: Path, pid: int, connection: socket.socket) -> None:
         self._folder = folder
-        self._pid = pid
         self._connection = connection
         self._listener: Listener | None = None
         self.closed = False
@@ -61,6 +63,8 @@ class Supervisor:
         self._names = {} if machine is None else {n: name for name, n in machine.calls.items()}
         self._sightings: Sightings | None = None
         self._groups: dict[int, int] = {}
+        self._own = {pid}
+        self._adoption = os.path.join(os.path.realpath(folder), ADOPTION)
 
     def fileno(self) -> int:
         """Return what is readable when there is something to do."""
@@ -128,6 +132,9 @@ class Supervisor:
             if base is None:
                 return 0
             path = f"{base}/{path}"
+        if path == self._adoption:
+            self._own.add(_group_of(call.thread))
+            return 0
         return self._sightings.note(
             path,
             access,
@@ -172,13 +179,13 @@ class Supervisor:
         return raw[2:].partition(b"\0")[0]
 
     def _is_main(self, thread: int) -> bool:
-        """Whether a thread is one of the step's own process."""
-        if thread == self._pid:
+        """Whether a thread is one of the step's own process, or of a fork that reports to it."""
+        if thread in self._own:
             return True
         group = self._groups.get(thread)
         if group is None:
             group = self._groups[thread] = _group_of(thread)
-        return group == self._pid
+        return group in self._own
 
 
 def _signed(argument: int) -> int:

@@ -9,11 +9,28 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from onnxbuild.core.errors import StepError
 
 T = TypeVar("T")
+
+
+class Watcher(Protocol):
+    """Observes what code uses, here and in what `call_forked` forks."""
+
+    def begin_in_fork(self) -> None:
+        """Start anew, in a fork."""
+
+    def report(self) -> Any:
+        """Return what was seen; it can be pickled."""
+
+    def take(self, report: Any) -> None:
+        """Take in what was seen in a fork."""
+
+
+WATCHERS: list[Watcher] = []
+"""Those of this process."""
 
 
 def call_forked(call: Callable[[], T], what: str, where: str) -> T:
@@ -49,8 +66,11 @@ def call_forked(call: Callable[[], T], what: str, where: str) -> T:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
-        value: T = pickle.loads(payload)  # noqa: S301 - written by this very program
-        return value
+        value, reports = pickle.loads(payload)  # noqa: S301 - written by this very program
+        for watcher, report in zip(WATCHERS, reports, strict=True):
+            watcher.take(report)
+        result: T = value
+        return result
     if payload:
         what, place, fix = pickle.loads(payload)  # noqa: S301 - the same
         raise StepError(what, where=place, fix=fix)
@@ -66,7 +86,10 @@ def _run_and_exit(call: Callable[[], object], writes: int) -> None:
     code = 1
     payload = b""
     try:
-        payload, code = pickle.dumps(call()), 0
+        for watcher in WATCHERS:
+            watcher.begin_in_fork()
+        value = call()
+        payload, code = pickle.dumps((value, [each.report() for each in WATCHERS])), 0
     except StepError as error:
         payload = pickle.dumps((error.what, error.where, error.fix))
     except BaseException:  # noqa: BLE001 - the end of a process: what is left is to say why
