@@ -46,6 +46,7 @@ from onnxbuild.core.step import (
     PARTS,
     START_UP,
 )
+from onnxbuild.recipe.own_files import is_beside_inputs
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
@@ -264,9 +265,10 @@ class DiskFingerprints:
 
 
 def list_digest(folder: str) -> str | None:
-    """sha256 of the sorted names in a folder, but `__pycache__`; None if it can't be listed."""
+    """sha256 of the sorted names in a folder that are inputs; None if it can't be listed."""
     try:
-        names = sorted(name for name in os.listdir(folder) if name != "__pycache__")
+        with os.scandir(folder) as found:
+            names = sorted(entry.name for entry in found if not is_beside_inputs(entry))
     except OSError:
         return None
     return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
