@@ -177,7 +177,7 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         "software": software_folders(),
         "sites": site_folders(),
         "interpreter": os.path.realpath(sys.executable),
-        "named": sorted(step.job["places"].values()),
+        "named": [*sorted(step.job["places"].values()), step.job["temp"]],
         "readable": fence.readable,
         "listable": fence.listable,
         "writable": fence.writable,

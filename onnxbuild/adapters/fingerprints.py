@@ -46,9 +46,9 @@ from onnxbuild.core.step import (
     PARTS,
     START_UP,
 )
+from onnxbuild.recipe.own_files import is_beside_inputs
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
-_RECIPES = (".yaml", ".yml")
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
 
 
@@ -265,17 +265,13 @@ class DiskFingerprints:
 
 
 def list_digest(folder: str) -> str | None:
-    """sha256 of the sorted names in a folder; None if it can't be listed.
-
-    Bytecode and recipes' locks don't count: Python and this program write them there.
-    """
+    """sha256 of the sorted names in a folder that are inputs; None if it can't be listed."""
     try:
-        names = set(os.listdir(folder))
+        with os.scandir(folder) as found:
+            names = sorted(entry.name for entry in found if not is_beside_inputs(entry))
     except OSError:
         return None
-    locks = {f"{os.path.splitext(name)[0]}.lock" for name in names if name.endswith(_RECIPES)}
-    kept = sorted(names - locks - {"__pycache__"})
-    return hashlib.sha256("\0".join(kept).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def source_digest(path: str) -> str | None:

@@ -36,6 +36,7 @@ class ImportWatch:
         shown: A path -> how it is recorded.
         compiled: Told of each source that was read to be compiled.
         is_own: Whether a path is of the step's own making: what it wrote follows from the rest.
+        meant: Gives the folder that one of the step's stands for.
     """
 
     def __init__(
@@ -45,11 +46,14 @@ class ImportWatch:
         shown: Callable[[str], str],
         compiled: Callable[[str], None],
         is_own: Callable[[str], bool],
+        *,
+        meant: Callable[[str], str] = str,
     ) -> None:
         self._packages = PackageWatch(preloaded, toolchain)
         self._shown = shown
         self._compiled = compiled
         self._is_own = is_own
+        self._meant = meant
         self._sites = site_folders()
         paths = sysconfig.get_paths()
         self._installed = folder_prefixes(
@@ -114,7 +118,7 @@ class ImportWatch:
         if folder not in self._lookups:
             if self._is_own(folder):
                 return
-            self._entries[folder] = entries_of(folder)
+            self._entries[folder] = entries_of(self._meant(folder))
             self._lookups[folder] = set()
         self._lookups[folder].add(name)
 

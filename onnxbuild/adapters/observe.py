@@ -63,7 +63,9 @@ class Observer:
         self._names = PathNames(project, places)
         self._meant = meant
         self._elsewhere = folder_prefixes(*map(str, ignored))
-        self._imports = ImportWatch(preloaded, toolchain, self._shown, self._is_code, self._is_own)
+        self._imports = ImportWatch(
+            preloaded, toolchain, self._shown, self._is_code, self._is_own, meant=self._absolute
+        )
         self._quiet = QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax)
         self._data: dict[str, str] = {}
         self._written: set[str] = set()

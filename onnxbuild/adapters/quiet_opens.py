@@ -8,6 +8,7 @@ folders, syntax trees instead of bytes. Processes that the step starts have no s
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.machinery
 import importlib.metadata
 import linecache
@@ -46,6 +47,7 @@ class QuietOpens:
         self._quiet_metadata()
         self._quiet_sources()
         self._quiet_lines()
+        os.register_at_fork(after_in_child=_forget)
 
     def begin_in_fork(self) -> None:
         """Go on in a fork of the process, which reports as this one does."""
@@ -117,6 +119,12 @@ class QuietOpens:
 
         linecache.getlines = getlines
         tokenize._builtin_open = opened  # type: ignore[attr-defined]  # noqa: SLF001 - linecache reads by it
+
+
+def _forget() -> None:
+    """In a fork: forget what was looked up unseen; the kernel sees it looked up again."""
+    importlib.invalidate_caches()
+    linecache.clearcache()
 
 
 def _entries(folder: str) -> list[str]:

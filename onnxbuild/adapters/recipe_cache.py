@@ -18,6 +18,7 @@ from onnxbuild.adapters.memo import program_files
 from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
 from onnxbuild.core.file_names import check_part
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.load import LoadedRecipes
 from onnxbuild.recipe.stored import from_text, to_text
 
@@ -158,7 +159,7 @@ class RecipeCache:
             from onnxbuild.recipe.definitions import top_level_names
 
             try:
-                names = top_level_names(Path(path).read_bytes())
+                names = top_level_names(read_user_file(Path(path)))
             except OSError:
                 return None
             return "unknown" if names is None else "yes" if name in names else "no"

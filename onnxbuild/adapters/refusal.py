@@ -77,21 +77,13 @@ def undeclared_file(
     to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
     typed = _typed(path, reader)
     fix = f"declare it beside the entrypoint that reads it: `files: [{typed}]`"
-    if not _is_utf_8(typed):
+    if typed.encode(errors="ignore").decode() != typed:
         fix = "rename it, since no recipe can hold a name that is not UTF-8; then declare it"
     return UndeclaredInputError(
         f"'{_near(path, reader.project)}' is {to}{'is ' if to else ''}read but not declared{by}",
         where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
         fix=fix,
     )
-
-
-def _is_utf_8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def refused_write(path: str, who: str, reader: Reader) -> StepError:

@@ -16,6 +16,7 @@ from onnxbuild.adapters.housekeeping import RUN_FILE, read_run, tree_bytes
 from onnxbuild.adapters.locks import try_lock
 from onnxbuild.adapters.plain_files import is_real_folder
 from onnxbuild.core.errors import StoreError
+from onnxbuild.core.file_names import check_file_name
 
 KEPT_RUNS = 50  # whatever their age
 MOST_RUNS = 200
@@ -40,7 +41,16 @@ def files_built(root: Path, name: str) -> list[str]:
         note = read_run(folder)
         if note is not None and name in note.recipes:
             found[note.recipes[name]] = None
-    return list(found)
+    return [file for file in found if _is_in_project(file)]
+
+
+def _is_in_project(file: str) -> bool:
+    """Whether a path relative to the project's root leads below it."""
+    try:
+        check_file_name(file)
+    except ValueError:
+        return False
+    return True
 
 
 def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:

@@ -52,8 +52,7 @@ class Sightings:
         software: Folders of installed software: known by its distributions.
         sites: Those of `software` that hold distributions.
         interpreter: Python, links resolved.
-        named: Folders that paths are recorded relative to, beside the project: where they lie says
-            nothing.
+        named: Folders that are known by names of their own: where they lie says nothing.
         readable: See Fence.
         listable: See Fence.
         writable: See Fence.

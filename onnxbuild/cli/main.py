@@ -131,7 +131,8 @@ def cli() -> None:
 
     \b
     Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
-    4 not reproducible, 5 undeclared input, 130 interrupted, 70 a bug in onnxbuild.
+    4 not reproducible, 5 undeclared input, 130 interrupted, 141 nobody reads the output,
+    70 a bug in onnxbuild.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     gone = _no_working_folder()
     if gone:

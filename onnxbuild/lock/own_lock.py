@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import UsageError
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.lock.text import is_ours, lock_path, parse_lock
 
 
@@ -37,7 +38,7 @@ def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:
 def _owner(path: Path, project: Path) -> Path | None:
     """The recipe that a lock is of, if that one's lock would lie here."""
     try:
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = read_user_file(path).decode("utf-8", "replace")
     except OSError:
         return None
     if not is_ours(text):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.errors import StoreError, UsageError
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.strict import load_strictly
 
@@ -105,7 +106,7 @@ def read_lock(recipe: Path) -> Lock:
     path = lock_path(recipe)
     fix = lock_command(recipe)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_user_file(path).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"there is no lock for {recipe}", where=str(path), fix=fix) from None
     except (OSError, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.definitions import top_level_names
 from onnxbuild.recipe.extend import Sources, absolute, relative_to_project, sibling_names
 from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
@@ -120,10 +121,15 @@ class EntrypointReader:
         """(what, fix) where the file is not there or does not define the name."""
         try:
             if file not in self._names:
-                self._names[file] = top_level_names(file.read_bytes())
+                self._names[file] = top_level_names(read_user_file(file))
         except (OSError, ValueError):
             near = nearest(file.name, sibling_names(file, (".py",)))
             shown = show(relative_to_project(file, self._sources.project))
+            if near == file.name:
+                return (
+                    f"{shown} is no file that can be read",
+                    "check what it is, and who may read it",
+                )
             fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
             what = hinted(f"there is no file {shown}", near)
             return what, fix or "write a path relative to this recipe"

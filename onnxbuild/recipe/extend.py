@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.recipe.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.read import read_yaml
@@ -147,10 +148,11 @@ def _base_of(
         faults.add(Fault(what, node.at, "remove one of the `extends`"))
         return None
     try:
-        return base, base.read_bytes()
+        return base, read_user_file(base)
     except OSError as error:
-        near = nearest(base.name, sibling_names(base, (".yaml", ".yml")))
-        reason = "is not there" if isinstance(error, FileNotFoundError) else "can't be read"
+        gone = isinstance(error, FileNotFoundError)
+        near = nearest(base.name, sibling_names(base, (".yaml", ".yml"))) if gone else ""
+        reason = "is not there" if gone else f"can't be read: {error.strerror}"
         what = hinted(f"extends names {show(node.value)}, which {reason}", near)
         fix = "write a path relative to this file"
     except ValueError:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -67,7 +68,7 @@ def load_recipes(
 
 def _read(file: Path, shown: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_user_file(file)
     except FileNotFoundError:
         siblings = sorted(file.parent.glob("*.y*ml")) if file.parent.is_dir() else []
         near = nearest(file.name, [each.name for each in siblings])

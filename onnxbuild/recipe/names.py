@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import BuildError
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.extend import Sources, absolute, read_with_bases
 from onnxbuild.recipe.faults import Faults
 from onnxbuild.recipe.load import load_recipes
@@ -21,7 +22,7 @@ def names_in(file: Path, environment: Mapping[str, str]) -> frozenset[str]:
     """
     path, project = absolute(file), absolute(find_project(file))
     try:
-        root, _ = read_with_bases(path, path.read_bytes(), Sources(project), Faults())
+        root, _ = read_with_bases(path, read_user_file(path), Sources(project), Faults())
     except (OSError, ValueError):
         return frozenset()
     name = None if root is None else root.child("name")

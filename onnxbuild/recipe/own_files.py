@@ -38,6 +38,19 @@ def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path 
     return mark if mark.is_file() else None
 
 
+def is_beside_inputs(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry of a folder is no input of anybody who lists it.
+
+    That is a store, a lock, or a folder of a tool such as `__pycache__` or `.git`: they come and go
+    as one works.
+    """
+    if entry.name in _TOOLS_FOLDERS:
+        return True
+    if entry.name.endswith(".lock"):
+        return is_lock(Path(entry.path))
+    return entry.is_dir() and _is_store(Path(entry.path))
+
+
 def store_above(path: Path) -> Path | None:
     """Return the store that a path is in, links resolved; None if it is in none."""
     real = Path(os.path.realpath(path))  # `resolve` raises where links lead in a circle

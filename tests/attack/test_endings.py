@@ -24,7 +24,6 @@ def log_of(project) -> str:
 @pytest.mark.parametrize(
     ("line", "said", "logged"),
     [
-        ("raise KeyboardInterrupt", "was ended by KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise GeneratorExit('x')", "was ended by GeneratorExit: x", "GeneratorExit: x"),
         (
             "raise type('Own', (BaseException,), {})('mine')",
@@ -32,7 +31,6 @@ def log_of(project) -> str:
             "tiny.Own: mine",
         ),
         ("import sys; sys.exit()", "left by sys.exit()", "SystemExit"),
-        ("import sys; sys.exit('no')", "left by sys.exit('no')", "SystemExit: no"),
         (
             "import os, signal; os.kill(os.getpid(), signal.SIGINT)",
             "was ended by KeyboardInterrupt",

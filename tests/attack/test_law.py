@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.attack.law.carriers import CARRIERS
 from tests.attack.law.draw import GROUPS, draw, makers
 
-PROGRAMS = os.environ.get("ONNXBUILD_LAW_PROGRAMS", "12")
+PROGRAMS = os.environ.get("ONNXBUILD_LAW_PROGRAMS", "8")
 SECONDS = os.environ.get("ONNXBUILD_LAW_S", "0")
 
 

@@ -327,3 +327,39 @@ def test_a_write_that_was_refused_is_told_as_one(project, how):
     assert "read but not declared" not in seen.out
     assert f"models/{name}' is written" in seen.out, seen.out
     assert "tempfile.mkdtemp()" in seen.out
+
+
+# --- what a step makes itself is no input of it ----------------------------------------------------------
+
+MADE = {
+    "a module in a temporary folder": "import tempfile, importlib\ndef value():\n"
+    "    folder = tempfile.mkdtemp()\n"
+    "    open(f'{folder}/made.py', 'w').write('SCALE = 2')\n"
+    "    sys.path.insert(0, folder)\n    return importlib.import_module('made').SCALE\n",
+    "a module in its working folder": "import importlib\ndef value():\n"
+    "    open('made_here.py', 'w').write('SCALE = 2')\n"
+    "    sys.path.insert(0, '')\n    return importlib.import_module('made_here').SCALE\n",
+    "a module for a child": "import tempfile\ndef value():\n"
+    "    with tempfile.TemporaryDirectory() as folder:\n"
+    "        open(f'{folder}/made.py', 'w').write('print(2)')\n"
+    "        return subprocess.check_output([sys.executable, f'{folder}/made.py'])\n",
+    "joblib's shared memory": "def value():\n    import joblib, numpy\n"
+    "    array = numpy.ones(300_000)\n"
+    "    return sum(joblib.Parallel(n_jobs=2, max_nbytes=1000)(\n"
+    "        joblib.delayed(numpy.mean)(array) for _ in range(2)))\n",
+    "shared memory": "from multiprocessing.shared_memory import SharedMemory\ndef value():\n"
+    "    memory = SharedMemory(create=True, size=8)\n    memory.buf[0] = 2\n"
+    "    other = SharedMemory(name=memory.name)\n    found = other.buf[0]\n"
+    "    memory.unlink()\n    return found\n",
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_what_a_step_made_is_no_input(project, what):
+    if "joblib" in what:
+        pytest.importorskip("joblib")
+    Program("", MADE[what], writes("x", "")).lay(project)
+    first = project.run(*ONLY)
+    assert first.code == 0, first.out + first.err
+    again = project.run(*ONLY)
+    assert (again.code, again.ran) == (0, []), again.out

@@ -141,11 +141,15 @@ def test_a_recipe_elsewhere_is_found_once_it_was_built(here):
     here("deep/llama.yaml", "version: 1\nname: llama-step\n")
     with pytest.raises(UsageError, match="there is no recipe 'llama-step'"):
         find_recipe("llama-step")
-    note = {"recipes": {"llama-step": "deep/llama.yaml", "gone": "deep/gone.yaml"}}
+    files = {"llama-step": "deep/llama.yaml", "gone": "deep/gone.yaml", "evil": "../evil.yaml"}
+    here("../evil.yaml", "version: 1\nname: evil\n")
+    note = {"request": "", "exit_code": 0, "keys": [], "recipes": files}
     here("artifacts/runs/1/run.json", json.dumps(note))
     assert str(find_recipe("llama-step")) == "deep/llama.yaml"
     with pytest.raises(UsageError, match="there is no recipe 'gone'"):
         find_recipe("gone")
+    with pytest.raises(UsageError, match="there is no recipe 'evil'"):
+        find_recipe("evil")  # a store names files of the project alone
 
 
 def test_a_name_may_come_from_a_base_or_a_template(here):

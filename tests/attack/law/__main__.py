@@ -10,6 +10,7 @@ import os
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def main() -> int:
         return _in_parallel(options.jobs, options.seed)
     if _INSIDE not in os.environ:
         _go_inside(options.seed)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # clean up
     folder = Path(os.environ[_INSIDE])
     builds = Builds(folder / "template")
     checker = Checker(folder, builds)
@@ -89,6 +91,12 @@ def _options() -> argparse.Namespace:
     add("--groups", default=",".join(sorted(GROUPS)), help="of pieces")
     add("--parts", default="", help="of one program: numbers of the parts that it keeps")
     add("--edits", default="", help="of one program: numbers of the edits that it keeps, or none")
+    add(
+        "--length",
+        type=int,
+        default=3,
+        help="how many edits of each program, at most 5 and reverts between them",
+    )
     add("--matrix", action="store_true", help="each piece and each carrier once, not at random")
     add("--match", default="", help="with --matrix: only parts whose label has this text")
     add("--without", default="", help="texts: leave out parts whose label has one of them")
@@ -106,7 +114,7 @@ def _programs(options: argparse.Namespace, checker: Checker) -> Iterator[Program
     for each in drawn:
         program = checker.edited(each)
         kept = [part for part in program.parts if _is_kept(part, options)]
-        edits = program.edits
+        edits = program.edits[: options.length]
         if options.edits:
             numbers = options.edits.split(",")
             edits = tuple(edit for edit in edits if str(edit.number) in numbers)

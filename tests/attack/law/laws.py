@@ -19,6 +19,7 @@ from tests.attack.law.program import Edit, Program
 from tests.attack.law.violations import Violation, smaller
 
 EDITS = 5
+"""How many a program has; of these the first three are done unless others are asked for."""
 
 
 @dataclass
