@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.import_path import ImportPath, python_path, shell_python_path
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.installed_state import devices_digest
 from onnxbuild.adapters.statcache import StatCache
 from tests.adapters.site_folder import SiteFolder
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -114,3 +117,26 @@ def test_devices_are_those_that_a_program_finds():
     assert two.startswith("nvidia0,nvidia1 all ")
     assert hidden.startswith("nvidia0,nvidia1 CUDA_VISIBLE_DEVICES=1 ")
     assert len({none, two, hidden}) == 3
+
+
+def test_the_user_site_is_passed_on_to_another_interpreter_where_this_one_uses_it(tmp_path):
+    venv.create(tmp_path / "env", system_site_packages=True, symlinks=True)
+    packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
+    (packages / "here.pth").write_text("\n".join([*site_folders(), str(ROOT)]))
+    place = tmp_path / "user" / packages.relative_to(tmp_path / "env")
+    place.mkdir(parents=True)
+    (place / "mine.py").write_text("x = 7\n")
+    code = (
+        "import os, subprocess, sys\n"
+        "from onnxbuild.adapters.import_path import import_variables, user_site_flag\n"
+        "command = [sys.executable, user_site_flag(), '-c', 'import mine; print(mine.x)']\n"
+        "subprocess.run(command, env=import_variables(os.environ), check=True)\n"
+    )
+    done = subprocess.run(
+        [tmp_path / "env/bin/python", "-c", code],
+        env={"PYTHONUSERBASE": str(tmp_path / "user"), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("7", "")
