@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +22,18 @@ class Sample:
     peak_bytes: int
 
 
-def run_once(command: Sequence[str], cwd: Path | None = None) -> Sample:
+def run_once(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    *,
+    before: Callable[[], None] | None = None,
+) -> Sample:
     """Run a command and measure it.
+
+    Args:
+        command: With its arguments.
+        cwd: Where.
+        before: Called in the process that becomes the command.
 
     Raises:
         SystemExit: It failed; its output is shown.
@@ -37,6 +47,8 @@ def run_once(command: Sequence[str], cwd: Path | None = None) -> Sample:
         os.close(read)
         if cwd is not None:
             os.chdir(cwd)
+        if before is not None:
+            before()
         os.execvp(command[0], list(command))
     os.close(write)
     output = b""
