@@ -99,7 +99,9 @@ def is_irrelevant(edit: Edit, program: Program) -> bool:
     if edit.op != "comment":
         return False
     owners = [part for part in program.parts if edit.path in part.files()]
-    return edit.path == MAIN or (bool(owners) and all(part.exact for part in owners))
+    if edit.path == MAIN:  # a worker that warns opens the source whose line it quotes
+        return not any(part.starts_python for part in program.parts)
+    return bool(owners) and all(part.exact for part in owners)
 
 
 def draw_edits(dice: random.Random, program: Program, tree: Tree, count: int) -> list[Edit]:
