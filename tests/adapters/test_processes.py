@@ -304,7 +304,7 @@ def test_a_step_sees_clean_surroundings(world):
     assert environment["PYTHONHASHSEED"] == "0"
     assert environment["TZ"] == "UTC"
     assert "PYTHONPATH" not in environment
-    job = Path(temporary).parent
+    job = Path(temporary).resolve().parent
     assert job.parent == world.store_root / "tmp/run"
     assert Path(cwd).is_relative_to(job)
     assert Path(cwd).name == "project"  # a mirror of it
