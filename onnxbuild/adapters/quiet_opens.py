@@ -54,7 +54,17 @@ class QuietOpens:
         self._pid = os.getpid()
 
     def _is_quiet(self) -> bool:
-        return getattr(self._state, "depth", 0) > 0 and os.getpid() == self._pid
+        quotes = getattr(self._state, "quotes", False)
+        return quotes or (getattr(self._state, "depth", 0) > 0 and os.getpid() == self._pid)
+
+    def _quoted(self, call: Callable[..., Any], filename: str, module_globals: Any) -> Any:
+        """Lines for a message, in a fork: unseen, and forgotten, since others may ask for them."""
+        self._state.quotes = True
+        try:
+            return call(filename, module_globals)
+        finally:
+            self._state.quotes = False
+            linecache.cache.pop(filename, None)
 
     def _quietly(self, call: Callable[..., Any], *arguments: Any) -> Any:
         self._state.depth = getattr(self._state, "depth", 0) + 1
@@ -105,6 +115,9 @@ class QuietOpens:
 
         def getlines(filename: str, module_globals: Any = None) -> list[str]:
             asks = who_reads_lines(self._project)
+            if asks is Reader.MESSAGE and os.getpid() != self._pid:
+                quoted: list[str] = self._quoted(plain_lines, filename, module_globals)
+                return quoted
             if asks is Reader.USER:
                 self._text_read(filename)
             elif asks is Reader.LIBRARY:

@@ -11,6 +11,7 @@ from typing import Any
 
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.own_project import OwnProject
+from onnxbuild.adapters.real_paths import straightened, walked
 from onnxbuild.adapters.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
 
 _SYSTEM = (
@@ -27,7 +28,6 @@ _SYSTEM_LIBRARIES = (
 )  # fmt: skip
 _LIBRARY_SUFFIXES = (".a", ".o", ".h")
 _METADATA = ".dist-info/"
-_LINKS_MAX = 40  # the kernel's own limit
 
 
 class Access(Enum):
@@ -285,9 +285,9 @@ class Sightings:
 
         The first is None for what is the step's own.
         """
-        real, links = _walked(path, follows=follows)
+        real, links = walked(path, follows=follows)
         if ".." in path or "//" in path or "/./" in path or path.endswith(("/", "/.")):
-            path = _straight(path)
+            path = straightened(path)
         asked = self._mirror.meant(path)
         if asked != path:  # in the mirror of the project
             if real.startswith(self._job):
@@ -318,45 +318,3 @@ def _above(paths: Iterable[str]) -> Iterator[str]:
 def _is_bytecode(path: str) -> bool:
     """Whether a path is of compiled Python: the fence grants none of the user's, so sources decide."""
     return path.endswith((".pyc", "/__pycache__"))
-
-
-def _walked(path: str, *, follows: bool) -> tuple[str, list[tuple[str, str]]]:
-    """Return where a path leads to, as the kernel goes, and each link on the way with its target.
-
-    Args:
-        path: Absolute.
-        follows: Whether a link at its end is followed; else it is noted alone.
-    """
-    links: list[tuple[str, str]] = []
-    rest = path.split("/")[::-1]
-    real = ""
-    while rest:
-        part = rest.pop()
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            real = real.rpartition("/")[0]
-            continue
-        at = f"{real}/{part}"
-        try:
-            target = os.readlink(at)
-        except (OSError, ValueError):
-            real = at
-            continue
-        links.append((at, target))
-        if (not rest and not follows) or len(links) > _LINKS_MAX:
-            real = at
-            continue
-        if target.startswith("/"):
-            real = ""
-        rest += target.split("/")[::-1]
-    return real or "/", links
-
-
-def _straight(path: str) -> str:
-    """Return the path without `.` and `..`, links in between followed."""
-    while "/../" in f"{path}/":
-        before, _, after = f"{path}/".partition("/../")
-        parent = _walked(before or "/", follows=True)[0]
-        path = f"{os.path.dirname(parent)}/{after}".rstrip("/") or "/"
-    return os.path.normpath(path)

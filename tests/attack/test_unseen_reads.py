@@ -245,6 +245,20 @@ def test_what_a_step_used_makes_it_run_again(project, program):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
+FORKS = ["a forked worker", "a process of a pool", "a worker of a DataLoader"]
+
+
+@pytest.mark.parametrize("how", FORKS)
+def test_a_comment_where_forks_ran_runs_nothing(project, how):
+    program = next(each for each in CHILDREN if each.what == f"imported by {how}")
+    program.lay(project)
+    assert project.run(*ONLY).code == 0
+    path = project.folder / "models/tiny.py"
+    path.write_text(f"{path.read_text()}# a comment\n")
+    again = project.run(*ONLY)
+    assert (again.code, again.ran) == (0, []), again.out
+
+
 # --- what the fence grants as a whole ------------------------------------------------------------------
 
 NATIVE = """\

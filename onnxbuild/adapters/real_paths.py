@@ -1,0 +1,49 @@
+"""Where paths lead to, as the kernel goes, and the links on the way."""
+
+from __future__ import annotations
+
+import os
+
+_LINKS_MAX = 40  # the kernel's own limit
+
+
+def walked(path: str, *, follows: bool) -> tuple[str, list[tuple[str, str]]]:
+    """Return where a path leads to, as the kernel goes, and each link on the way with its target.
+
+    Args:
+        path: Absolute.
+        follows: Whether a link at its end is followed; else it is noted alone.
+    """
+    links: list[tuple[str, str]] = []
+    rest = path.split("/")[::-1]
+    real = ""
+    while rest:
+        part = rest.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            real = real.rpartition("/")[0]
+            continue
+        at = f"{real}/{part}"
+        try:
+            target = os.readlink(at)
+        except (OSError, ValueError):
+            real = at
+            continue
+        links.append((at, target))
+        if (not rest and not follows) or len(links) > _LINKS_MAX:
+            real = at
+            continue
+        if target.startswith("/"):
+            real = ""
+        rest += target.split("/")[::-1]
+    return real or "/", links
+
+
+def straightened(path: str) -> str:
+    """Return the path without `.` and `..`, links in between followed."""
+    while "/../" in f"{path}/":
+        before, _, after = f"{path}/".partition("/../")
+        parent = walked(before or "/", follows=True)[0]
+        path = f"{os.path.dirname(parent)}/{after}".rstrip("/") or "/"
+    return os.path.normpath(path)
