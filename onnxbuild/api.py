@@ -239,11 +239,9 @@ def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace)
 def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str]:
     """What a person should know of the machine and of what lies in out/."""
     found = []
-    if not landlock.abi():
-        found.append(
-            "no Landlock in this kernel: only undeclared reads that Python sees are refused"
-        )
     unseen = kernel_watch.reason_not()
+    if not landlock.abi():
+        found.append(f"no Landlock in this kernel: {kernel_watch.not_refused(unseen)}")
     if unseen:
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:

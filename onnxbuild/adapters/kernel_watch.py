@@ -128,6 +128,17 @@ def reason_not() -> str:
     return os.strerror(status) if status > 0 else ""
 
 
+def not_refused(unseen: str) -> str:
+    """Return what a build without Landlock lacks.
+
+    Args:
+        unseen: From `reason_not`.
+    """
+    if unseen:
+        return "only undeclared reads that Python sees are refused"
+    return "undeclared reads are refused by seccomp; renaming and removing files is not"
+
+
 def open_quietly(path: str, flags: int = os.O_RDONLY) -> int:
     """Open a file without its being announced; arguments and errors of `os.open`."""
     return os.open(path, flags | os.O_CLOEXEC | QUIET)

@@ -115,24 +115,19 @@ def _machine() -> list[str]:
         click.echo(
             "             no VNNI or AMX: int8 weights get scales at which no sums saturate (reduce_range: pairs)"
         )
-    abi = landlock.abi()
-    click.echo(
-        f"sandbox      {machine.kernel()}: "
-        + (
-            f"Landlock ABI {abi}: undeclared reads are refused"
-            if abi
-            else "no Landlock (Linux >= 5.13 has it): only reads that Python sees are refused"
-        )
+    abi, unseen = landlock.abi(), kernel_watch.reason_not()
+    fence = (
+        f"Landlock ABI {abi}: undeclared reads are refused"
+        if abi
+        else f"no Landlock (Linux >= 5.13 has it): {kernel_watch.not_refused(unseen)}"
     )
-    unseen = kernel_watch.reason_not()
-    click.echo(
-        "             "
-        + (
-            f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}"
-            if unseen
-            else "seccomp notifications: reads of all processes of a step are recorded"
-        )
+    watch = (
+        f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}"
+        if unseen
+        else "seccomp notifications: reads of all processes of a step are recorded"
     )
+    click.echo(f"sandbox      {machine.kernel()}: {fence}")
+    click.echo(f"             {watch}")
     return []
 
 
