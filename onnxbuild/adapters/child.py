@@ -45,13 +45,13 @@ JOB_FILE, RESULT_FILE = "job.json", "result.json"
 _SHARED_MEMORY = "/dev/shm"
 
 
-def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket) -> int:
+def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None) -> int:
     """Run the job that lies in `folder`; its result lies beside it afterwards.
 
     Args:
         folder: The job's.
         preloaded: What the fork server has loaded.
-        supervisor: Where the fork server receives what the kernel announces.
+        supervisor: Where the fork server receives what the kernel announces; None if it can't.
 
     Returns: 0; result.json says whether the step made its outputs.
 
@@ -162,7 +162,7 @@ class _Shut:
     ignored: tuple[Path, ...]
 
 
-def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.socket) -> None:
+def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.socket | None) -> None:
     """Fence this process in and have it observed: by the kernel where it can, else by Python."""
     fence.allows("/")  # which of its grants are folders is looked up once, and now
     by_kernel = step.job["landlock_abi"] > 0
@@ -186,11 +186,12 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         "shared_memory": _names_in(_SHARED_MEMORY),
     }
     (step.folder / WATCH_FILE).write_text(json.dumps(told), encoding="utf-8")
-    if step.job["kernel_watch"] and kernel_watch.watch(supervisor):
+    if supervisor is not None and step.job["kernel_watch"] and kernel_watch.watch(supervisor):
         observer.leave_files_to_the_kernel(os.path.join(told["job"], ADOPTION))
     elif not by_kernel:
         observer.enforce()
-    supervisor.close()
+    if supervisor is not None:
+        supervisor.close()
 
 
 def _names_in(folder: str) -> list[str]:

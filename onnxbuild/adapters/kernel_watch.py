@@ -7,12 +7,15 @@ passes unseen by a flag that the kernel ignores: what it looks for is known bett
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import signal
 import socket
 import sys
 
 from onnxbuild.adapters import seccomp
+from onnxbuild.adapters.remote_memory import RemoteMemory
 from onnxbuild.adapters.seccomp import (
     ALLOW,
     ANY_BIT,
@@ -54,6 +57,7 @@ ASKED = (
     "bind",
 )
 
+_WORD = b"is it there?"
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is
 _PASSED = (("openat", 2, QUIET), ("newfstatat", 3, _EMPTY_PATH), ("statx", 2, _EMPTY_PATH))
 _UNKNOWN = seccomp.refuse(errno.ENOSYS)
@@ -110,22 +114,39 @@ def watch(supervisor: socket.socket) -> bool:
 def reason_not() -> str:
     """Return why steps can't be observed by the kernel here, as one line; empty if they can.
 
-    The answer is found by a child process that installs the filter and ends.
+    The answer is found by a child process that installs the filter, whose memory is then read.
     """
     machine = seccomp.this_machine()
     if machine is None:
         return "known for Linux on x86-64 and aarch64 only"
+    word = ctypes.create_string_buffer(_WORD)
+    told, tells = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(seccomp.install(program(machine), listen=True))
+            os.write(tells, b"\0")
+            signal.pause()  # until it is ended
         except OSError as error:
-            os._exit(error.errno or 255)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            os.write(tells, bytes([error.errno or errno.EPERM]))
+        finally:
+            os._exit(0)
+    os.close(tells)
+    try:
+        number = os.read(told, 1)
+        seen = RemoteMemory().bytes(child, ctypes.addressof(word), len(_WORD))
+    finally:
+        os.close(told)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    status = number[0] if number else errno.EPERM
     if status == errno.EBUSY:
         return "something above this process observes system calls already (a container?)"
-    return os.strerror(status) if status > 0 else ""
+    if status:
+        return os.strerror(status)
+    return (
+        "" if seen == _WORD else "the memory of children can't be read: kernel.yama.ptrace_scope"
+    )
 
 
 def not_refused(unseen: str) -> str:

@@ -46,4 +46,4 @@ def straightened(path: str) -> str:
         before, _, after = f"{path}/".partition("/../")
         parent = walked(before or "/", follows=True)[0]
         path = f"{os.path.dirname(parent)}/{after}".rstrip("/") or "/"
-    return os.path.normpath(path)
+    return f"/{os.path.normpath(path).lstrip('/')}"

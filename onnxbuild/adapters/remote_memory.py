@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 
 _PATH_MAX = 4096
@@ -14,9 +15,15 @@ class _Part(ctypes.Structure):
 
 
 class RemoteMemory:
-    """Reads other processes' memory; they must be descendants of this one."""
+    """Reads other processes' memory; they must be descendants of this one.
+
+    Attributes:
+        refused: Whether the last read was refused: a program that may not be looked into, or a
+            system that allows it to nobody (kernel.yama.ptrace_scope).
+    """
 
     def __init__(self) -> None:
+        self.refused = False
         self._read = ctypes.CDLL(None, use_errno=True).process_vm_readv
         self._buffer = ctypes.create_string_buffer(_PATH_MAX)
         self._here, self._there = _Part(), _Part()
@@ -40,6 +47,8 @@ class RemoteMemory:
         """Return `size` bytes at an address; None if they can't be read."""
         self._here.base, self._here.length = ctypes.addressof(self._buffer), size
         self._there.base, self._there.length = address, size
+        self.refused = False
         if self._read(process, *self._arguments) != size:
+            self.refused = ctypes.get_errno() == errno.EPERM
             return None
         return self._buffer.raw[:size]

@@ -34,6 +34,7 @@ class Access(Enum):
     """What a system call does with a path."""
 
     LOOK = "look"
+    HOLD = "hold"  # opened by O_PATH: a file may be read by way of it, a folder is looked at
     READ = "read"
     EXECUTE = "execute"
     UPDATE = "update"  # opened for reading and writing: must be there
@@ -168,11 +169,11 @@ class Sightings:
         asked, real, links = self._resolved(path, follows=follows)
         if asked is None:
             return 0
-        if access is Access.LOOK:
+        found = kind_of(real)
+        if access is Access.LOOK or (access is Access.HOLD and found != FILE):
             self._note_links(links)
             self._note_look(asked, real)
             return 0
-        found = kind_of(real)
         if access in {Access.CREATE, Access.CREATE_NEW, Access.WRITE, Access.UPDATE}:
             if self._may_write(real):
                 return 0

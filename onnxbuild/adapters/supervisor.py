@@ -8,8 +8,10 @@ Being the ancestor of all that steps start, it may read their memory also where 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
+import re
 import socket
 import sys
 from pathlib import Path
@@ -32,6 +34,11 @@ _CREATES = os.O_CREAT
 _WRITES = os.O_WRONLY | os.O_RDWR
 _PATH_ONLY = getattr(os, "O_PATH", 0)
 _SOCKET_ADDRESS_BYTES = 110
+_MAGIC = re.compile(
+    r"(/proc/(?P<process>self|thread-self|\d+)(/task/\d+)?/(?P<link>cwd|root|fd/\d+)"
+    r"|/dev/fd/(?P<number>\d+)|/dev/(?P<name>stdin|stdout|stderr))(?P<rest>(/.*)?)$"
+)
+_STANDARD = {"stdin": "0", "stdout": "1", "stderr": "2"}
 _FIRST = frozenset({"open", "creat", "execve", "readlink", "stat", "lstat", "access", "mkdir"})
 """Calls whose path is the first argument; the others have a folder's descriptor before it."""
 
@@ -124,7 +131,9 @@ class Supervisor:
             self._socket_path(call) if is_socket else self._memory.path(call.thread, arguments[at])
         )
         if not raw:
-            return 0  # the kernel refuses what can't be read, and knows what an empty path is
+            # The kernel refuses a path that can't be read, and knows what an empty one is. What nobody
+            # may look into opens nothing: it would go unseen.
+            return errno.EACCES if self._memory.refused else 0
         access, follows = self._access(name, call)
         path = os.fsdecode(raw)
         if not path.startswith("/"):
@@ -132,6 +141,7 @@ class Supervisor:
             if base is None:
                 return 0
             path = f"{base}/{path}"
+        path = _meant(path, call.thread)
         if path == self._adoption:
             self._own.add(_group_of(call.thread))
             return 0
@@ -196,7 +206,7 @@ def _signed(argument: int) -> int:
 def _opened(flags: int) -> tuple[Access, bool]:
     follows = not flags & os.O_NOFOLLOW
     if flags & _PATH_ONLY:
-        return Access.LOOK, follows
+        return Access.HOLD, follows
     if flags & _CREATES and flags & os.O_EXCL:
         return Access.CREATE_NEW, False
     if flags & os.O_TRUNC or (flags & _CREATES and flags & _WRITES):
@@ -211,6 +221,21 @@ def _folder_of(thread: int, descriptor: int) -> str | None:
         return os.readlink(f"/proc/{thread}/{name}")
     except OSError:
         return None
+
+
+def _meant(path: str, thread: int) -> str:
+    """Return what a path means for a thread: `/proc/self/cwd/x`, `/dev/fd/3`. Source: proc(5)."""
+    found = _MAGIC.match(path)
+    if found is None:
+        return path
+    process, link, rest = found["process"] or "self", found["link"], found["rest"]
+    process = str(thread) if process in {"self", "thread-self"} else process
+    number = found["number"] or _STANDARD.get(found["name"] or "")
+    try:
+        target = os.readlink(f"/proc/{process}/{link or f'fd/{number}'}")
+    except OSError:
+        return path
+    return f"{target.rstrip('/')}{rest}" if target.startswith("/") else path
 
 
 def _group_of(thread: int) -> int:

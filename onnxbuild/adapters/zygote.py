@@ -27,6 +27,7 @@ from onnxbuild.adapters.child import run_job
 from onnxbuild.adapters.child_environment import Cores
 from onnxbuild.adapters.distributions import Distributions, site_folders
 from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.kernel_watch import reason_not
 from onnxbuild.adapters.moved import move_imports
 from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.signals import reset_signals
@@ -64,6 +65,7 @@ class Zygote:
     def __init__(self, connection: socket.socket, preloaded: Preloaded, cores: Cores) -> None:
         self._connection = connection
         self._preloaded = preloaded
+        self._watches = not reason_not()
         self._cores = cores
         self._children: dict[int, _Child] = {}
         self._buffer = b""
@@ -165,7 +167,8 @@ class Zygote:
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         faulthandler.enable()  # where a crash was is in the log, too
-        return run_job(Path(request["folder"]), self._preloaded, supervisor)
+        told = supervisor if self._watches else None
+        return run_job(Path(request["folder"]), self._preloaded, told)
 
     def _reap(self) -> None:
         while True:

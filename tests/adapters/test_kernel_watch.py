@@ -247,3 +247,19 @@ def test_a_fork_that_reports_by_itself_is_taken_for_the_step(world):
     taken = world.seen(forked(lambda: os.access(world.job / ADOPTION, os.F_OK)))["refused"]
     assert plain[secret].startswith("python")
     assert taken[secret] == ""
+
+
+@pytest.mark.parametrize("way", ["/proc/self/cwd/a.txt", "/proc/thread-self/root{path}"])
+def test_a_path_through_proc_is_told_as_what_it_leads_to(world, way):
+    path = world.path("a.txt")
+    assert list(world.seen(lambda: open(way.format(path=path)).close())["read"]) == [path]
+
+
+@pytest.mark.parametrize("way", ["/proc/self/fd/{number}", "/dev/fd/{number}"])
+def test_a_file_that_is_read_by_way_of_a_descriptor_is_told(world, way):
+    path = world.path("a.txt")
+
+    def act():
+        open(way.format(number=os.open(path, os.O_PATH))).close()
+
+    assert list(world.seen(act)["read"]) == [path]
