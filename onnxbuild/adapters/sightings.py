@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,17 @@ from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.own_project import OwnProject
 from onnxbuild.adapters.real_paths import straightened, walked
 from onnxbuild.adapters.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
+from onnxbuild.adapters.system_places import (
+    MACHINE,
+    NOT_FILES,
+    SHARED_MEMORY,
+    above,
+    below,
+    is_bytecode,
+    is_of_gpu,
+    is_system_file,
+)
 
-_SYSTEM = (
-    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/opt/", "/nix/",
-    "/proc/", "/sys/", "/dev/", "/run/",
-)  # fmt: skip
-_NOT_FILES = ("/proc/", "/sys/", "/dev/", "/etc/")
-_SHARED_MEMORY = "/dev/shm/"
-_GPU = ("/dev/nvidia", "/proc/driver/nvidia", "/dev/kfd", "/dev/dri/")
-_GPU_LIBRARY = "libcuda.so"
-_SYSTEM_LIBRARIES = (
-    "/usr/include/", "/usr/local/include/", "/usr/libexec/", "/usr/lib/gcc/", "/usr/lib/locale/",
-    "/usr/share/locale/", "/usr/share/zoneinfo/", "/var/cache/ldconfig/",
-)  # fmt: skip
-_LIBRARY_SUFFIXES = (".a", ".o", ".h")
 _METADATA = ".dist-info/"
 
 
@@ -81,12 +78,12 @@ class Sightings:
     ) -> None:
         self._job, self._project = f"{job}/", project
         self._mirror = OwnProject(Path(job), Path(project))
-        self._unseen = _below(unseen)
-        self._software = _below(software)
+        self._unseen = below(unseen)
+        self._software = below(software)
         self._sites = tuple(sites)
-        self._in_sites = _below(sites)
+        self._in_sites = below(sites)
         self._interpreter = interpreter
-        self._above = frozenset(_above((self._job, project, *software, *named)))
+        self._above = frozenset(above((self._job, project, *software, *named)))
         self._fence = Fence(
             tuple(readable), tuple(listable), tuple(writable), project, frozenset(declared)
         )
@@ -148,7 +145,7 @@ class Sightings:
         key = (path, access, follows, by_step)
         if key in self._done:
             return 0
-        if path.startswith(_GPU) or _GPU_LIBRARY in path:
+        if is_of_gpu(path):
             self.devices = True
         verdict = self._note(path, access, follows=follows, by_step=by_step, who=who)
         if verdict == 0 and access not in {Access.CREATE, Access.CREATE_NEW}:
@@ -164,7 +161,7 @@ class Sightings:
         by_step: bool,
         who: Callable[[], str],
     ) -> int:
-        if _is_bytecode(path) or self._is_plain_software(path, access, by_step=by_step):
+        if is_bytecode(path) or self._is_plain_software(path, access, by_step=by_step):
             return 0
         asked, real, links = self._resolved(path, follows=follows)
         if asked is None:
@@ -226,14 +223,14 @@ class Sightings:
         if real in self._sites or asked in self._sites:
             self.sites_listed = self.sites_listed or not by_step
             return
-        if f"{real}/".startswith(self._software) or f"{real}/".startswith(_NOT_FILES):
+        if f"{real}/".startswith(self._software) or f"{real}/".startswith(NOT_FILES):
             return
         self.listed.setdefault(asked, identity(real))
 
     def _note_look(self, asked: str, real: str) -> None:
         if f"{real}/".startswith(self._software):
             return
-        if f"{asked}/".startswith(_SYSTEM) and not self._in_project(asked):
+        if f"{asked}/".startswith(MACHINE) and not self._in_project(asked):
             return
         if asked in self._above:
             return
@@ -242,7 +239,7 @@ class Sightings:
     def _note_links(self, links: Sequence[tuple[str, str]]) -> None:
         for link, target in links:
             if link not in self._above and not f"{link}/".startswith(
-                (self._job, *_SYSTEM, *self._software, *self._unseen)
+                (self._job, *MACHINE, *self._software, *self._unseen)
             ):
                 self.links.setdefault(link, target)
 
@@ -255,27 +252,22 @@ class Sightings:
         """Whether nothing needs to be noted of a path as it is written, links or not."""
         if ".." in path:
             return False
-        if access is Access.LOOK and path.startswith(_SYSTEM):
+        if access is Access.LOOK and path.startswith(MACHINE):
             return not self._in_project(path)
-        if path.startswith(_NOT_FILES):
-            return not (path.startswith(_SHARED_MEMORY) or self._in_project(path))
+        if path.startswith(NOT_FILES):
+            return not (path.startswith(SHARED_MEMORY) or self._in_project(path))
         return by_step and access is Access.LOOK and path.startswith(self._software)
 
     def _is_system(self, asked: str, real: str, access: Access) -> bool:
         """Whether a file is the system's own: libraries, headers, locales, kernel interfaces."""
         if self._in_project(asked):
             return False
-        if real.startswith(_SHARED_MEMORY):
+        if real.startswith(SHARED_MEMORY):
             return real.split("/")[3] not in self._shared  # made by this step
-        if real.startswith(_NOT_FILES) or real.startswith(_SYSTEM_LIBRARIES):
-            return True
-        if access is Access.EXECUTE or not asked.startswith(_SYSTEM):
-            return False
-        name = os.path.basename(asked)
-        return name.endswith(_LIBRARY_SUFFIXES) or ".so" in name or "/gconv/" in asked
+        return is_system_file(asked, real, executed=access is Access.EXECUTE)
 
     def _may_write(self, real: str) -> bool:
-        if real.startswith(self._job) or real.startswith(_NOT_FILES):
+        if real.startswith((self._job, *NOT_FILES)):
             return True
         return f"{real}/".startswith(tuple(f"{path}/" for path in self._fence.writable))
 
@@ -304,18 +296,3 @@ class Sightings:
 
     def _is_unseen(self, asked: str, real: str) -> bool:
         return f"{asked}/".startswith(self._unseen) or f"{real}/".startswith(self._unseen)
-
-
-def _below(folders: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{folder.rstrip('/')}/" for folder in folders)
-
-
-def _above(paths: Iterable[str]) -> Iterator[str]:
-    """The folders that the paths lie in, up to the root."""
-    for path in paths:
-        yield from map(str, Path(path).parents)
-
-
-def _is_bytecode(path: str) -> bool:
-    """Whether a path is of compiled Python: the fence grants none of the user's, so sources decide."""
-    return path.endswith((".pyc", "/__pycache__"))

@@ -263,3 +263,11 @@ def test_a_file_that_is_read_by_way_of_a_descriptor_is_told(world, way):
         open(way.format(number=os.open(path, os.O_PATH))).close()
 
     assert list(world.seen(act)["read"]) == [path]
+
+
+def test_a_look_below_opt_is_told_and_one_below_usr_is_the_machine_s_own(world):
+    def act():
+        os.path.exists("/opt/no-such-model")
+        os.path.exists("/usr/no-such-file")
+
+    assert world.seen(act)["looked"] == {"/opt/no-such-model": "absent"}

@@ -1,0 +1,61 @@
+"""Which paths are the machine's and nobody's input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+SYSTEM = (
+    "/usr/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/bin/", "/sbin/", "/etc/", "/opt/", "/nix/",
+    "/proc/", "/sys/", "/dev/", "/run/",
+)  # fmt: skip
+MACHINE = tuple(path for path in SYSTEM if path not in {"/opt/", "/run/"})
+"""Where looking for files is the machine's own business: loaders and locales do it all the time."""
+
+NOT_FILES = ("/proc/", "/sys/", "/dev/", "/etc/")
+SHARED_MEMORY = "/dev/shm/"
+_GPU = ("/dev/nvidia", "/proc/driver/nvidia", "/dev/kfd", "/dev/dri/")
+_GPU_LIBRARY = "libcuda.so"
+_SYSTEM_LIBRARIES = (
+    "/usr/include/", "/usr/local/include/", "/usr/libexec/", "/usr/lib/gcc/", "/usr/lib/locale/",
+    "/usr/share/locale/", "/usr/share/zoneinfo/", "/var/cache/ldconfig/",
+)  # fmt: skip
+_LIBRARY_SUFFIXES = (".a", ".o", ".h")
+
+
+def is_system_file(asked: str, real: str, *, executed: bool) -> bool:
+    """Whether a file is a library, a header, a locale, or an interface of the kernel.
+
+    Args:
+        asked: Its path as it was asked for.
+        real: Links resolved.
+        executed: Whether it is started as a program.
+    """
+    if real.startswith((*NOT_FILES, *_SYSTEM_LIBRARIES)):
+        return True
+    if executed or not asked.startswith(SYSTEM):
+        return False
+    name = os.path.basename(asked)
+    return name.endswith(_LIBRARY_SUFFIXES) or ".so" in name or "/gconv/" in asked
+
+
+def is_of_gpu(path: str) -> bool:
+    """Whether who looks there asks for a GPU."""
+    return path.startswith(_GPU) or _GPU_LIBRARY in path
+
+
+def below(folders: Sequence[str]) -> tuple[str, ...]:
+    """What paths below the folders begin with."""
+    return tuple(f"{folder.rstrip('/')}/" for folder in folders)
+
+
+def above(paths: Iterable[str]) -> Iterator[str]:
+    """The folders that the paths lie in, up to the root."""
+    for path in paths:
+        yield from map(str, Path(path).parents)
+
+
+def is_bytecode(path: str) -> bool:
+    """Whether a path is of compiled Python: the fence grants none of the user's, so sources decide."""
+    return path.endswith((".pyc", "/__pycache__"))
