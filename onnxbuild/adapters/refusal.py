@@ -20,6 +20,7 @@ from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")
+_SYSTEM_STATE = "/var/"  # name services, fonts, machine ids
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
 
@@ -188,7 +189,8 @@ def certain(
 ) -> BuildError | None:
     """What the fence refused, where the kernel told each refusal by name.
 
-    A file of the project that was refused is an error even if the code went on without it.
+    A file that was refused is an error even if the code went on without it; but for the system's own,
+    which a library may look into in passing.
 
     Args:
         seen: From `Sightings.to_json`.
@@ -199,8 +201,8 @@ def certain(
 
     Returns: None if nothing was refused that matters.
     """
-    refused: Mapping[str, str] = seen["refused"]
-    found = [path for path in refused if _is_below(path, reader.project)]
+    refused: Mapping[str, str] = {**seen["unlisted"], **seen["refused"]}
+    found = [path for path in seen["refused"] if _is_data(path, reader)]
     speaks = error is not None and speaks_of_refusal(error.what)
     if not found and (speaks or guess is not None):
         found = list(refused)
@@ -214,6 +216,10 @@ def certain(
         who = asked_by.get(path) or (guess or {}).get("who") or seen["written"][path]
         return refused_write(path, who, reader)
     return None
+
+
+def _is_data(path: str, reader: Reader) -> bool:
+    return _is_below(path, reader.project) or not path.startswith(_SYSTEM_STATE)
 
 
 def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:

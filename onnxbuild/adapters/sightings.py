@@ -98,6 +98,7 @@ class Sightings:
         self.sites_listed = False
         self.devices = False
         self.refused: dict[str, str] = {}
+        self.unlisted: dict[str, str] = {}
         self.written: dict[str, str] = {}
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +109,8 @@ class Sightings:
             listed: folder -> its identity; looked: path -> what was there; links: path -> target, as
             it is written; installed: files of distributions; sites_listed: whether a site folder was
             listed by another process than the step's own; devices: whether a GPU was looked for;
-            refused: path -> the program that wanted to read it; written: likewise.
+            refused: path -> the program that wanted to read it; unlisted: folder -> the program that
+            wanted to list it; written: likewise.
         """
         return {
             "read": self.read,
@@ -119,6 +121,7 @@ class Sightings:
             "sites_listed": self.sites_listed,
             "devices": self.devices,
             "refused": self.refused,
+            "unlisted": self.unlisted,
             "written": self.written,
         }
 
@@ -184,7 +187,7 @@ class Sightings:
             if self._fence.lists(real):
                 self._note_listing(asked, real, by_step=by_step)
                 return 0
-            self.refused.setdefault(asked, "" if by_step else who())
+            self.unlisted.setdefault(asked, "" if by_step else who())
             return errno.EACCES if self._enforce else 0
         return self._note_read(asked, real, found, access, by_step=by_step, who=who)
 

@@ -321,6 +321,15 @@ def test_a_refused_file_of_the_project_is_an_error_even_if_the_code_goes_on(proj
     assert "files: [models/scale.bin]" in seen.out
 
 
+def test_a_refused_file_elsewhere_is_an_error_too(project, tmp_path):
+    save_scale(tmp_path / "scale.bin", 2.0)
+    code = SWALLOWED["safetensors"].replace("{here}", str(tmp_path))
+    Program("", code, writes("x", "")).lay(project)
+    seen = project.run(*ONLY)
+    assert seen.code == 5, seen.out
+    assert f"'{tmp_path}/scale.bin' is read but not declared" in seen.out
+
+
 WRITTEN = {
     "open": ("open(f'{here}/cache.txt', 'w').write('2')", "cache.txt"),
     "a child": ("subprocess.run(['touch', f'{here}/cache.txt'], check=True)", "cache.txt"),
