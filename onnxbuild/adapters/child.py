@@ -174,7 +174,7 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         "job": os.path.realpath(step.folder),
         "project": os.path.realpath(step.job["project"]),
         "unseen": sorted({*map(str, step.ignored[1:]), *map(os.path.realpath, step.ignored[1:])}),
-        "software": software_folders(),
+        "software": (*software_folders(), *_other_software(step.job)),
         "sites": site_folders(),
         "interpreter": os.path.realpath(sys.executable),
         "named": [*sorted(step.job["places"].values()), step.job["temp"]],
@@ -192,6 +192,17 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         observer.enforce()
     if supervisor is not None:
         supervisor.close()
+
+
+def _other_software(job: Mapping[str, Any]) -> list[str]:
+    """The environment of a target's interpreter: known by the packages in it."""
+    if job["interpreter"] is None:
+        return []
+    environment = os.path.dirname(os.path.dirname(job["interpreter"]["path"]))
+    folders = [*job["interpreter"]["folders"]]
+    if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
+        folders.append(environment)
+    return sorted({each for path in folders for each in (path, os.path.realpath(path))})
 
 
 def _names_in(folder: str) -> list[str]:

@@ -81,7 +81,8 @@ def test_the_next_run_does_nothing_and_a_moved_project_neither(built, project):
     again = built.run()
     assert (again.code, again.ran) == (0, [])
     assert again.out.endswith("nothing to do\n")
-    assert project.run().ran == []
+    seen = project.run()
+    assert seen.ran == [], seen.out
 
 
 def test_another_package_there_runs_what_runs_there_and_nothing_else(project):
