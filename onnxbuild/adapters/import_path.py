@@ -21,7 +21,7 @@ _EDITABLE = re.compile(r"(__editable__\.[^-]+)-.*\.pth")  # with a version, whic
 _NO_MODEL = ("distutils-precedence.pth", "_virtualenv.pth")
 """Code of setuptools and virtualenv that changes where distutils lies: an environment's, not a model's."""
 
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_TOOL = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 @dataclass(frozen=True, slots=True)

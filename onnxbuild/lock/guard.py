@@ -16,6 +16,7 @@ from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
 from onnxbuild.lock.compare import Difference, differences
 from onnxbuild.lock.model import Lock
+from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.lock.text import lock_command
@@ -89,9 +90,10 @@ class LockGuard:
 
     def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
         lock, observed, places = locked.lock, result.observed, LockPlaces(locked.recipes)
+        kind = lock.steps[name].kind.partition("/")[0]
         groups: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
             ("source", places.named(name, observed.sources), lock.sources),
-            ("file", places.named(name, observed.data), lock.files),
+            ("file", places.named(name, locked_data(kind, observed)), lock.files),
             ("package", observed.distributions, lock.packages),
         )
         for label, used, known in groups:

@@ -12,6 +12,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.model import Lock, LockedStep
+from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.resolved import resolved_recipe
 
@@ -53,7 +54,7 @@ def make_lock(
         observed = result.observed
         packages |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
         packages |= observed.distributions
-        files |= places.named(name, {**action.files, **observed.data})
+        files |= places.named(name, {**action.files, **locked_data(action.kind, observed)})
         sources |= places.named(name, observed.sources)
         for folder, listing in observed.listings.items():
             folders.setdefault(places.name(name, folder), set()).update(listing.found)

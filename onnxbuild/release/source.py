@@ -34,14 +34,15 @@ def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[st
     for name in sorted(
         {*lock.sources, *(f for f, digest in lock.files.items() if digest != NO_FILE)}
     ):
+        if name.endswith("/"):  # what a folder holds; its files are named where they are used
+            continue
         path = real_path(name, folders)
         if path.startswith("<"):
             raise NotReproducibleError(
                 f"the lock names {name}, and nothing here says where that is",
                 fix="lock the recipe again",
             )
-        if not path.endswith("/"):  # what a folder holds; its files are named where they are used
-            found[name] = project / path
+        found[name] = project / path
     return found
 
 

@@ -96,9 +96,9 @@ def test_a_project_that_cant_be_written_builds_into_a_store_elsewhere(project, t
 
 @pytest.mark.slow
 def test_the_callers_surroundings_do_not_count(project, tmp_path):
-    """Neither a hostile PYTHONPATH, nor -O, nor a missing HOME changes what is built."""
+    """Neither modules in PYTHONPATH that the project has, too, nor -O, nor a missing HOME."""
     (tmp_path / "hostile").mkdir()
-    for name in ("torch", "numpy", "helper", "tiny"):
+    for name in ("helper", "tiny"):
         (tmp_path / "hostile" / f"{name}.py").write_text("raise SystemExit('hostile')")
     environment = {
         "PATH": os.environ["PATH"],
@@ -115,8 +115,13 @@ def test_the_callers_surroundings_do_not_count(project, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    again = project(*REFERENCE)
+    again = project(*REFERENCE, env={"PYTHONPATH": environment["PYTHONPATH"]})
     assert (again.code, again.ran) == (0, [])
+    for name in ("helper", "tiny"):
+        (tmp_path / "hostile" / f"{name}.py").rename(tmp_path / "hostile" / f"other_{name}.py")
+    project(*REFERENCE, env={"PYTHONPATH": environment["PYTHONPATH"]})
+    without = project(*REFERENCE)
+    assert (without.code, without.ran) == (0, [])
 
 
 @pytest.mark.slow
