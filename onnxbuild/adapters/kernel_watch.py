@@ -57,6 +57,7 @@ ASKED = (
     "bind",
 )
 
+_PATH_ONLY = getattr(os, "O_PATH", 0)
 _WORD = b"is it there?"
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is
 _PASSED = (("openat", 2, QUIET), ("newfstatat", 3, _EMPTY_PATH), ("statx", 2, _EMPTY_PATH))
@@ -173,3 +174,22 @@ def read_quietly(path: str) -> bytes:
     """
     with open(open_quietly(path), "rb", buffering=0) as file:
         return file.read()
+
+
+def stat_quietly(path: str, *, follow_symlinks: bool = True) -> os.stat_result:
+    """As `os.stat`, without its being announced.
+
+    Raises:
+        OSError: As `os.stat` does.
+    """
+    flags = _PATH_ONLY if follow_symlinks else _PATH_ONLY | os.O_NOFOLLOW
+    try:
+        descriptor = open_quietly(path, flags)
+    except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            return os.stat(path, follow_symlinks=follow_symlinks)
+        raise
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)

@@ -21,6 +21,8 @@ from typing import Any
 
 from onnxbuild.adapters.callers import Reader, who_reads_lines
 from onnxbuild.adapters.kernel_watch import open_quietly, read_quietly
+from onnxbuild.adapters.quiet_looks import install_quiet_looks
+from onnxbuild.adapters.software import software_folders
 
 
 class QuietOpens:
@@ -47,6 +49,7 @@ class QuietOpens:
         self._quiet_metadata()
         self._quiet_sources()
         self._quiet_lines()
+        install_quiet_looks(software_folders())
         os.register_at_fork(after_in_child=_forget)
 
     def begin_in_fork(self) -> None:

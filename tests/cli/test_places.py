@@ -121,7 +121,7 @@ def test_the_callers_surroundings_do_not_count(project, tmp_path):
         (tmp_path / "hostile" / f"{name}.py").rename(tmp_path / "hostile" / f"other_{name}.py")
     project(*REFERENCE, env={"PYTHONPATH": environment["PYTHONPATH"]})
     without = project(*REFERENCE)
-    assert (without.code, without.ran) == (0, [])
+    assert (without.code, without.ran) == (0, []), without.out
 
 
 @pytest.mark.slow
