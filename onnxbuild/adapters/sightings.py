@@ -83,7 +83,7 @@ class Sightings:
         self._sites = tuple(sites)
         self._in_sites = below(sites)
         self._interpreter = interpreter
-        self._above = frozenset(above((self._job, project, *software, *named)))
+        self._above = frozenset((*named, *above((self._job, project, *software, *named))))
         self._fence = Fence(
             tuple(readable), tuple(listable), tuple(writable), project, frozenset(declared)
         )
