@@ -8,6 +8,7 @@ folders, syntax trees instead of bytes. Processes that the step starts have no s
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -109,7 +110,12 @@ class QuietOpens:
             return self._quietly(plain_code, self_, fullname)
 
         def get_data(self_: Any, path: str) -> Any:
-            return read_quietly(path) if self._is_quiet() else plain_data(self_, path)
+            if self._is_quiet():
+                with contextlib.suppress(
+                    OSError
+                ):  # what is not there is looked for again, and seen
+                    return read_quietly(path)
+            return plain_data(self_, path)
 
         loader.get_code, loader.get_data = get_code, get_data
 

@@ -386,3 +386,19 @@ def test_what_a_step_made_is_no_input(project, what):
     assert first.code == 0, first.out + first.err
     again = project.run(*ONLY)
     assert (again.code, again.ran) == (0, []), again.out
+
+
+def test_a_source_that_is_loaded_by_its_path_and_comes_later_is_seen(project):
+    code = (
+        "import importlib.util\ndef value():\n"
+        "    spec = importlib.util.spec_from_file_location('later', f'{here}/later.py')\n"
+        "    module = importlib.util.module_from_spec(spec)\n"
+        "    try:\n        spec.loader.exec_module(module)\n"
+        "    except FileNotFoundError:\n        return 1\n"
+        "    return module.SCALE\n"
+    )
+    Program("", code, writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    project.write("models/later.py", "SCALE = 2\n")
+    assert project.run(*ONLY).ran == ["reference"]
