@@ -170,11 +170,12 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         landlock.restrict(
             readable=fence.readable, listable=fence.listable, writable=fence.writable
         )
+    project = os.path.realpath(step.job["project"])
     told = {
         "job": os.path.realpath(step.folder),
-        "project": os.path.realpath(step.job["project"]),
+        "project": project,
         "unseen": sorted({*map(str, step.ignored[1:]), *map(os.path.realpath, step.ignored[1:])}),
-        "software": (*software_folders(), *_other_software(step.job)),
+        "software": software_folders(project, _other_software(step.job)),
         "sites": site_folders(),
         "interpreter": os.path.realpath(sys.executable),
         "named": [*sorted(step.job["places"].values()), step.job["temp"]],
@@ -202,7 +203,7 @@ def _other_software(job: Mapping[str, Any]) -> list[str]:
     folders = [*job["interpreter"]["folders"]]
     if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
         folders.append(environment)
-    return sorted({each for path in folders for each in (path, os.path.realpath(path))})
+    return folders
 
 
 def _names_in(folder: str) -> list[str]:

@@ -22,6 +22,7 @@ from onnxbuild.adapters.kernel_watch import read_quietly
 from onnxbuild.adapters.package_watch import PackageWatch
 from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.shadows import Shadows
+from onnxbuild.adapters.stand_ins import stand_in
 from onnxbuild.adapters.unreadable_code import UnreadableCode
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -95,6 +96,14 @@ class ImportWatch:
         """Note that code asked for the names in a folder, which may be one of packages."""
         self._packages.note_listing(folder)
 
+    def note_installed(self, path: str) -> None:
+        """Note that code opened a file of a distribution.
+
+        Args:
+            path: Absolute, links resolved.
+        """
+        self._packages.note_file(path)
+
     def _watch_lookups(self) -> None:
         original = importlib.machinery.FileFinder.find_spec
 
@@ -159,8 +168,8 @@ class ImportWatch:
                 self._note_asked(name.partition(".")[0])
             return plain_module(name, package)
 
-        builtins.__import__ = tracked
-        importlib.import_module = import_module
+        stand_in(builtins, "__import__", tracked)
+        stand_in(importlib, "import_module", import_module)
 
     def _note_asked(self, top: str) -> None:
         self._searched.add(top)

@@ -57,10 +57,18 @@ ASKED = (
     "bind",
 )
 
-_PATH_ONLY = getattr(os, "O_PATH", 0)
 _WORD = b"is it there?"
 _EMPTY_PATH = 0x1000  # AT_EMPTY_PATH: the call is about a descriptor, as fstat is
-_PASSED = (("openat", 2, QUIET), ("newfstatat", 3, _EMPTY_PATH), ("statx", 2, _EMPTY_PATH))
+_STAT = os.stat
+_NOWHERE = -0x0B5E7  # as the folder that a path starts from: none, and absolute paths need none
+_PASSED = (
+    ("openat", 2, ANY_BIT, QUIET),
+    ("newfstatat", 3, ANY_BIT, _EMPTY_PATH),
+    ("newfstatat", 0, EQUAL, _NOWHERE & 0xFFFFFFFF),
+    ("statx", 2, ANY_BIT, _EMPTY_PATH),
+)
+"""Calls that are not announced: name, argument, test of its lower half, operand."""
+
 _UNKNOWN = seccomp.refuse(errno.ENOSYS)
 
 
@@ -76,11 +84,11 @@ def program(machine: seccomp.Machine) -> tuple[tuple[int, int, int, int], ...]:
         (EQUAL, 0, 1, machine.calls["io_uring_setup"]),
         (RETURN, 0, 0, _UNKNOWN),  # it opens files past any filter
     ]
-    for name, argument, flag in _PASSED:
+    for name, argument, test, operand in _PASSED:
         steps += [
             (EQUAL, 0, 4, machine.calls[name]),
             (LOAD, 0, 0, ARGUMENTS_AT + 8 * argument),
-            (ANY_BIT, 0, 1, flag),
+            (test, 0, 1, operand),
             (RETURN, 0, 0, ALLOW),
             (LOAD, 0, 0, NUMBER_AT),
         ]
@@ -177,19 +185,9 @@ def read_quietly(path: str) -> bytes:
 
 
 def stat_quietly(path: str, *, follow_symlinks: bool = True) -> os.stat_result:
-    """As `os.stat`, without its being announced.
+    """As `os.stat` of an absolute path, without its being announced.
 
     Raises:
         OSError: As `os.stat` does.
     """
-    flags = _PATH_ONLY if follow_symlinks else _PATH_ONLY | os.O_NOFOLLOW
-    try:
-        descriptor = open_quietly(path, flags)
-    except OSError as error:
-        if error.errno in {errno.EMFILE, errno.ENFILE}:
-            return os.stat(path, follow_symlinks=follow_symlinks)
-        raise
-    try:
-        return os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
+    return _STAT(path, dir_fd=_NOWHERE, follow_symlinks=follow_symlinks)

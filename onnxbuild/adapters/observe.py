@@ -17,13 +17,14 @@ from onnxbuild.adapters.import_watch import ImportWatch, folder_prefixes
 from onnxbuild.adapters.kernel_watch import QUIET
 from onnxbuild.adapters.path_names import PathNames
 from onnxbuild.adapters.preloaded import Preloaded
+from onnxbuild.adapters.python_calls import watch_calls
 from onnxbuild.adapters.quiet_opens import QuietOpens
 from onnxbuild.adapters.statcache import ABSENT, identity
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/")
 _SHARED_MEMORY = "/dev/shm/"
 _LISTERS = {"os.listdir", "os.scandir"}
-_OPENERS = {"open", "ctypes.dlopen", "sqlite3.connect"}
+_HEARD = {*_LISTERS, "open", "ctypes.dlopen", "sqlite3.connect", "os.rename"}
 
 
 class Observer:
@@ -66,7 +67,13 @@ class Observer:
         self._imports = ImportWatch(
             preloaded, toolchain, self._shown, self._is_code, self._is_own, meant=self._absolute
         )
-        self._quiet = QuietOpens(self._names.projects[-1], self._note_data, self._note_syntax)
+        self._quiet = QuietOpens(
+            self._names.projects[-1],
+            self._note_data,
+            self._note_syntax,
+            self._imports.note_installed,
+            self._note_refused,
+        )
         self._data: dict[str, str] = {}
         self._written: set[str] = set()
         self._from_forks: list[Mapping[str, Any]] = []
@@ -77,7 +84,10 @@ class Observer:
         """Start to record. There is no way back: the process is for one step."""
         self._imports.install()
         self._quiet.install()
-        sys.addaudithook(self._on_audit)
+        if self._files_by_kernel:
+            watch_calls(self._note_list, self._note_refused)
+        else:
+            sys.addaudithook(self._on_audit)
 
     def enforce(self) -> None:
         """Refuse what the fence does not grant, as far as Python sees it: no kernel does it here."""
@@ -124,11 +134,13 @@ class Observer:
         return self._names.shown(self._absolute(path))
 
     def _on_audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in _HEARD or (event == "open" and _is_quiet(arguments[2])):
+            return
         if event in _LISTERS:
             self._note_list(arguments[0])
+            return
         if event == "os.rename":
             self._note_written(arguments[1])
-        if event not in _OPENERS:
             return
         try:
             path = os.fsdecode(arguments[0])
@@ -136,7 +148,7 @@ class Observer:
             return  # a descriptor: whatever opened it was seen
         if event != "open":
             if os.sep in path:
-                self._note_opened(path)
+                self._note_data(path)
             return
         flags = arguments[2] if isinstance(arguments[2], int) else 0
         access = flags & os.O_ACCMODE
@@ -146,21 +158,20 @@ class Observer:
             or (flags & os.O_EXCL and not os.path.lexists(path))
         ):
             self._note_written(path)
-        elif not flags & QUIET and not reads_lines():
-            self._note_opened(path)
+        elif not reads_lines():
+            self._note_data(path)
             if access == os.O_RDWR:
                 self._note_written(path)
 
-    def _note_opened(self, path: str) -> None:
-        """Note a file; where the kernel does that, who asks for one that it may refuse."""
-        if not self._files_by_kernel:
-            self._note_data(path)
+    def _note_refused(self, path: Any) -> None:
+        """Note who asks for a file that may not be opened; the kernel notes the file."""
+        try:
+            path = self._absolute(path)
+        except TypeError:
+            return  # a descriptor
+        if path in self.asked_by or path.startswith(self._elsewhere):
             return
-        path = self._absolute(path)
-        if self._fence is None or self._fence.allows(path) or path in self.asked_by:
-            return
-        if not path.startswith(self._elsewhere) and not self._imports.is_installed(path):
-            self.asked_by[path] = user_line(self._names.projects[-1])
+        self.asked_by[path] = user_line(self._names.projects[-1])
 
     def _note_data(self, path: str) -> None:
         """A file that is read, or looked for in vain; what the step wrote itself is no input."""
@@ -237,7 +248,8 @@ class Observer:
             entries found then]; distributions: names. Paths below the project are relative to it.
         """
         for path in self._imports.take_loaded():
-            self._note_opened(path)
+            if not self._files_by_kernel:
+                self._note_data(path)
         report = {
             "sources": self._imports.sources(),
             "data": {
@@ -250,6 +262,10 @@ class Observer:
         for other in self._from_forks:
             report = _together(report, other)
         return report
+
+
+def _is_quiet(flags: Any) -> bool:
+    return isinstance(flags, int) and bool(flags & QUIET)
 
 
 def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from typing import Any
 
 from onnxbuild.adapters.installed_state import installed_entries
 from onnxbuild.adapters.preloaded import Preloaded
+from onnxbuild.adapters.real_paths import RealFolders
 from onnxbuild.adapters.records import normalized
+from onnxbuild.adapters.stand_ins import stand_in
 from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES, PARTS, START_UP
 
 _AT_START = ("sitecustomize", "usercustomize")  # imported, where there are such, by Python itself
@@ -21,7 +23,7 @@ _ALWAYS = (START_UP, f"{ENTRY_POINTS}torch.backends>")  # what decides what the 
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _HOOKS = frozenset(
     os.path.join(_TOOL, "adapters", f"{name}.py")
-    for name in ("import_watch", "observe", "package_watch", "quiet_opens")
+    for name in ("import_watch", "observe", "package_watch", "python_calls", "quiet_opens")
 )
 _BACKPORT = "importlib_metadata"
 _ENUMERATES = "pkg_resources"  # looks at all that is installed when it is imported
@@ -45,7 +47,7 @@ class PackageWatch:
         library = (paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__))
         self._library = _below(library)
         self._installed = _below((*self._sites, _TOOL))
-        self._real: dict[str, str] = {}
+        self._real = RealFolders()
         self._asked: set[str] = set()
         self._found: set[str] = set()
         self._missing: set[str] = set()
@@ -85,30 +87,34 @@ class PackageWatch:
         self._found.add(name)
         for path in (found.origin, *(found.submodule_search_locations or ())):
             if isinstance(path, str) and os.path.isabs(path):
-                self._note_file(os.path.realpath(path), name)
+                self.note_file(self._real.of(path), name)
+
+    def note_file(self, path: str, module: str = "") -> None:
+        """Note that a file was used: that of a package, or one that was copied into a site folder.
+
+        Args:
+            path: Absolute, links resolved.
+            module: The module that was found there, with dots, if that is why.
+        """
+        owners = self._distributions.owners_of(path)
+        self._named.update(owners)
+        entry = self._distributions.entry_of(path)
+        if entry and not owners and not ("." in module and os.path.isdir(path)):
+            self._named.add(f"{COPIED}{entry}>")
 
     def note_listing(self, folder: str) -> None:
         """Note that the names in a folder were asked for: of all packages, or of a namespace."""
         site = self._site_of(folder)
         if site is None or not self._asked_by_user():
             return
-        below = os.path.realpath(folder)[len(site) + 1 :]
+        below = self._real.of_folder(folder)[len(site) + 1 :]
         if not below:
             self._named.add(PACKAGES)
         elif self._is_shared(site, below.replace("/", ".") + "."):
             self._named.add(f"{PARTS}{below}>")
 
-    def _note_file(self, path: str, name: str) -> None:
-        owners = self._distributions.owners_of(path)
-        self._named.update(owners)
-        entry = self._distributions.entry_of(path)
-        if entry and not owners and not (os.path.isdir(path) and "." in name):
-            self._named.add(f"{COPIED}{entry}>")
-
     def _site_of(self, folder: str) -> str | None:
-        real = self._real.get(folder)
-        if real is None:
-            real = self._real[folder] = os.path.realpath(folder)
+        real = self._real.of_folder(folder)
         for site in self._sites:
             if real == site or real.startswith(f"{site}/"):
                 return site
@@ -134,7 +140,7 @@ class PackageWatch:
                 self._asked.add(name.partition(".")[0])
             return plain(name, package)
 
-        importlib.util.find_spec = find_spec
+        stand_in(importlib.util, "find_spec", find_spec)
 
     def _watch_metadata(self, module: ModuleType) -> None:
         """Watch `importlib.metadata`, or its backport."""
@@ -240,7 +246,7 @@ class PackageWatch:
         file = getattr(module, "__file__", None)
         if not isinstance(file, str) or not os.path.isabs(file):
             return set()
-        path = os.path.realpath(file)
+        path = self._real.of(file)
         owners = self._distributions.owners_of(path)
         entry = self._distributions.entry_of(path)
         return {f"{COPIED}{entry}>"} if entry and not owners else set(owners)

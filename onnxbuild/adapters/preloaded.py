@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from onnxbuild.adapters.distributions import Distributions
+from onnxbuild.adapters.real_paths import RealFolders
 
 _NOT_COUNTED = ("_distutils_hack", "_virtualenv", "onnxbuild")
 """Loaded whenever Python starts: change where distutils lies; and this program, which has versions."""
@@ -28,12 +29,13 @@ class Preloaded:
         self._tops_of: dict[str, set[str]] = {}
         self.unowned: set[str] = set()
         """Entries of site folders that were loaded and are of no distribution."""
+        real = RealFolders()
         for name, module in list(sys.modules.items()):
             top = name.partition(".")[0]
             file = getattr(module, "__file__", None)
             if not isinstance(file, str) or top in _NOT_COUNTED:
                 continue
-            path = os.path.realpath(file)
+            path = real.of(os.path.abspath(file))
             owners = distributions.owners_of(path)
             for owner in owners:
                 self._tops_of.setdefault(owner, set()).add(top)

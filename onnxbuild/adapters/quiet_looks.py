@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from onnxbuild.adapters.kernel_watch import stat_quietly
+from onnxbuild.adapters.stand_ins import stand_in
 from onnxbuild.adapters.system_places import above, below, is_of_gpu
 
 
@@ -43,8 +44,6 @@ def install_quiet_looks(software: Sequence[str]) -> None:
 
         return look
 
-    plain_look = os.stat
-    os.stat = quiet(plain_look, follows=True)
-    os.lstat = quiet(os.lstat, follows=False)
-    system: Any = import_system
-    system._path_stat = quiet(plain_look, follows=True)  # noqa: SLF001 - what it looks at folders with
+    stand_in(import_system, "_path_stat", quiet(os.stat, follows=True))
+    stand_in(os, "stat", quiet(os.stat, follows=True))
+    stand_in(os, "lstat", quiet(os.lstat, follows=False))

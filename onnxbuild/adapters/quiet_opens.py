@@ -21,9 +21,12 @@ from collections.abc import Callable
 from typing import Any
 
 from onnxbuild.adapters.callers import Reader, who_reads_lines
+from onnxbuild.adapters.distributions import site_folders
 from onnxbuild.adapters.kernel_watch import open_quietly, read_quietly
 from onnxbuild.adapters.quiet_looks import install_quiet_looks
+from onnxbuild.adapters.quiet_reads import QuietReads
 from onnxbuild.adapters.software import software_folders
+from onnxbuild.adapters.stand_ins import stand_in
 
 
 class QuietOpens:
@@ -33,14 +36,29 @@ class QuietOpens:
         project: The project's root, links resolved.
         text_read: Called with a source whose lines user code asks for.
         syntax_read: Called with a source whose lines a library asks for: it parses or quotes them.
+        installed_read: Called with a file of a distribution, links resolved.
+        refused: Called with what could not be opened since it may not be.
     """
 
     def __init__(
-        self, project: str, text_read: Callable[[str], None], syntax_read: Callable[[str], None]
+        self,
+        project: str,
+        text_read: Callable[[str], None],
+        syntax_read: Callable[[str], None],
+        installed_read: Callable[[str], None],
+        refused: Callable[[Any], None],
     ) -> None:
         self._project = project
+        self._software = software_folders(project)
         self._text_read = text_read
         self._syntax_read = syntax_read
+        self._reads = QuietReads(
+            self._software,
+            site_folders(),
+            lambda: os.getpid() == self._pid,
+            installed_read,
+            refused,
+        )
         self._pid = os.getpid()
         self._state = threading.local()
 
@@ -50,7 +68,8 @@ class QuietOpens:
         self._quiet_metadata()
         self._quiet_sources()
         self._quiet_lines()
-        install_quiet_looks(software_folders())
+        self._reads.install()
+        install_quiet_looks(self._software)
         os.register_at_fork(after_in_child=_forget)
 
     def begin_in_fork(self) -> None:
@@ -134,12 +153,14 @@ class QuietOpens:
             lines: list[str] = self._quietly(plain_lines, filename, module_globals)
             return lines
 
+        plain_open = builtins.open
+
         def opened(file: Any, mode: str = "r", *arguments: Any) -> Any:
             if self._is_quiet() and mode == "rb" and isinstance(file, str):
-                return open(open_quietly(file), mode)
-            return builtins.open(file, mode, *arguments)
+                return plain_open(open_quietly(file), mode)
+            return plain_open(file, mode, *arguments)
 
-        linecache.getlines = getlines
+        stand_in(linecache, "getlines", getlines)
         tokenize._builtin_open = opened  # type: ignore[attr-defined]  # noqa: SLF001 - linecache reads by it
 
 

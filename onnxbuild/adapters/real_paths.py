@@ -40,6 +40,11 @@ def walked(path: str, *, follows: bool) -> tuple[str, list[tuple[str, str]]]:
     return real or "/", links
 
 
+def is_crooked(path: str) -> bool:
+    """Return whether a path may be written in a shorter way."""
+    return ".." in path or "//" in path or "/./" in path or path.endswith(("/", "/."))
+
+
 def straightened(path: str) -> str:
     """Return the path without `.` and `..`, links in between followed."""
     while "/../" in f"{path}/":
@@ -47,3 +52,27 @@ def straightened(path: str) -> str:
         parent = walked(before or "/", follows=True)[0]
         path = f"{os.path.dirname(parent)}/{after}".rstrip("/") or "/"
     return f"/{os.path.normpath(path).lstrip('/')}"
+
+
+class RealFolders:
+    """Where paths lead to, for many that lie in the same folders: each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        """Return a path with links resolved.
+
+        Args:
+            path: Absolute and normalized; need not be there.
+        """
+        folder, _, name = path.rpartition("/")
+        real = f"{self.of_folder(folder) if folder else ''}/{name}"
+        return os.path.realpath(real) if os.path.islink(real) else real
+
+    def of_folder(self, folder: str) -> str:
+        """As `of`, for what does not change any more."""
+        real = self._known.get(folder)
+        if real is None:
+            real = self._known[folder] = self.of(folder)
+        return real

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from onnxbuild.adapters.importable import Importable, entries_of
 from onnxbuild.adapters.preloaded import Preloaded
@@ -43,7 +43,9 @@ class Shadows:
         self._tops = {name.partition(".")[0] for name in sys.modules}.difference(_NOT_SHADOWED)
         self._path = tuple(sys.path)
         self._sites = frozenset(preloaded.distributions.folders)
-        self._asked: list[str] = []
+        self._asked: set[str] = set()
+        self._loaded = set(_AT_START)
+        self._first: tuple[object, list[str]] = ((), [])
         self._fault: StepError | None = None
 
     def refuse_in(self, root: str) -> None:
@@ -75,27 +77,26 @@ class Shadows:
         """
         if top not in self._tops or top in self._asked:
             return
-        before = list(self._asked)
-        self._asked.append(top)
-        folders = list(self._put_first())
-        if not folders:
-            return
-        loaded = {*_AT_START, *(each for asked in before for each in self._with(asked))}
-        for folder in folders:
-            path = self._shadow_in(folder, self._with(top) - loaded)
+        self._asked.add(top)
+        new = self._preloaded.modules_with(top) - self._loaded
+        self._loaded |= new  # by plain Python, too, from now on
+        for folder in self._put_first():
+            path = self._shadow_in(folder, new)
             if path is not None:
                 raise self._vendored(path, folder)
 
-    def _with(self, top: str) -> set[str]:
-        return self._preloaded.modules_with(top)
-
-    def _put_first(self) -> Iterator[str]:
+    def _put_first(self) -> list[str]:
         """The folders that the code has put on sys.path before those of packages."""
-        for folder in sys.path:
-            if os.path.realpath(folder) in self._sites:
-                return
-            if folder not in self._path:
-                yield os.path.abspath(folder)
+        now = (tuple(sys.path), os.getcwd())
+        if now != self._first[0]:
+            found = []
+            for folder in sys.path:
+                if os.path.realpath(folder) in self._sites:
+                    break
+                if folder not in self._path:
+                    found.append(os.path.abspath(folder))
+            self._first = (now, found)
+        return self._first[1]
 
     def refuse_what_was_passed_over(self) -> None:
         """Raise again what the code has caught: without the module it went another way.

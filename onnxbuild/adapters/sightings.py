@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.fence import Fence
-from onnxbuild.adapters.own_project import OwnProject
-from onnxbuild.adapters.real_paths import straightened, walked
+from onnxbuild.adapters.sighted_paths import SightedPaths
 from onnxbuild.adapters.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
 from onnxbuild.adapters.system_places import (
     MACHINE,
@@ -47,7 +44,8 @@ class Sightings:
         job: The job's folder, links resolved; what lies below it is the step's own.
         project: The project's root, links resolved.
         unseen: Folders of nobody's input (the store), absolute.
-        software: Folders of installed software: known by its distributions.
+        software: Folders of installed software, which do not hold the project: known by its
+            distributions.
         sites: Those of `software` that hold distributions.
         interpreter: Python, links resolved.
         named: Folders that are known by names of their own: where they lie says nothing.
@@ -76,9 +74,8 @@ class Sightings:
         enforce: bool,
         shared_memory: Sequence[str],
     ) -> None:
-        self._job, self._project = f"{job}/", project
-        self._mirror = OwnProject(Path(job), Path(project))
-        self._unseen = below(unseen)
+        self._paths = SightedPaths(job=job, project=project, unseen=unseen, software=software)
+        self._job, self._unseen = f"{job}/", below(unseen)
         self._software = below(software)
         self._sites = tuple(sites)
         self._in_sites = below(sites)
@@ -166,7 +163,7 @@ class Sightings:
     ) -> int:
         if is_bytecode(path) or self._is_plain_software(path, access, by_step=by_step):
             return 0
-        asked, real, links = self._resolved(path, follows=follows)
+        asked, real, links = self._paths.resolved(path, follows=follows)
         if asked is None:
             return 0
         found = kind_of(real)
@@ -233,7 +230,7 @@ class Sightings:
     def _note_look(self, asked: str, real: str) -> None:
         if f"{real}/".startswith(self._software):
             return
-        if f"{asked}/".startswith(MACHINE) and not self._in_project(asked):
+        if f"{asked}/".startswith(MACHINE) and not self._paths.in_project(asked):
             return
         if asked in self._above:
             return
@@ -248,22 +245,19 @@ class Sightings:
 
     # --- places -------------------------------------------------------------------------------------
 
-    def _in_project(self, path: str) -> bool:
-        return path == self._project or path.startswith(f"{self._project}/")
-
     def _is_plain_software(self, path: str, access: Access, *, by_step: bool) -> bool:
         """Whether nothing needs to be noted of a path as it is written, links or not."""
         if ".." in path:
             return False
         if access is Access.LOOK and path.startswith(MACHINE):
-            return not self._in_project(path)
+            return not self._paths.in_project(path)
         if path.startswith(NOT_FILES):
-            return not (path.startswith(SHARED_MEMORY) or self._in_project(path))
+            return not (path.startswith(SHARED_MEMORY) or self._paths.in_project(path))
         return by_step and access is Access.LOOK and path.startswith(self._software)
 
     def _is_system(self, asked: str, real: str, access: Access) -> bool:
         """Whether a file is the system's own: libraries, headers, locales, kernel interfaces."""
-        if self._in_project(asked):
+        if self._paths.in_project(asked):
             return False
         if real.startswith(SHARED_MEMORY):
             return real.split("/")[3] not in self._shared  # made by this step
@@ -273,29 +267,3 @@ class Sightings:
         if real.startswith((self._job, *NOT_FILES)):
             return True
         return f"{real}/".startswith(tuple(f"{path}/" for path in self._fence.writable))
-
-    def _resolved(
-        self, path: str, *, follows: bool
-    ) -> tuple[str | None, str, list[tuple[str, str]]]:
-        """Return the path that is meant, what it leads to, and the links on the way.
-
-        The first is None for what is the step's own.
-        """
-        real, links = walked(path, follows=follows)
-        if ".." in path or "//" in path or "/./" in path or path.endswith(("/", "/.")):
-            path = straightened(path)
-        asked = self._mirror.meant(path)
-        if asked != path:  # in the mirror of the project
-            if real.startswith(self._job):
-                if os.path.lexists(real) and asked != self._project:
-                    return None, real, links  # made by the step, or for it
-                real = self._mirror.meant(real)
-            return (None if self._is_unseen(asked, real) else asked), real, links
-        if real.startswith(self._job) or f"{real}/" == self._job:
-            return None, real, links
-        if path.startswith(self._job):
-            asked = real  # a link of the step's own: its home folder, an input
-        return (None if self._is_unseen(asked, real) else asked), real, links
-
-    def _is_unseen(self, asked: str, real: str) -> bool:
-        return f"{asked}/".startswith(self._unseen) or f"{real}/".startswith(self._unseen)

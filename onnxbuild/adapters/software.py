@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Iterable
 
 from onnxbuild.adapters.distributions import site_folders
 
@@ -12,10 +13,16 @@ _SHARED_PREFIXES = ("/usr", "/usr/local", "/")  # hold other things than Python,
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def software_folders() -> tuple[str, ...]:
+def software_folders(project: str, others: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the folders of packages, of Python, of its environment and of this program.
 
-    Each as it is named and with links resolved; absolute.
+    An environment that holds the project is none of them: what is in it may be the project's own.
+
+    Args:
+        project: The project's root, links resolved.
+        others: More folders of software, absolute.
+
+    Returns: Each as it is named and with links resolved; absolute.
     """
     paths = sysconfig.get_paths()
     prefixes = [each for each in (sys.prefix, sys.base_prefix) if each not in _SHARED_PREFIXES]
@@ -25,6 +32,7 @@ def software_folders() -> tuple[str, ...]:
         *(p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))),
         *prefixes,
         _TOOL,
+        *others,
     )
     named = (each for path in found for each in (os.path.abspath(path), os.path.realpath(path)))
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(each for each in named if not f"{project}/".startswith(f"{each}/")))

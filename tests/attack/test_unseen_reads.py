@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pytest
 
 from onnxbuild.adapters.kernel_watch import reason_not
 from tests.cli.conftest import Project
+from tests.environments import INSTALLED, make_venv
 
 pytestmark = [
     pytest.mark.slow,
@@ -402,3 +404,26 @@ def test_a_source_that_is_loaded_by_its_path_and_comes_later_is_seen(project):
     assert project.run(*ONLY).ran == []
     project.write("models/later.py", "SCALE = 2\n")
     assert project.run(*ONLY).ran == ["reference"]
+
+
+def test_a_project_inside_its_own_environment_is_observed_as_any_other(project):
+    children = Program(
+        "a listing by a child, below the environment's folder",
+        "def value():\n    return len(subprocess.check_output(['ls', f'{here}/layers']).split())\n",
+        writes("models/layers/two.py", ""),
+        files={"models/layers/one.py": ""},
+    )
+    children.lay(project)
+    root = Path(__file__).parents[2]
+    python = make_venv(project.folder, INSTALLED, root)
+
+    def built() -> str:
+        command = [str(python), "-m", "onnxbuild", "run", "tiny.yaml", *ONLY]
+        return subprocess.run(
+            command, cwd=project.folder, capture_output=True, text=True, check=False
+        ).stdout
+
+    assert "ok: 1 built" in built()
+    assert "up to date" in built()
+    children.edit(project.folder)
+    assert "file models/layers/" in built()
