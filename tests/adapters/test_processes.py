@@ -361,7 +361,7 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     )
     world.start(body)
     pids = [int(each) for each in world.wait_for("alive").split()]
-    zygote = world.executor._zygote
+    zygote = world.executor._zygote._process
     os.kill(zygote.pid, signal.SIGKILL)
     done = world.wait()
     assert done.error is not None
@@ -369,8 +369,9 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     assert all(is_gone(pid) for pid in pids)
     assert zygote.returncode == -signal.SIGKILL
     assert world.run(WORKS).error is None
-    os.kill(world.executor._zygote.pid, signal.SIGKILL)
-    world.executor._zygote.wait()
+    zygote = world.executor._zygote._process
+    os.kill(zygote.pid, signal.SIGKILL)
+    zygote.wait()
     assert world.run(WORKS).error is None, "it died while nothing ran"
 
 

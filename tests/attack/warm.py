@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import landlock
+from onnxbuild.adapters.child_environment import ORDINARY
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.process_group import kill_group
 from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.api import Request, build
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError
@@ -66,7 +68,7 @@ class _Sink:
 
 
 class _WarmExecutor(ProcessExecutor):
-    """The real executor, but for when its zygote begins and ends."""
+    """The real executor, with a zygote that outlives it."""
 
     def __init__(self, warm: Warm, workspace: Workspace) -> None:
         super().__init__(
@@ -82,12 +84,7 @@ class _WarmExecutor(ProcessExecutor):
             owners_of=workspace.distributions.owners_of,
         )
         self._warm = warm
-        self._connection, self._zygote = warm.connection, warm.zygote
-
-    def _connect(self) -> socket.socket:
-        found = super()._connect()
-        self._warm.connection, self._warm.zygote = self._connection, self._zygote
-        return found
+        self._zygote = _WarmZygote(warm, workspace)
 
     def _zygote_died(self, *what: str) -> list[Done]:
         self._warm.close()
@@ -100,7 +97,21 @@ class _WarmExecutor(ProcessExecutor):
             self._receive()
         super().close()
 
-    def _end_zygote(self, patience_s: float = 0.0) -> None:
+
+class _WarmZygote(ZygoteProcess):
+    """The real zygote, but for when it begins and ends."""
+
+    def __init__(self, warm: Warm, workspace: Workspace) -> None:
+        super().__init__(workspace.root / "tmp" / "warm", workspace.project, ORDINARY)
+        self._warm = warm
+        self._connection, self._process = warm.connection, warm.zygote
+
+    def connect(self) -> socket.socket:
+        found = super().connect()
+        self._warm.connection, self._warm.zygote = self._connection, self._process
+        return found
+
+    def end(self, patience_s: float = 0.0) -> None:
         del patience_s
-        self._connection = self._zygote = None
+        self._connection = self._process = None
         self._buffer = b""

@@ -21,8 +21,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from onnxbuild.adapters import landlock
-from onnxbuild.adapters.child_environment import clean_environment
+from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
 from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.cli.run import _recall
@@ -195,7 +196,7 @@ class _Sink:
 
 
 class _ForkedExecutor(ProcessExecutor):
-    """The real executor, but for where its zygote comes from."""
+    """The real executor, with a zygote from the template."""
 
     def __init__(self, builds: Builds, workspace: Workspace) -> None:
         super().__init__(
@@ -210,23 +211,28 @@ class _ForkedExecutor(ProcessExecutor):
             landlock_abi=landlock.abi(),
             owners_of=workspace.distributions.owners_of,
         )
+        self._zygote = _ForkedZygote(builds, self._temp, workspace.project)
+
+
+class _ForkedZygote(ZygoteProcess):
+    """The real zygote, but for where it comes from."""
+
+    def __init__(self, builds: Builds, folder: Path, project: Path) -> None:
+        super().__init__(folder, project, ORDINARY)
         self._builds = builds
         self._life: socket.socket | None = None
 
-    def _connect(self) -> socket.socket:
+    def connect(self) -> socket.socket:
         if self._connection is None:
             ours, theirs = socket.socketpair()
-            with theirs, self._zygote_log.open("wb") as log:
-                told = {"socket": 3, "threads": None, "moved": []}
-                self._life = self._builds.fork(json.dumps(told), theirs, log.fileno())
+            with theirs, self._log.open("wb") as log:
+                settings = {"socket": 3, "threads": None, "moved": []}
+                self._life = self._builds.fork(json.dumps(settings), theirs, log.fileno())
             self._connection = ours
         return self._connection
 
-    def _end_zygote(self, patience_s: float = 0.0) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._buffer = b""
+    def end(self, patience_s: float = 0.0) -> None:
+        super().end()
         if self._life is not None:
             select.select([self._life], [], [], patience_s)
             self._life.close()
