@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.callers import own_line
+from onnxbuild.adapters.certain_refusals import certain_refusal
 from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.kernel_view import View, merged
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.path_names import PathNames
-from onnxbuild.adapters.refusal import Reader, certain
+from onnxbuild.adapters.refusal import Reader
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.adapters.supervisor import SEEN_FILE
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
@@ -82,7 +83,9 @@ def read_result(
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
         crash = _crash(job, message["status"], folder, expense, os.path.realpath(world.project))
-        refusal = None if seen is None else certain(seen, crash, None, {}, _reader(job, world))
+        refusal = (
+            None if seen is None else certain_refusal(seen, crash, None, {}, _reader(job, world))
+        )
         return failed(job, refusal or crash, expense)
     error = _error_in(result, seen, _reader(job, world))
     if error is not None:
@@ -139,7 +142,7 @@ def _error_in(
     guess = None if refusal is None else refusal["guess"]
     if refusal is not None and guess is None:
         return _told(refusal["error"])  # the network, or the home folder
-    return certain(seen, error, guess, result["asked_by"], reader) or error
+    return certain_refusal(seen, error, guess, result["asked_by"], reader) or error
 
 
 def take_observed(

@@ -6,21 +6,19 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
 from onnxbuild.adapters.uncaught import message_of
-from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
+from onnxbuild.core.errors import StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")
-_SYSTEM_STATE = "/var/"  # name services, fonts, machine ids
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
 
@@ -178,48 +176,6 @@ class _Search:
     def _line_of(self, error: BaseException) -> str:
         lines = (_user_line(each.__traceback__, self._fence.project) for each in _chain(error))
         return next(filter(None, lines), "")
-
-
-def certain(
-    seen: Mapping[str, Any],
-    error: BuildError | None,
-    guess: Mapping[str, str] | None,
-    asked_by: Mapping[str, str],
-    reader: Reader,
-) -> BuildError | None:
-    """What the fence refused, where the kernel told each refusal by name.
-
-    A file that was refused is an error even if the code went on without it; but for the system's own,
-    which a library may look into in passing.
-
-    Args:
-        seen: From `Sightings.to_json`.
-        error: What the step failed with; None if it did not.
-        guess: `who` of the step's own guess; None if it has none.
-        asked_by: File -> `file:line` of the user's code that asked for it.
-        reader: The step.
-
-    Returns: None if nothing was refused that matters.
-    """
-    refused: Mapping[str, str] = {**seen["unlisted"], **seen["refused"]}
-    found = [path for path in seen["refused"] if _is_data(path, reader)]
-    speaks = error is not None and speaks_of_refusal(error.what)
-    if not found and (speaks or guess is not None):
-        found = list(refused)
-    if found:
-        path = found[0 if error is None else -1]
-        who = asked_by.get(path) or (guess or {}).get("who", "")
-        return undeclared_file(path, who, reader, program=refused[path])
-    written = list(seen["written"])
-    if written and (speaks or guess is not None):
-        path = written[-1]
-        who = asked_by.get(path) or (guess or {}).get("who") or seen["written"][path]
-        return refused_write(path, who, reader)
-    return None
-
-
-def _is_data(path: str, reader: Reader) -> bool:
-    return _is_below(path, reader.project) or not path.startswith(_SYSTEM_STATE)
 
 
 def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:
