@@ -8,7 +8,7 @@ from onnxbuild.adapters.certain_refusals import certain_refusal
 from onnxbuild.adapters.refusal import Reader
 from onnxbuild.core.errors import StepError, UndeclaredInputError
 
-PROJECT = "/work/project"
+PROJECT = "/home/me/project"
 READER = Reader(
     "tiny:export",
     project=PROJECT,
