@@ -28,9 +28,10 @@ from onnxbuild.adapters.durable import (
 )
 from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.laid_files import Own, is_file_inside, move, others, remove_own, take_along
-from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json, read_regular
+from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_name
+from onnxbuild.core.regular_files import read_regular
 
 _TREE, _OLD, _NAMES, _REPLACED = "tree", "old", "names.json", "replaced"
 _KEPT_S = 60.0  # a reader that has the predecessor open reads it to its end

@@ -9,8 +9,8 @@ import stat
 from pathlib import Path
 
 from onnxbuild.adapters.durable import make_folder, share, store_error
-from onnxbuild.adapters.plain_files import NOT_REGULAR
 from onnxbuild.core.errors import StoreError
+from onnxbuild.core.regular_files import NOT_REGULAR
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
