@@ -67,7 +67,7 @@ def read_result(
     Args:
         job: What was asked for.
         folder: The job's folder, with its result in it.
-        message: The zygote's last word on it: watched, status, wall_s, cpu_s, peak_bytes.
+        message: The zygote's last one about it: watched, fault, status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; None if it was not.
         world: What it ran in.
     """
@@ -76,6 +76,9 @@ def read_result(
     )
     if killed_for is not None:
         return failed(job, killed_for, expense)
+    if message["fault"]:
+        refused = OSError(message["fault"], os.strerror(message["fault"]))
+        return failed(job, store_error(refused, folder / SEEN_FILE), expense)
     seen: dict[str, Any] | None = None
     try:
         if message["watched"]:

@@ -1,14 +1,15 @@
 """A process that has the frameworks loaded and forks one child a step.
 
 It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"loaded"} out, then for each
-{"id", "pid"} and {"id", "status", "wall_s", "cpu_s", "peak_bytes"}. When the socket closes, its
-children die with it.
+{"id", "pid"} and {"id", "watched", "fault", "status", "wall_s", "cpu_s", "peak_bytes"}. When the
+socket closes, its children die with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import gc
 import importlib
@@ -183,10 +184,12 @@ class Zygote:
             child = self._children.pop(pid)
             _kill_group(pid)  # what the step left running
             self._kill_strays()
+            watched, fault = self._seen(child)
             self._send(
                 {
                     "id": child.number,
-                    "watched": self._seen(child),
+                    "watched": watched,
+                    "fault": fault,
                     "status": os.waitstatus_to_exitcode(status),
                     "wall_s": time.monotonic() - child.started_s,
                     "cpu_s": usage.ru_utime + usage.ru_stime,
@@ -194,16 +197,22 @@ class Zygote:
                 }
             )
 
-    def _seen(self, child: _Child) -> bool:
-        """Leave what a step was seen to use in its folder; return whether it was observed."""
+    def _seen(self, child: _Child) -> tuple[bool, int]:
+        """Write what a step was seen to use to its folder.
+
+        Returns: Whether it was observed, and the errno if that can't be written (a full disk); else 0.
+        """
         with contextlib.suppress(KeyError):
             self._selector.unregister(child.supervisor)
         seen = child.supervisor.result()
         child.supervisor.close()
-        if seen is not None:
-            with contextlib.suppress(OSError):  # its absence is noticed
-                (child.folder / SEEN_FILE).write_text(json.dumps(seen), encoding="utf-8")
-        return seen is not None
+        if seen is None:
+            return False, 0
+        try:
+            (child.folder / SEEN_FILE).write_text(json.dumps(seen), encoding="utf-8")
+        except OSError as error:
+            return True, error.errno or errno.EIO
+        return True, 0
 
     def _send(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(ConnectionError):

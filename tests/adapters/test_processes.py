@@ -21,6 +21,7 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.job_results import too_much_memory
+from onnxbuild.adapters.kernel_watch import reason_not
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.process_group import held_bytes
 from onnxbuild.adapters.processes import ProcessExecutor
@@ -349,6 +350,17 @@ def test_what_another_running_step_has_started_stays(world):
     assert world.run("raise SystemExit").error is not None
     assert world.wait().error is None
     assert is_gone(int(name.read_text()))
+
+
+@pytest.mark.skipif(bool(reason_not()), reason="steps are not observed here")
+def test_what_a_step_used_that_cant_be_written_is_named(world):
+    job = world.start("import time\ntime.sleep(1)\n" + WORKS)
+    in_the_way = world.store_root / f"tmp/run/{world.executor._count}/seen.json"
+    in_the_way.mkdir()
+    done = world.wait()
+    assert done.job is job
+    assert isinstance(done.error, StoreError)
+    assert done.error.what == f"{in_the_way} is a folder, where a file belongs"
 
 
 @pytest.mark.slow
