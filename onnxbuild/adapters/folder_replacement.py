@@ -74,8 +74,10 @@ def replace_folder(
             tree.rename(folder)
             fsync_folder(folder.parent)
             shutil.rmtree(staged)
-    except BaseException:
-        with contextlib.suppress(OSError, StoreError):
+    except BaseException:  # Ctrl-C included
+        with contextlib.suppress(
+            OSError, StoreError
+        ):  # the first error counts; the next run finishes
             _finish(staged, folder)
         raise
 

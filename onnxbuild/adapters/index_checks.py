@@ -47,7 +47,7 @@ def check_schema(connection: sqlite3.Connection, schema: str) -> None:
 
 def share_index(path: Path) -> None:
     """Let the group write the index where it may write the store."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # without it others of the group do without the index
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             share(descriptor, path.parent)

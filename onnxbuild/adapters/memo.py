@@ -116,7 +116,7 @@ def _note_use(environments: Iterable[str]) -> None:
     made = os.path.join(cache_root(), "environments")
     for folder in environments:
         if os.path.dirname(folder) == made:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # removed meanwhile
                 # see virtual_environments.lock_path
                 os.utime(f"{folder}.lock", follow_symlinks=False)
 

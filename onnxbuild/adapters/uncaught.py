@@ -25,7 +25,7 @@ def log_traceback(error: BaseException) -> None:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     with contextlib.suppress(BaseException):  # it may be anything by now
         sys.stderr.flush()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the code has closed it; the sentence is reported anyway
         os.write(_LOG, text.encode("utf-8", "backslashreplace"))
 
 

@@ -36,7 +36,7 @@ class UnreadableCode:
                 raise self._refusal(folder, name) from None
             return
         except OSError:
-            return
+            return  # it is no folder: nothing can be imported from there
         self._readable.add(folder)
 
     def refuse_what_was_passed_over(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 
@@ -23,12 +24,12 @@ def open_regular(path: str | Path, *, null_is_empty: bool = True) -> FileIO:
         OSError: It can't be opened; the errno is NOT_REGULAR for a pipe, a socket or a device.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with ExitStack() as refused:
+        refused.callback(os.close, descriptor)
         _check_regular(os.fstat(descriptor), path, null_is_empty=null_is_empty)
-        return FileIO(descriptor, "rb")
-    except BaseException:  # whatever it is, Ctrl-C included: the descriptor is closed
-        os.close(descriptor)
-        raise
+        file = FileIO(descriptor, "rb")
+        refused.pop_all()
+        return file
 
 
 def read_regular(path: str | Path) -> bytes:
