@@ -16,20 +16,17 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from click.testing import CliRunner
 
-from onnxbuild.adapters import landlock
 from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
-from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_BUG, BuildError
-from onnxbuild.core.event import Event
 from onnxbuild.wiring import Workspace
+from tests.attack.in_process import InProcessExecutor, JsonSink
 from tests.zygote_templates import PARENT, PATIENCE_S, TEMPLATE
 
 _SMALL_RECIPE = """\
@@ -116,7 +113,7 @@ class Builds:
             return Built(EXIT_BUG, error=traceback.format_exc())
 
     def _build(self, recipe: Path, store: Path) -> Built:
-        sink, only = _Sink(), (STEP,)
+        sink, only = JsonSink(), (STEP,)
         if not store.exists():
             store.mkdir(parents=True)
             shutil.copy(self._frameworks, store)
@@ -125,7 +122,7 @@ class Builds:
         result = build(
             Request((recipe,), only, store=str(store)),
             events=[sink],
-            make_executor=lambda workspace: _ForkedExecutor(self, workspace),
+            make_executor=self._make_executor,
         )
         outputs = {
             f"{step}/{name}": artifact.sha256
@@ -149,6 +146,11 @@ class Builds:
             "; ".join(failures),
             tuple(reason for event in started for reason in event["reasons"]),
         )
+
+    def _make_executor(self, workspace: Workspace) -> InProcessExecutor:
+        temp = workspace.root / "tmp" / f"law-{os.urandom(3).hex()}"
+        zygote = _ForkedZygote(self, temp, workspace.project)
+        return InProcessExecutor(workspace, temp, zygote, timeout_s=60.0)
 
     @staticmethod
     def why(recipe: Path, store: Path) -> Why:
@@ -185,33 +187,6 @@ class Builds:
             passed = [theirs.fileno(), connection.fileno(), log, log]
             socket.send_fds(self._ours, [message], passed)
         return ours
-
-
-class _Sink:
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event.to_json())
-
-
-class _ForkedExecutor(ProcessExecutor):
-    """The real executor, with a zygote from the template."""
-
-    def __init__(self, builds: Builds, workspace: Workspace) -> None:
-        super().__init__(
-            project=workspace.project,
-            store_root=workspace.root,
-            temp=workspace.root / "tmp" / f"law-{os.urandom(3).hex()}",
-            store=workspace.store,
-            fingerprints=workspace.fingerprints,
-            places=workspace.fingerprints.places,
-            timeout_s=60.0,
-            memory_bytes=1 << 34,
-            landlock_abi=landlock.abi(),
-            owners_of=workspace.distributions.owners_of,
-        )
-        self._zygote = _ForkedZygote(builds, self._temp, workspace.project)
 
 
 class _ForkedZygote(ZygoteProcess):
