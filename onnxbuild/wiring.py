@@ -270,7 +270,11 @@ def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    for run in runs - {"", ".", ".."}:  # a lock's name is whatever somebody wrote
+    for run in runs - {
+        "",
+        ".",
+        "..",
+    }:  # anybody with access to the store chooses the names of files
         lock_path = root / "locks" / f"run-{run}"
         try:
             lock = locks.try_lock(lock_path)

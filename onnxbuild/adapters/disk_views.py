@@ -216,7 +216,7 @@ def _check_free(folder: Path, name: str) -> None:
 def _link(source: Path, target: Path) -> bool:
     """Give a file of the old folder a name in the new one; whether that could be done."""
     if not stat.S_ISREG(os.lstat(source).st_mode):
-        return False  # somebody's link, to a file of the right content
+        return False  # a link that somebody put there, to a file of the right content
     try:
         os.link(source, target)
     except OSError as error:

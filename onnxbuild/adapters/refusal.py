@@ -1,4 +1,4 @@
-"""From an exception deep inside user code to the file that the recipe does not declare."""
+"""Find the file that the recipe does not declare, from an exception deep inside user code."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a refusal is explained.
+    """The step that a refusal is explained for.
 
     Attributes:
         step: `recipe:step`.
         project: The project's root.
         recipe: The recipe's file, absolute.
-        store: The store's folder; what lies in it is nobody's input.
+        store: The store's folder; no file in it is an input.
         home: The user's home folder.
-        own_home: The step's, which stands for it.
-        meant: Gives the path that one in the step's mirror of the project stands for.
+        own_home: The step's own home folder, which stands for the user's.
+        meant: Returns the path in the project for one in the step's mirror of the project.
     """
 
     step: str
@@ -47,7 +47,7 @@ class Reader:
 
 
 class GuessedInputError(UndeclaredInputError):
-    """What was probably refused: made from an exception, which seldom names the file.
+    """The file that was probably refused, guessed from an exception, which seldom names it.
 
     Attributes:
         who: `file:line` of the user's code; empty where it is not known.
@@ -61,13 +61,13 @@ class GuessedInputError(UndeclaredInputError):
 def undeclared_file(
     path: str, who: str, reader: Reader, *, program: str = ""
 ) -> UndeclaredInputError:
-    """The error for a file that was read and is not declared.
+    """Return the error for a file that was read and is not declared.
 
     Args:
         path: Absolute.
         who: `file:line` of the user's code; empty where it is not known.
         reader: The step.
-        program: What read it, if that is not the step itself.
+        program: The program that read it, if that is not the step itself.
     """
     by = f" (read at {who})" if who else f" (read by {program})" if program else ""
     path = reader.meant(path)
@@ -86,7 +86,7 @@ def undeclared_file(
 
 
 def refused_write(path: str, who: str, reader: Reader) -> StepError:
-    """The error for a file that was to be made or changed outside the step's own folders.
+    """Return the error for an attempt to make or change a file outside the step's own folders.
 
     Args:
         path: Absolute.
@@ -103,18 +103,18 @@ def refused_write(path: str, who: str, reader: Reader) -> StepError:
 
 
 def explain(error: BaseException, fence: Fence, reader: Reader) -> StepError | None:
-    """What the sandbox refused, if that is why `error` was raised; None if it was not.
+    """Return the error for what the fence refused, if that is why `error` was raised; else None.
 
-    Native libraries seldom name the file that they could not open. So where an error speaks of
-    permission, or of a program that failed, its surroundings are searched for the name of a file
-    that is there and was not granted. The result is a `GuessedInputError` then.
+    Native libraries seldom name the file that they could not open. So if an error mentions
+    permission, or a program that failed, its chain and frames are searched for the name of a file
+    that exists and was not granted. The result is then a `GuessedInputError`.
     """
     search = _Search(error, fence, reader)
-    return search.at_home() or search.by_import() or search.told()
+    return search.at_home() or search.by_import() or search.by_message()
 
 
 class _Search:
-    """Looks through an exception, and what it came from, for what the fence refused."""
+    """Searches an exception and its causes for what the fence refused."""
 
     def __init__(self, error: BaseException, fence: Fence, reader: Reader) -> None:
         self._chain = list(_chain(error))
@@ -122,7 +122,7 @@ class _Search:
         self._reader = reader
 
     def at_home(self) -> StepError | None:
-        """A file of the user's home folder, for which the step's own stands."""
+        """Return the error for a file of the user's home folder, which the step's own replaces."""
         for each in filter(_speaks_of_refusal, self._chain):
             meant = meant_below_home(each, self._reader.own_home, self._reader.home)
             if meant is not None and not self._fence.allows(os.path.realpath(meant)):
@@ -130,7 +130,7 @@ class _Search:
         return None
 
     def by_import(self) -> StepError | None:
-        """A source; no kernel announces what the import system opens, so nobody else tells."""
+        """Return the error for a refused source; the kernel does not report what imports open."""
         for each in self._chain:
             if isinstance(each, PermissionError) and str(each.filename).endswith(".py"):
                 path = self._reader.meant(os.path.abspath(each.filename))
@@ -138,11 +138,11 @@ class _Search:
                     return undeclared_file(path, self._line_of(each), self._reader)
         return None
 
-    def told(self) -> StepError | None:
-        """What an exception names, or speaks of."""
+    def by_message(self) -> StepError | None:
+        """Return the error for a file that an exception names or describes."""
         nameless = None
         for each in self._chain:
-            found = self._told_by_system(each)
+            found = self._by_errno(each)
             if found is not None:
                 return found
             if not _speaks_of_refusal(each):
@@ -155,7 +155,7 @@ class _Search:
                 nameless = GuessedInputError(_nameless(each, who, reader), who)
         return nameless
 
-    def _told_by_system(self, error: BaseException) -> StepError | None:
+    def _by_errno(self, error: BaseException) -> StepError | None:
         if not isinstance(error, OSError) or error.errno not in (*_REFUSED, errno.ENOENT):
             return None
         who, reader = self._line_of(error), self._reader
@@ -197,13 +197,13 @@ def _network(who: str, reader: Reader) -> UndeclaredInputError:
 
 
 def _may_be_read(path: str, error: OSError) -> bool:
-    """Whether what was refused of a path is no reading of it, and no starting."""
+    """Return whether something else than reading or executing a path was refused."""
     is_program = _passed(error.__traceback__, "subprocess.py")
     return not is_program and (not os.path.lexists(path) or os.access(path, os.R_OK))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """`error`, and what it came from."""
+    """Yield `error` and its causes."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:
@@ -215,18 +215,18 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def speaks_of_refusal(text: str) -> bool:
-    """Libraries say `No such file`, `open file failed`: there are many words for it."""
+    """Return whether a message may be about a refused file: `No such file`, `open file failed`."""
     text = PATH_IN_TEXT.sub("", text).lower()  # a folder may be called `open`
     return any(words in text for words in _WORDS)
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
-    told = speaks_of_refusal(message_of(error))
-    return told or isinstance(error, (OSError, subprocess.CalledProcessError))
+    is_said = speaks_of_refusal(message_of(error))
+    return is_said or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 
 def _user_line(trace: TracebackType | None, project: str) -> str:
-    """The innermost line of the project's own code, as `file:line`."""
+    """Return the innermost line of the project's own code, as `file:line`."""
     found = ""
     while trace is not None:
         found = own_line(trace.tb_frame.f_code.co_filename, trace.tb_lineno, project) or found
@@ -251,7 +251,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _typed(path: str, reader: Reader) -> str:
-    """The path as one would write it in the recipe; a whole model of a Hugging Face cache."""
+    """Return the path as a recipe has it; for a file of a Hugging Face cache, its whole model."""
     model = _HUB_MODEL.match(path)
     path = f"{model[0]}/**" if model else path
     if _is_below(path, reader.project):

@@ -1,4 +1,4 @@
-"""The folders of installed software, whose files count by the distributions that they are of."""
+"""Find the folders of installed software; files in them count by the distributions that own them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def software_folders() -> tuple[str, ...]:
     """Return the folders of packages, of Python, of its environment and of this program.
 
-    Each as it is named and with links resolved; absolute.
+    Each is absolute: as it is named, and with links resolved.
     """
     paths = sysconfig.get_paths()
     prefixes = [each for each in (sys.prefix, sys.base_prefix) if each not in _SHARED_PREFIXES]

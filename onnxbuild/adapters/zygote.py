@@ -168,8 +168,8 @@ class Zygote:
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         faulthandler.enable()  # where a crash was is in the log, too
-        told = supervisor if self._watches else None
-        return run_job(Path(request["folder"]), self._preloaded, told)
+        observed_by = supervisor if self._watches else None
+        return run_job(Path(request["folder"]), self._preloaded, observed_by)
 
     def _reap(self) -> None:
         while True:
@@ -276,18 +276,19 @@ def preload() -> None:
 
 
 def main() -> None:
-    """Preload, then serve on the socket that the first argument, JSON, tells the descriptor of.
+    """Preload, then serve.
 
-    It tells `threads`, too, and what has `moved`: nothing, or a project and its copy.
+    The first argument is JSON: `socket`, the descriptor to serve on; `threads`; `moved`, which is
+    empty, or a project and its copy.
     """
     reset_signals()
-    told = json.loads(sys.argv[1])
+    settings = json.loads(sys.argv[1])
     here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]
-    if told["moved"]:
-        move_imports(*told["moved"])
-    connection = socket.socket(fileno=told["socket"])
-    cores = Cores(told["threads"])
+    if settings["moved"]:
+        move_imports(*settings["moved"])
+    connection = socket.socket(fileno=settings["socket"])
+    cores = Cores(settings["threads"])
     cores.take(0)  # libraries count them when they are loaded
     preload()
     distributions = Distributions(StatCache(Index(Path(":memory:"))))
