@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from onnxbuild.adapters import clock, landlock, locate, locks, machine
 from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
@@ -25,6 +22,7 @@ from onnxbuild.adapters.processes import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.run_notes import drop_old_runs
 from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.step_logs import log_name
 from onnxbuild.adapters.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
@@ -38,7 +36,6 @@ from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
 _MEMORY_SHARE = 0.9
-_LOG_NAME_MAX = 150  # with a digest and `.log` below the 255 bytes that filesystems allow
 _ABANDONED_S = 3600.0  # nothing writes to one temporary file for longer without touching it
 
 
@@ -269,40 +266,15 @@ def _memory_bytes(options: RunOptions) -> int:
     return options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
 
 
-def log_name(step: str) -> str:
-    """The file name of a step's log: `bert+int8+quantize.log`; no two steps have the same.
-
-    Names in recipes hold no `+`; a long one is cut, and its digest makes the difference.
-    """
-    recipe, _, local = step.partition(":")
-    parts = (recipe, *local.split("/"))
-    plain = "+".join(quote(part, safe="@=,", errors="surrogateescape") for part in parts)
-    plain = plain.replace("~", "%7E")
-    if len(plain) > _LOG_NAME_MAX:
-        plain = f"{plain[:_LOG_NAME_MAX]}~{hashlib.sha256(os.fsencode(step)).hexdigest()}"
-    return f"{plain}.log"
-
-
-def last_log(root: Path, steps: Sequence[str]) -> Path | None:
-    """The log of a step's last run, failed or not; None if it never ran here.
-
-    Args:
-        root: The store's folder.
-        steps: Its name, and those of equal steps, which it may have been built as.
-    """
-    names = [log_name(step) for step in steps]
-    for folder in sorted((root / "runs").glob("*/logs"), reverse=True):
-        for name in names:
-            if (folder / name).is_file():
-                return folder / name
-    return None
-
-
 def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    for run in runs - {"", ".", ".."}:  # a lock's name is whatever somebody wrote
+    for run in runs - {
+        "",
+        ".",
+        "..",
+    }:  # anybody with access to the store chooses the names of files
         lock_path = root / "locks" / f"run-{run}"
         try:
             lock = locks.try_lock(lock_path)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from onnxbuild.adapters.step_logs import log_name
 from onnxbuild.api import BuildResult
 from onnxbuild.choices import choices_of, chosen_sessions
 from onnxbuild.cli.diagnosis_commands import diagnosis_commands
@@ -23,7 +24,6 @@ from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import targets_of
 from onnxbuild.summary import summarize
-from onnxbuild.wiring import log_name
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))

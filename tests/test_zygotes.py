@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from onnxbuild.adapters.child_environment import clean_environment
-from onnxbuild.adapters.processes import _ZYGOTE
+from onnxbuild.adapters.zygote_process import START
 from tests import zygotes
 from tests.attack.small import Interpreter
 
@@ -50,7 +50,7 @@ def zygote(python: str, environment: dict[str, str], threads: int | None = None)
     before = forked(python, environment, threads)
     ours, theirs = socket.socketpair()
     told = {"socket": theirs.fileno(), "threads": threads, "moved": []}
-    anew = ["-s", "-c", _ZYGOTE]
+    anew = ["-s", "-c", START]
     with theirs:
         process = subprocess.Popen(
             [launcher, *anew, json.dumps(told), zygotes.PARENT],

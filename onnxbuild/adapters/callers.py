@@ -1,4 +1,4 @@
-"""Who is asking: a look at the frames above an audit hook."""
+"""Find out which code makes a call, from the frames above an audit hook."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _IMPORT_SYSTEM = frozenset(
 
 
 def own_line(file: str, line: int, project: str) -> str:
-    """`file:line` as the project sees it, if that is its own code; else empty.
+    """Return `file:line`, relative to the project, if it is the project's own code; else empty.
 
     Args:
-        file: A code object's file name; `<frozen ...>` and the like are of no file.
+        file: A code object's file name; `<frozen ...>` and the like name no file.
         line: The line, from 1.
         project: The project's root, links resolved.
     """
@@ -58,7 +58,7 @@ def user_line(project: str) -> str:
 
 
 def searches_for_modules() -> bool:
-    """Whether the import system lists the folder: what it looks for there is noted by name."""
+    """Return whether the import system lists the folder; the names it looks for are noted instead."""
     frame: Any = sys._getframe(3)  # noqa: SLF001 - past this function and the hook
     return frame is not None and frame.f_code.co_filename in _IMPORT_SYSTEM
 
@@ -89,7 +89,7 @@ def who_reads_lines(project: str) -> Reader:
 
 
 def reads_lines() -> bool:
-    """Whether a file is opened for linecache, which says itself who asks (see quiet_opens)."""
+    """Return whether a file is opened for linecache; quiet_opens records that, and for whom."""
     frame: Any = sys._getframe(2)  # noqa: SLF001 - past this function and the hook
     for _ in range(_FRAMES_LOOKED_AT):
         if frame is None:

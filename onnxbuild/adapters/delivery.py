@@ -12,10 +12,11 @@ from pathlib import Path
 from onnxbuild.adapters.durable import fsync_folder, is_full, store_error, temp_name
 from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.locks import FileLock, try_lock
-from onnxbuild.adapters.plain_files import is_real_folder, open_regular
+from onnxbuild.adapters.plain_files import is_real_folder
 from onnxbuild.adapters.reflink import clone_or_copy
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, StoreError
+from onnxbuild.core.regular_files import open_regular
 
 _SCRATCH = ".onnxbuild-"
 _LOCK = "lock"

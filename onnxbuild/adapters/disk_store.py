@@ -15,13 +15,14 @@ from onnxbuild.adapters.durable import (
     write_atomically,
 )
 from onnxbuild.adapters.locks import FileLock, try_lock
-from onnxbuild.adapters.plain_files import NOT_REGULAR, check_no_links, read_regular
+from onnxbuild.adapters.plain_files import check_no_links
 from onnxbuild.adapters.statcache import ABSENT, StatCache, hash_file
 from onnxbuild.adapters.store_records import read_record, seal
 from onnxbuild.core.action import MAX_TRACES, ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError, StoreError
+from onnxbuild.core.regular_files import NOT_REGULAR, read_regular
 
 _UNREADABLE = (
     errno.EACCES,

@@ -22,13 +22,7 @@ from onnxbuild.adapters.folder_replacement import replace_folder, tidy
 from onnxbuild.adapters.housekeeping import tree_bytes
 from onnxbuild.adapters.laid_files import is_file_inside
 from onnxbuild.adapters.locks import wait_lock
-from onnxbuild.adapters.plain_files import (
-    check_no_links,
-    is_real_folder,
-    open_regular,
-    parse_json,
-    read_regular,
-)
+from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json
 from onnxbuild.adapters.reflink import clone_or_copy
 from onnxbuild.adapters.statcache import ABSENT, StatCache
 from onnxbuild.core.artifact import Artifact
@@ -36,6 +30,7 @@ from onnxbuild.core.digest import Digest, check_sha256
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_names
 from onnxbuild.core.graph import View
+from onnxbuild.core.regular_files import open_regular, read_regular
 from onnxbuild.core.step import REPORT_FILE
 
 _STATES = ".laid"  # below out/
@@ -221,7 +216,7 @@ def _check_free(folder: Path, name: str) -> None:
 def _link(source: Path, target: Path) -> bool:
     """Give a file of the old folder a name in the new one; whether that could be done."""
     if not stat.S_ISREG(os.lstat(source).st_mode):
-        return False  # somebody's link, to a file of the right content
+        return False  # a link that somebody put there, to a file of the right content
     try:
         os.link(source, target)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Installed distributions: where they lie, what files they own, and a digest of each."""
+"""Find installed distributions, the files that they own, and a digest of each."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _PYTHON_TAG = re.compile(r"-py\d[\d.]*$")  # `six-1.16.0-py3.11.egg-info`
 
 
 def site_folders() -> tuple[str, ...]:
-    """The folders that installed distributions lie in, in the order in which they are searched.
+    """Return the folders of installed distributions, in the order in which they are searched.
 
-    One of PYTHONPATH counts if `pip install --target` has put distributions there.
+    A folder of PYTHONPATH is one if `pip install --target` has put distributions there.
     """
     paths = sysconfig.get_paths()
     listed = frozenset(shell_python_path(os.environ))
@@ -158,10 +158,10 @@ class Distributions:
         """`name version sha256` of what is installed; None if it is not installed.
 
         RECORD lists a hash of every file; see `records.record_digest`. A file that several
-        distributions list with different hashes counts by its content: which of them was installed
-        last, no RECORD says. Where several stand for `name`, all of them count. Without a RECORD
-        the files themselves do. Of an editable installation the metadata counts; its sources are
-        observed one by one.
+        distributions list with different hashes counts by its content: no RECORD says which was
+        installed last. If several stand for `name`, all of them count. Without a RECORD the files
+        count. Of an editable installation only the metadata counts; its sources are observed one
+        by one.
         """
         there = self.stands_for(name)
         if len(there) > 1:
@@ -243,7 +243,7 @@ class Distributions:
         return self._tops().owners
 
     def owners_of(self, path: str) -> tuple[str, ...]:
-        """The distributions that list a file; those that share its top-level name if none does.
+        """Return the distributions that list a file; if none does, those that share its top-level name.
 
         Args:
             path: Absolute, links resolved.
@@ -261,7 +261,7 @@ class Distributions:
         return ()
 
     def entry_of(self, path: str) -> str:
-        """The entry of a site folder that a file is or lies in; empty if it lies elsewhere.
+        """Return the entry of a site folder that a file is, or is below; empty if there is none.
 
         Args:
             path: Absolute, links resolved.

@@ -1,7 +1,7 @@
 """Files that are whole or absent: temp, write, fsync, rename, fsync the folder.
 
-What is made in a folder that its group may write is made for the group, too, whatever the umask
-(as git's core.sharedRepository does): so two users of a group can have one store.
+Files and folders in a folder that its group may write are opened to the group, whatever the umask
+(as git's core.sharedRepository does), so that two users of a group can share a store.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def share(descriptor: int, folder: Path) -> None:
 
     Args:
         descriptor: Of the file or folder.
-        folder: Where it is; one that everybody may write is nobody's.
+        folder: Where it is; one that everybody may write is not the group's.
     """
     above = os.stat(folder)
     if not above.st_mode & stat.S_IWGRP or above.st_mode & stat.S_IWOTH:

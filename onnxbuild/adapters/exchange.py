@@ -1,4 +1,4 @@
-"""Two names of one filesystem that change places in one go."""
+"""Exchange two names of one filesystem in one system call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two names of one filesystem stand for each other's file or folder, in one go.
+    """Exchange the files or folders that two names of one filesystem stand for.
 
     Source: renameat2(2).
 

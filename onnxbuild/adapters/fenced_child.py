@@ -89,7 +89,7 @@ def _answer(name: str, argument: Any) -> dict[str, Any]:
     except BuildError as error:
         traceback.print_exc()
         return {REFUSED: [error.what, error.where, error.fix]}
-    except BaseException as error:  # noqa: BLE001 - the process's edge: all else is told
+    except BaseException as error:  # noqa: BLE001 - the process's edge: all else is reported
         traceback.print_exc()
         lines = str(error).strip().splitlines()
         return {FAILED: f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__}

@@ -1,9 +1,8 @@
 """Replace a folder in one call: its successor is made elsewhere, then the two exchange their names.
 
 Each replacement has a staging folder with `tree`: first the successor, and after the exchange the
-predecessor. What has to be done with a tree is the same before and after: the program's own files
-in it may go, and what somebody else put there belongs in the visible folder. So the run after a kill
-need not know how far the killed process got.
+predecessor. Either tree is treated alike: the program's own files in it are removed, all other files
+are moved to the visible folder. So the run after a kill need not know how far the killed process got.
 
 Where the filesystem can't exchange, the predecessor is renamed to `old` first. A process that dies
 then leaves no visible folder until the next run puts `old` back.
@@ -28,9 +27,10 @@ from onnxbuild.adapters.durable import (
 )
 from onnxbuild.adapters.exchange import exchange
 from onnxbuild.adapters.laid_files import Own, is_file_inside, move, others, remove_own, take_along
-from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json, read_regular
+from onnxbuild.adapters.plain_files import check_no_links, is_real_folder, parse_json
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_name
+from onnxbuild.core.regular_files import read_regular
 
 _TREE, _OLD, _NAMES, _REPLACED = "tree", "old", "names.json", "replaced"
 _KEPT_S = 60.0  # a reader that has the predecessor open reads it to its end
@@ -41,11 +41,11 @@ _TRIES = 3
 def replace_folder(
     folder: Path, staging: Path, fill: Callable[[Path], None], *, own: Collection[str]
 ) -> None:
-    """Put a new folder in the place of another, with all that somebody else put there.
+    """Put a new folder in the place of another, with all files in it that are not the program's.
 
     Args:
         folder: The visible folder; it need not be there.
-        staging: The folder of staging folders: on the same filesystem, where nobody looks.
+        staging: The folder of staging folders: on the same filesystem, hidden.
         fill: Makes the program's files in an empty folder, all of them durable.
         own: Names of the files that the program made in either folder; others stay.
 
@@ -73,14 +73,15 @@ def replace_folder(
             tree.rename(folder)
             fsync_folder(folder.parent)
             shutil.rmtree(staged)
-    except BaseException:
+    except BaseException:  # Ctrl-C included
+        # The first error is the one to report; the next run finishes what fails here.
         with contextlib.suppress(OSError, StoreError):
             _finish(staged, folder)
         raise
 
 
 def tidy(folder: Path, staging: Path, quarantine: Path, *, keep_s: float = _KEPT_S) -> bool:
-    """Finish what killed processes left, and remove predecessors that nobody reads any more.
+    """Finish what killed processes left, and remove predecessors older than `keep_s`.
 
     Args:
         folder: The visible folder.
@@ -125,7 +126,7 @@ def _age_s(mark: Path) -> float | None:
 
 
 def _finish(staged: Path, folder: Path) -> None:
-    """Put a folder back that was taken away last, hand over what is not ours, remove the rest."""
+    """Put back a folder that was renamed away, move files that are not ours, remove the rest."""
     old = staged / _OLD
     if is_real_folder(old) and not os.path.lexists(folder):
         old.rename(folder)
@@ -136,7 +137,7 @@ def _finish(staged: Path, folder: Path) -> None:
             try:
                 _hand_over(staged, folder, own, drop=True)
                 break
-            except OSError:  # such as a file that somebody made between two looks
+            except OSError:  # such as a file that was made between two listings
                 if tries_left == 1:
                     raise
     shutil.rmtree(staged)
@@ -147,12 +148,12 @@ def _write_names(staged: Path, own: Collection[str]) -> None:
 
 
 def _names(staged: Path) -> list[str]:
-    told = parse_json(read_regular(staged / _NAMES))
-    if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
+    names = parse_json(read_regular(staged / _NAMES))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError("not a list of names")
-    for name in told:
+    for name in names:
         check_file_name(name)
-    return told
+    return names
 
 
 def _make_durable(tree: Path) -> None:
@@ -161,7 +162,7 @@ def _make_durable(tree: Path) -> None:
 
 
 def _hand_over(staged: Path, folder: Path, own: Own, *, drop: bool) -> None:
-    """Move to the visible folder what is not ours; ours is removed, or stays for its readers."""
+    """Move files that are not ours to the visible folder; remove ours if `drop`, else keep them for readers."""
     for name in (_TREE, _OLD):
         tree = staged / name
         if not is_real_folder(tree):

@@ -11,9 +11,10 @@ from types import MappingProxyType
 
 from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.durable import write_atomically
-from onnxbuild.adapters.plain_files import is_real_folder, parse_json, read_regular
+from onnxbuild.adapters.plain_files import is_real_folder, parse_json
 from onnxbuild.adapters.statcache import hash_file
 from onnxbuild.core.action import ActionResult
+from onnxbuild.core.regular_files import read_regular
 
 RUN_FILE = "run.json"
 

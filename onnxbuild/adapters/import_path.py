@@ -1,4 +1,4 @@
-"""Where the interpreter looks for modules beside its site folders: PYTHONPATH, `.pth`, user site."""
+"""Find where the interpreter imports from, other than site folders: PYTHONPATH, `.pth`, user site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAPPING = re.compile(r"^(?:MAPPING|NAMESPACES)\b[^=\n]*= (\{.*\})$", re.MULTILI
 _CODE = ("import ", "import\t")
 _EDITABLE = re.compile(r"(__editable__\.[^-]+)-.*\.pth")  # with a version, which says nothing here
 _NO_MODEL = ("distutils-precedence.pth", "_virtualenv.pth")
-"""Code of setuptools and virtualenv that changes where distutils lies: an environment's, not a model's."""
+"""Code of setuptools and virtualenv that redirects distutils: of the environment, not of a model."""
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
@@ -31,7 +31,7 @@ class SearchFolder:
     Attributes:
         name: As records have it.
         folder: Absolute; empty for the modules of an import hook.
-        modules: Those that an import hook knows.
+        modules: Those that an import hook finds.
     """
 
     name: str
@@ -70,7 +70,7 @@ def declared_path(env: Mapping[str, str], project: str) -> tuple[str, ...]:
 
 
 def import_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that give another interpreter the import path of this one, user site and all.
+    """Return the variables that give another interpreter the import path of this one, user site included.
 
     Args:
         environment: Of this process.
@@ -88,7 +88,7 @@ def user_base() -> str:
 
 
 def user_site_flag() -> str:
-    """What tells another interpreter whether to import from the user site."""
+    """Return the flag that makes another interpreter use the user site, or not, as this one does."""
     return "-B" if user_base() else "-s"  # -B: no more than PYTHONDONTWRITEBYTECODE says
 
 
@@ -132,10 +132,9 @@ class ImportPath:
         return tuple(found)
 
     def start_up(self, places: Mapping[str, str]) -> str:
-        """The digest of all code in `.pth` files, wherever the folders that it names lie.
+        """Digest all code in `.pth` files; the location of the folders that it names does not count.
 
-        Hooks of editable installations don't count: the modules that they know are among
-        `folders`.
+        Hooks of editable installations don't count: the modules that they find are in `folders`.
 
         Args:
             places: Name -> folder.

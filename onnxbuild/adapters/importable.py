@@ -12,7 +12,7 @@ _MODULE_SUFFIXES = (".py", ".pyd", ".so", ".pyc")
 
 
 def entries_of(folder: str) -> tuple[str, ...]:
-    """What of `folder` could be imported under some name; empty if it can't be read."""
+    """Return the entries of `folder` that could be imported; empty if it can't be read."""
     try:
         descriptor = open_quietly(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -32,7 +32,7 @@ def _could_be_module(entry: os.DirEntry[str]) -> bool:
 
 
 class Importable:
-    """What of a folder's entries could satisfy an `import`.
+    """The entries of a folder that could satisfy an `import`.
 
     Args:
         entries: What the folder held at some moment.
@@ -45,10 +45,9 @@ class Importable:
         self._shadowing = sys.stdlib_module_names & self._by_name.keys()
 
     def of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The entries that could be one of some modules, sorted.
+        """Return the entries that could be one of some modules, sorted.
 
-        A name counts whether it is looked for or is a module of the standard library, which a
-        file of that name would shadow.
+        Names of the standard library count, too: a file of such a name would shadow the module.
         """
         found = self._shadowing | (self._by_name.keys() & set(names))
         return tuple(sorted(entry for name in found for entry in self._by_name[name]))

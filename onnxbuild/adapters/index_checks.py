@@ -1,4 +1,4 @@
-"""What is checked of an index before it is believed: its files, its tables, the types in its rows."""
+"""Check an index before it is used: its files, its tables, the types in its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refuse_others(path: Path) -> None:
     """Refuse files that are not the index's own: SQLite would wait for a FIFO, or follow a link.
 
     Raises:
-        sqlite3.DatabaseError: One is something else than a file.
+        sqlite3.DatabaseError: One is not a regular file.
     """
     for suffix in SUFFIXES:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -28,7 +28,7 @@ def refuse_others(path: Path) -> None:
 
 
 def check_schema(connection: sqlite3.Connection, schema: str) -> None:
-    """Refuse tables that somebody else defined: a view or a trigger can compute for ever.
+    """Refuse tables that this program did not define: a view or a trigger can run without end.
 
     Args:
         connection: To the index.
@@ -47,7 +47,7 @@ def check_schema(connection: sqlite3.Connection, schema: str) -> None:
 
 def share_index(path: Path) -> None:
     """Let the group write the index where it may write the store."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # without it others of the group do without the index
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             share(descriptor, path.parent)

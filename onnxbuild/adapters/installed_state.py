@@ -1,4 +1,4 @@
-"""What of the installed software is no single package: all of them, entry points, copied modules."""
+"""Digests of installed software other than single packages: all packages, entry points, copied modules."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from onnxbuild.core.host import PASSED_ON
 
 
 def packages_digest(distributions: Distributions) -> str:
-    """Names and versions of all that is installed, as `packages COUNT sha256`."""
+    """Digest the names and versions of all packages, as `packages COUNT sha256`."""
     return _digest("packages", (f"{n} {distributions.version(n)}" for n in distributions.names()))
 
 
 def entry_points_digest(group: str, distributions: Distributions, stats: StatCache) -> str:
-    """All entry points of a group, as `entry-points COUNT sha256`."""
+    """Digest all entry points of a group, as `entry-points COUNT sha256`."""
 
     def of_group(path: str) -> str | None:
         found = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
@@ -74,7 +74,7 @@ def devices_digest(drivers: Mapping[str, str], environment: Mapping[str, str]) -
 
 
 def installed_entries(names: Iterable[str], sites: Sequence[str]) -> tuple[str, ...]:
-    """What the site folders hold of some modules, given with dots, sorted.
+    """Return the entries of site folders that could be some modules, sorted.
 
     Entries of other folders than the first begin with their number: `site 2/numpy`.
 
@@ -98,7 +98,7 @@ def installed_entries(names: Iterable[str], sites: Sequence[str]) -> tuple[str, 
 
 
 def entries_on_path(folders: Iterable[SearchFolder]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What could be imported from each folder that the interpreter starts with: name, entries.
+    """Return what could be imported from each folder that the interpreter starts with: name, entries.
 
     Args:
         folders: From `ImportPath.folders`.
@@ -109,7 +109,9 @@ def entries_on_path(folders: Iterable[SearchFolder]) -> tuple[tuple[str, tuple[s
 def found_on_path(
     names: Iterable[str], entries: Iterable[tuple[str, Sequence[str]]]
 ) -> tuple[str, ...]:
-    """What those folders hold of some top-level modules, sorted; their names tell their order.
+    """Return the entries of those folders that could be some top-level modules, sorted.
+
+    The names of the entries contain the order of the folders.
 
     Args:
         names: Of modules.

@@ -1,4 +1,4 @@
-"""From what a child left behind to what the engine is told."""
+"""Read the result of a step's process, for the engine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.callers import own_line
+from onnxbuild.adapters.certain_refusals import certain_refusal
 from onnxbuild.adapters.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.kernel_view import View, merged
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.path_names import PathNames
-from onnxbuild.adapters.refusal import Reader, certain
+from onnxbuild.adapters.refusal import Reader
 from onnxbuild.adapters.statcache import identity
 from onnxbuild.adapters.supervisor import SEEN_FILE
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
@@ -41,9 +42,9 @@ class World:
     Attributes:
         project: The project's root.
         store: The store's folder.
-        places: Name of a folder outside the project -> where it lies.
-        fingerprints: Gives the digests of what the child says that it used.
-        owners_of: Gives the distributions that an installed file is of.
+        places: Name of a folder outside the project -> its path.
+        fingerprints: Returns the digests of what the child used.
+        owners_of: Returns the distributions that own an installed file.
     """
 
     project: Path
@@ -61,12 +62,12 @@ def read_result(
     killed_for: StepError | None,
     world: World,
 ) -> Done:
-    """How a job ended.
+    """Return how a job ended.
 
     Args:
         job: What was asked for.
         folder: The job's folder, with its result in it.
-        message: The zygote's last word on it: watched, status, wall_s, cpu_s, peak_bytes.
+        message: The zygote's last one about it: watched, fault, status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; None if it was not.
         world: What it ran in.
     """
@@ -75,6 +76,9 @@ def read_result(
     )
     if killed_for is not None:
         return failed(job, killed_for, expense)
+    if message["fault"]:
+        refused = OSError(message["fault"], os.strerror(message["fault"]))
+        return failed(job, store_error(refused, folder / SEEN_FILE), expense)
     seen: dict[str, Any] | None = None
     try:
         if message["watched"]:
@@ -82,7 +86,9 @@ def read_result(
         result = json.loads((folder / RESULT_FILE).read_bytes())
     except (OSError, ValueError):
         crash = _crash(job, message["status"], folder, expense, os.path.realpath(world.project))
-        refusal = None if seen is None else certain(seen, crash, None, {}, _reader(job, world))
+        refusal = (
+            None if seen is None else certain_refusal(seen, crash, None, {}, _reader(job, world))
+        )
         return failed(job, refusal or crash, expense)
     error = _error_in(result, seen, _reader(job, world))
     if error is not None:
@@ -131,15 +137,18 @@ def _reader(job: Job, world: World) -> Reader:
 def _error_in(
     result: Mapping[str, Any], seen: Mapping[str, Any] | None, reader: Reader
 ) -> BuildError | None:
-    """What a job failed with: as the kernel knows it, as the job guesses, as it raised it."""
-    error = _told(result["error"]) if "error" in result else None
+    """Return a job's error: a refusal that the kernel reported, else what the job raised.
+
+    Without a report by the kernel, the job's own guess at a refusal comes first.
+    """
+    error = _as_error(result["error"]) if "error" in result else None
     refusal = result.get("refusal")
     if seen is None:
-        return error if refusal is None else _told(refusal["error"])
+        return error if refusal is None else _as_error(refusal["error"])
     guess = None if refusal is None else refusal["guess"]
     if refusal is not None and guess is None:
-        return _told(refusal["error"])  # the network, or the home folder
-    return certain(seen, error, guess, result["asked_by"], reader) or error
+        return _as_error(refusal["error"])  # the network, or the home folder
+    return certain_refusal(seen, error, guess, result["asked_by"], reader) or error
 
 
 def take_observed(
@@ -186,14 +195,14 @@ def take_observed(
 
 
 def failed(job: Job, error: BuildError, expense: Expense) -> Done:
-    """A job that could not say why it failed: the last that it printed is all there is."""
+    """Return a failed job without a result of its own, with the last lines that it printed."""
     return Done(job, None, {}, Observed(), expense, error, log_tail=tail(job.log))
 
 
-def _told(error: Mapping[str, Any]) -> BuildError:
-    told = StepError(error["what"], where=error["where"], fix=error["fix"])
-    told.exit_code = error["exit_code"]
-    return told
+def _as_error(error: Mapping[str, Any]) -> BuildError:
+    found = StepError(error["what"], where=error["where"], fix=error["fix"])
+    found.exit_code = error["exit_code"]
+    return found
 
 
 def _crash(job: Job, status: int, folder: Path, expense: Expense, project: str) -> BuildError:
@@ -259,7 +268,7 @@ def _gib(size_bytes: int) -> str:
 
 
 def tail(log: Path) -> tuple[str, ...]:
-    """The last lines of a log that say something; of a crash, which it was."""
+    """Return the last lines of a log that are not empty; of a crash, up to the line that names it."""
     lines = _printed(log)
     crashed = [number for number, line in enumerate(lines) if line.startswith(_CRASHED)]
     if crashed:

@@ -1,4 +1,4 @@
-"""What a step used, put together: from Python's import system, and from the kernel for all its processes."""
+"""Merge what Python's import system recorded of a step with what the kernel reported of all its processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class View:
 
 
 def merged(python: Mapping[str, Any], kernel: Mapping[str, Any], view: View) -> dict[str, Any]:
-    """Return what a step used, as `Observer.report` and with what the kernel announced.
+    """Return what a step used: the form of `Observer.report`, with what the kernel reported.
 
     Args:
         python: From `Observer.report`.

@@ -1,8 +1,8 @@
-"""The kernel's side of observing a step: which system calls are asked about, and how it starts.
+"""Observe a step by the kernel: which system calls it reports, and how that starts.
 
-From `watch` on, each file that this process or any that it starts opens, executes, lists or looks for is
-announced to the fork server (see supervisor), whatever language asks for it. Python's import system
-passes unseen by a flag that the kernel ignores: what it looks for is known better by name.
+From `watch` on, the kernel reports to the fork server (see supervisor) each file that this process, or any
+that it starts, opens, executes, lists or looks for, whatever the language of the program. Python's import
+system is exempt, by a flag that the kernel ignores: Python's own watch records it more precisely, by name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from onnxbuild.adapters.seccomp import (
 )
 
 QUIET = 1 << 30 if sys.platform == "linux" else 0
-"""A flag of `os.open` that no kernel has a meaning for: the open is not announced."""
+"""A flag of `os.open` that has no meaning for any kernel: the open is not reported."""
 
 NOT_SEEN = "what steps read in child processes and native code is not recorded"
 """What a build lacks where `reason_not` has a reason."""
@@ -98,13 +98,13 @@ def program(machine: seccomp.Machine) -> tuple[tuple[int, int, int, int], ...]:
 
 
 def watch(supervisor: socket.socket) -> bool:
-    """Announce what this process and its children open from now on to the fork server.
+    """Have the kernel report to the fork server what this process and its children open from now on.
 
     Args:
         supervisor: A Unix socket; the fork server receives the listener there, and closes its end
             when this process has ended.
 
-    Returns: Whether the kernel can; nothing has changed where it can't.
+    Returns: Whether the kernel can report; if it can't, nothing has changed.
     """
     machine = seccomp.this_machine()
     if machine is None:
@@ -123,29 +123,29 @@ def watch(supervisor: socket.socket) -> bool:
 def reason_not() -> str:
     """Return why steps can't be observed by the kernel here, as one line; empty if they can.
 
-    The answer is found by a child process that installs the filter, whose memory is then read.
+    A child process tries: it installs the filter, and its memory is read.
     """
     machine = seccomp.this_machine()
     if machine is None:
-        return "known for Linux on x86-64 and aarch64 only"
+        return "only Linux on x86-64 and aarch64 is supported"
     word = ctypes.create_string_buffer(_WORD)
-    told, tells = os.pipe()
+    reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(seccomp.install(program(machine), listen=True))
-            os.write(tells, b"\0")
+            os.write(writes, b"\0")
             signal.pause()  # until it is ended
         except OSError as error:
-            os.write(tells, bytes([error.errno or errno.EPERM]))
+            os.write(writes, bytes([error.errno or errno.EPERM]))
         finally:
             os._exit(0)
-    os.close(tells)
+    os.close(writes)
     try:
-        number = os.read(told, 1)
+        number = os.read(reads, 1)
         seen = RemoteMemory().bytes(child, ctypes.addressof(word), len(_WORD))
     finally:
-        os.close(told)
+        os.close(reads)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     status = number[0] if number else errno.EPERM
@@ -170,12 +170,12 @@ def not_refused(unseen: str) -> str:
 
 
 def open_quietly(path: str, flags: int = os.O_RDONLY) -> int:
-    """Open a file without its being announced; arguments and errors of `os.open`."""
+    """Open a file, unreported; arguments and errors of `os.open`."""
     return os.open(path, flags | os.O_CLOEXEC | QUIET)
 
 
 def read_quietly(path: str) -> bytes:
-    """Read a file without its being announced.
+    """Read a file, unreported.
 
     Raises:
         OSError: It can't be read.
@@ -185,7 +185,7 @@ def read_quietly(path: str) -> bytes:
 
 
 def stat_quietly(path: str, *, follow_symlinks: bool = True) -> os.stat_result:
-    """As `os.stat` of an absolute path, without its being announced.
+    """Call `os.stat` with an absolute path, unreported.
 
     Raises:
         OSError: As `os.stat` does.

@@ -1,4 +1,4 @@
-"""Which files of a folder are the program's own; all others are somebody's, and are kept."""
+"""Tell the program's own files in a folder from all others, which are kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_file_inside(folder: Path, name: str) -> bool:
 
 
 def take_along(folder: Path, tree: Path, own: Own) -> None:
-    """Give a successor all that is not ours and can be linked, and its predecessor's attributes.
+    """Link into a successor all files that are not ours, and copy its predecessor's attributes.
 
     Raises:
         StoreError: Something could not be moved afterwards either.
@@ -72,7 +72,7 @@ def _copy_attributes(folder: Path, tree: Path) -> None:
 
 
 def others(folder: Path, own: Own) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All that is not ours, by name; of a folder in which nothing is ours, that folder alone."""
+    """Yield all that is not ours, by name; a folder without files of ours is one entry."""
     stack = [""]
     while stack:
         below = stack.pop()
@@ -96,7 +96,7 @@ def _check_movable(path: str) -> None:
 
 
 def remove_own(tree: Path, own: Own) -> None:
-    """Remove a folder of which all that is not ours has been moved.
+    """Remove a folder of which all files that are not ours have been moved.
 
     Raises:
         OSError: Something was put there meanwhile; it stays.
@@ -111,7 +111,7 @@ def remove_own(tree: Path, own: Own) -> None:
 
 
 def move(source: str, target: Path) -> None:
-    """Move somebody's file or folder; where both are, the newer file stays, and folders unite."""
+    """Move a file or folder that is not ours; of two files the newer one stays, folders are merged."""
     mine = os.lstat(source)
     try:
         there = os.lstat(target)

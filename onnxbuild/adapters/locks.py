@@ -6,11 +6,12 @@ import errno
 import fcntl
 import os
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 from onnxbuild.adapters.durable import make_folder, share, store_error
-from onnxbuild.adapters.plain_files import NOT_REGULAR
 from onnxbuild.core.errors import StoreError
+from onnxbuild.core.regular_files import NOT_REGULAR
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -59,24 +60,21 @@ def _lock(path: Path, operation: int) -> FileLock | None:
             descriptor = _open(path)
         except OSError as error:
             raise store_error(error, path) from error
-        try:
-            fcntl.flock(descriptor, operation)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except OSError as error:
-            os.close(descriptor)
-            raise lock_error(error, path) from error
-        except BaseException:  # such as Ctrl-C while it waits
-            os.close(descriptor)
-            raise
-        try:
-            same = os.path.samestat(os.fstat(descriptor), os.stat(path))
-        except FileNotFoundError:
-            same = False  # gc removed the file between open and lock
-        if same:
-            return FileLock(descriptor)
-        os.close(descriptor)
+        with ExitStack() as not_taken:
+            not_taken.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, operation)
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                raise lock_error(error, path) from error
+            try:
+                same = os.path.samestat(os.fstat(descriptor), os.stat(path))
+            except FileNotFoundError:
+                same = False  # gc removed the file between open and lock
+            if same:
+                not_taken.pop_all()
+                return FileLock(descriptor)
 
 
 def _open(path: Path) -> int:

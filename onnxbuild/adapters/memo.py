@@ -112,11 +112,11 @@ def _read(text: str) -> tuple[int, dict[str, Any]]:
 
 
 def _note_use(environments: Iterable[str]) -> None:
-    """Note that environments were used now: those in the cache of this user, whatever the store says."""
+    """Set the last use of environments to now; paths from the store outside of this user's cache are ignored."""
     made = os.path.join(cache_root(), "environments")
     for folder in environments:
         if os.path.dirname(folder) == made:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # removed meanwhile
                 # see virtual_environments.lock_path
                 os.utime(f"{folder}.lock", follow_symlinks=False)
 

@@ -1,6 +1,6 @@
-"""A seccomp filter: this process, and all that it starts, opens no socket to the world for good.
+"""Refuse sockets by a seccomp filter, for this process and all that it starts.
 
-Landlock refuses TCP alone. What is left of sockets is pairs between a process and its children, and Unix
+Landlock refuses TCP alone. The filter allows only pairs between a process and its children, and Unix
 stream sockets that are never connected.
 """
 
@@ -29,7 +29,7 @@ _TYPE_MASK = 0xF  # the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
 
 
 def refuse_sockets() -> bool:
-    """Refuse them from now on; False where this kind of machine is not known.
+    """Refuse sockets from now on; return False if this kind of machine is not known.
 
     Raises:
         OSError: The kernel refuses to filter.

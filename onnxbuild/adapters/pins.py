@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.durable import store_error, write_atomically
-from onnxbuild.adapters.plain_files import parse_json, read_regular
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.core.errors import StoreError, UsageError, did_you_mean
+from onnxbuild.core.regular_files import read_regular
 
 _FOLDER = "pins"
 

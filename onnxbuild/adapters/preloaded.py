@@ -1,4 +1,4 @@
-"""The packages that were loaded before a step, which it uses as if it had loaded them itself."""
+"""Count packages that were loaded before a step as if the step had loaded them itself."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.real_paths import RealFolders
 
 _NOT_COUNTED = ("_distutils_hack", "_virtualenv", "onnxbuild")
-"""Loaded whenever Python starts: change where distutils lies; and this program, which has versions."""
+"""Loaded whenever Python starts: packages that redirect distutils; and this program, which has a version."""
 
 
 class Preloaded:
-    """What the fork server has loaded, and which distributions it is of.
+    """The modules that the fork server has loaded, and their distributions.
 
     Args:
         distributions: What is installed.
-        roots: Distributions that were loaded on purpose. Others that are loaded and that none of
-            these needs were loaded by themselves (plug-ins of torch, code in `.pth` files), so every
-            step uses them.
+        roots: Distributions that were loaded on purpose. Every step uses others that none of these
+            requires: they load by themselves (plug-ins of torch, code in `.pth` files).
     """
 
     def __init__(self, distributions: Distributions, roots: Iterable[str]) -> None:
@@ -47,7 +46,7 @@ class Preloaded:
         """Distributions that were loaded by themselves."""
 
     def used_by(self, names: Iterable[str]) -> set[str]:
-        """Return those of the loaded distributions that some distributions are or need."""
+        """Return the loaded distributions among `names` and their requirements."""
         return self._needed_by(names) & self._tops_of.keys()
 
     def modules_with(self, top: str) -> set[str]:

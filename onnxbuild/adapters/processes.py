@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import select
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from onnxbuild.adapters.child import JOB_FILE
-from onnxbuild.adapters.child_environment import ORDINARY, Surroundings, clean_environment
+from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
 from onnxbuild.adapters.durable import make_folder, store_error
-from onnxbuild.adapters.import_path import import_variables, user_site_flag
-from onnxbuild.adapters.job_results import World, failed, read_result, tail
+from onnxbuild.adapters.job_results import World, failed, read_result
 from onnxbuild.adapters.process_group import kill_group
 from onnxbuild.adapters.running import Running, silence
 from onnxbuild.adapters.short_temp import ShortName
+from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -30,14 +24,6 @@ from onnxbuild.core.ports import Done, Fingerprints, Job, Store
 
 _WATCH_S = 0.2
 _STRAYS_S = 1.0
-_ZYGOTE = """\
-import sys
-sys.path.insert(0, sys.argv[2])
-import onnxbuild.adapters.zygote
-sys.path.remove(sys.argv[2])
-onnxbuild.adapters.zygote.main()
-"""  # this very onnxbuild, however it was found
-_PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 
 class ProcessExecutor:
@@ -87,10 +73,7 @@ class ProcessExecutor:
         self._owners_of = owners_of
         self._kernel_watch = kernel_watch
         self._surroundings = surroundings
-        self._zygote: subprocess.Popen[bytes] | None = None
-        self._connection: socket.socket | None = None
-        self._buffer = b""
-        self._is_loaded = False  # it has the frameworks
+        self._zygote = ZygoteProcess(temp, project, surroundings)
         self._running: dict[int, Running] = {}
         self._folders: dict[str, Path] = {}
         self._lost: list[Done] = []
@@ -101,7 +84,7 @@ class ProcessExecutor:
     def expect(self) -> None:
         """Let the zygote load the frameworks while it is still found out what there is to run."""
         make_folder(self._temp)
-        self._connect()
+        self._zygote.connect()
 
     def start(self, job: Job) -> None:
         """Hand a job to the zygote."""
@@ -133,8 +116,7 @@ class ProcessExecutor:
         except OSError as error:
             raise store_error(error, folder) from error
         self._folders[job.step.name] = folder
-        message = {"id": number, "folder": str(folder), "log": str(job.log)}
-        self._send(json.dumps(message).encode() + b"\n")
+        self._send({"id": number, "folder": str(folder), "log": str(job.log)})
         self._running[number] = Running(job, folder, time.monotonic())
 
     def wait(self, timeout_s: float) -> list[Done]:
@@ -142,7 +124,7 @@ class ProcessExecutor:
         ended, self._lost = self._lost, []
         if ended:
             return ended
-        if self._connection is None:
+        if not self._zygote.is_connected:
             time.sleep(timeout_s)
             return []
         deadline_s = time.monotonic() + timeout_s
@@ -150,8 +132,7 @@ class ProcessExecutor:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
                 break
-            readable, _, _ = select.select([self._connection], [], [], min(left_s, _WATCH_S))
-            if readable:
+            if self._zygote.is_readable(min(left_s, _WATCH_S)):
                 ended += self._receive()
             ended += self._watch()
         return ended
@@ -168,7 +149,7 @@ class ProcessExecutor:
             kill_group(running.pid)
         strays = any(running.pid for running in self._running.values())
         self._running = {}
-        self._end_zygote(_STRAYS_S if strays else 0.0)
+        self._zygote.end(_STRAYS_S if strays else 0.0)
         shutil.rmtree(self._temp, ignore_errors=True)
         if self._short is not None:
             self._short.remove()
@@ -181,75 +162,22 @@ class ProcessExecutor:
 
     # --- the zygote -----------------------------------------------------------------------------------
 
-    def _send(self, message: bytes) -> None:
+    def _send(self, message: Mapping[str, object]) -> None:
         try:
-            self._connect().sendall(message)
+            self._zygote.send(message)
         except ConnectionError:  # it died since it was last heard of
             self._lost += self._zygote_died()
-            self._connect().sendall(message)
-
-    def _connect(self) -> socket.socket:
-        if self._connection is None:
-            ours, theirs = socket.socketpair()
-            with theirs, self._zygote_log.open("wb") as log:
-                around = self._surroundings
-                told = {
-                    "socket": theirs.fileno(),
-                    "threads": around.threads,
-                    "moved": [around.original, str(self._project)] if around.original else [],
-                }
-                self._zygote = subprocess.Popen(
-                    [
-                        sys.executable,
-                        user_site_flag(),
-                        "-c",
-                        _ZYGOTE,
-                        json.dumps(told),
-                        _PACKAGE_PARENT,
-                    ],
-                    pass_fds=(theirs.fileno(),),
-                    env={**clean_environment(os.environ, around), **import_variables(os.environ)},
-                    cwd="/",
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            self._connection = ours
-        return self._connection
-
-    @property
-    def _zygote_log(self) -> Path:
-        return self._temp / "zygote.log"
-
-    def _end_zygote(self, patience_s: float = 0.0) -> None:
-        """Let go of the zygote; given time, it ends what its children have left running."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._buffer, self._is_loaded = b"", False
-        if self._zygote is not None:
-            self._zygote.send_signal(signal.SIGCONT)  # a stopped one could not end anything
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._zygote.wait(patience_s)
-            self._zygote.kill()
-            self._zygote.wait()
-            self._zygote = None
+            self._zygote.send(message)
 
     def _receive(self) -> list[Done]:
-        assert self._connection is not None
         try:
-            chunk = self._connection.recv(1 << 16)
+            messages = self._zygote.receive()
         except ConnectionError:
-            chunk = b""
-        if not chunk:
             return self._zygote_died()
-        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
         ended = []
-        for line in lines:
-            message = json.loads(line)
+        for message in messages:
             if "id" not in message:
-                self._is_loaded = True
+                self._zygote.is_loaded = True
                 for each in self._running.values():  # their time begins now
                     each.since_s = time.monotonic()
                 continue
@@ -277,8 +205,8 @@ class ProcessExecutor:
         return ended
 
     def _zygote_died(self, what: str = "the process that starts steps died") -> list[Done]:
-        self._end_zygote()
-        last = tail(self._zygote_log)[-1:]
+        self._zygote.end()
+        last = self._zygote.last_line()
         ended = []
         for running in self._running.values():
             kill_group(running.pid)
@@ -295,9 +223,9 @@ class ProcessExecutor:
         """Kill what takes too long or too much; give up on a zygote that gives no answer."""
         now_s = time.monotonic()
         for running in self._running.values():
-            if running.is_overdue(self._timeout_s, now_s, is_loaded=self._is_loaded):
-                assert self._zygote is not None
-                return self._zygote_died(silence(self._zygote.pid, is_loaded=self._is_loaded))
+            is_loaded = self._zygote.is_loaded
+            if running.is_overdue(self._timeout_s, now_s, is_loaded=is_loaded):
+                return self._zygote_died(silence(self._zygote.pid, is_loaded=is_loaded))
             running.hold_to(self._timeout_s, self._memory_bytes, now_s)
         return []
 

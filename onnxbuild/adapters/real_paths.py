@@ -1,4 +1,4 @@
-"""Where paths lead to, as the kernel goes, and the links on the way."""
+"""Resolve paths as the kernel does, and report the links on the way."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _LINKS_MAX = 40  # the kernel's own limit
 
 
 def walked(path: str, *, follows: bool) -> tuple[str, list[tuple[str, str]]]:
-    """Return where a path leads to, as the kernel goes, and each link on the way with its target.
+    """Return the resolved path, and each link on the way with its target.
 
     Args:
         path: Absolute.
-        follows: Whether a link at its end is followed; else it is noted alone.
+        follows: Whether a link at its end is followed; else it is only returned.
     """
     links: list[tuple[str, str]] = []
     rest = path.split("/")[::-1]

@@ -1,4 +1,4 @@
-"""The files of an installed distribution: what its RECORD lists, and what there is without one."""
+"""Find the files of an installed distribution, by its RECORD or without one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def record_digest(record: str) -> str | None:
 
 
 def metadata_digest(record: str) -> str | None:
-    """As `record_digest`, of the metadata alone: an editable installation's sources lie elsewhere."""
+    """Digest the metadata alone: the sources of an editable installation are elsewhere."""
     return _digest_of(row for row in _content_rows(record) if ".dist-info/" in row[0])
 
 
@@ -92,7 +92,7 @@ def _is_content(top: str) -> bool:
 
 
 def unrecorded_tops(info: str, name: str) -> tuple[str, ...]:
-    """The top-level names of a distribution that has no RECORD, as Debian's and distutils' have none.
+    """Return the top-level names of a distribution without RECORD (Debian's, distutils').
 
     Args:
         info: Its `.egg-info` (a file or a folder) or `.dist-info`.

@@ -1,4 +1,4 @@
-"""Copies of files that share their blocks where the filesystem can."""
+"""Copy files; the copies share their blocks if the filesystem can."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def clone_or_copy(source: int, target: int) -> str:
-    """Give `target` the bytes of `source`, blocks shared where the filesystem can; its sha256."""
+    """Copy `source` to `target`, with shared blocks if the filesystem can; return the sha256."""
     try:
         fcntl.ioctl(target, _FICLONE, source)
         cloned = True

@@ -1,4 +1,4 @@
-"""From an exception deep inside user code to the file that the recipe does not declare."""
+"""Find the file that the recipe does not declare, from an exception deep inside user code."""
 
 from __future__ import annotations
 
@@ -6,37 +6,35 @@ import errno
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from onnxbuild.adapters.callers import own_line
 from onnxbuild.adapters.fence import Fence
 from onnxbuild.adapters.homes import meant_below_home
 from onnxbuild.adapters.named_files import PATH_IN_TEXT, named_file
 from onnxbuild.adapters.uncaught import message_of
-from onnxbuild.core.errors import BuildError, StepError, UndeclaredInputError
+from onnxbuild.core.errors import StepError, UndeclaredInputError
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")
-_SYSTEM_STATE = "/var/"  # name services, fonts, machine ids
 _HUB_MODEL = re.compile(r".*/models--[^/]+(?=/(snapshots|blobs|refs)/)")
 _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a refusal is explained.
+    """The step that a refusal is explained for.
 
     Attributes:
         step: `recipe:step`.
         project: The project's root.
         recipe: The recipe's file, absolute.
-        store: The store's folder; what lies in it is nobody's input.
+        store: The store's folder; no file in it is an input.
         home: The user's home folder.
-        own_home: The step's, which stands for it.
-        meant: Gives the path that one in the step's mirror of the project stands for.
+        own_home: The step's own home folder, which stands for the user's.
+        meant: Returns the path in the project for one in the step's mirror of the project.
     """
 
     step: str
@@ -49,7 +47,7 @@ class Reader:
 
 
 class GuessedInputError(UndeclaredInputError):
-    """What was probably refused: made from an exception, which seldom names the file.
+    """The file that was probably refused, guessed from an exception, which seldom names it.
 
     Attributes:
         who: `file:line` of the user's code; empty where it is not known.
@@ -63,13 +61,13 @@ class GuessedInputError(UndeclaredInputError):
 def undeclared_file(
     path: str, who: str, reader: Reader, *, program: str = ""
 ) -> UndeclaredInputError:
-    """The error for a file that was read and is not declared.
+    """Return the error for a file that was read and is not declared.
 
     Args:
         path: Absolute.
         who: `file:line` of the user's code; empty where it is not known.
         reader: The step.
-        program: What read it, if that is not the step itself.
+        program: The program that read it, if that is not the step itself.
     """
     by = f" (read at {who})" if who else f" (read by {program})" if program else ""
     path = reader.meant(path)
@@ -88,7 +86,7 @@ def undeclared_file(
 
 
 def refused_write(path: str, who: str, reader: Reader) -> StepError:
-    """The error for a file that was to be made or changed outside the step's own folders.
+    """Return the error for an attempt to make or change a file outside the step's own folders.
 
     Args:
         path: Absolute.
@@ -105,18 +103,18 @@ def refused_write(path: str, who: str, reader: Reader) -> StepError:
 
 
 def explain(error: BaseException, fence: Fence, reader: Reader) -> StepError | None:
-    """What the sandbox refused, if that is why `error` was raised; None if it was not.
+    """Return the error for what the fence refused, if that is why `error` was raised; else None.
 
-    Native libraries seldom name the file that they could not open. So where an error speaks of
-    permission, or of a program that failed, its surroundings are searched for the name of a file
-    that is there and was not granted. The result is a `GuessedInputError` then.
+    Native libraries seldom name the file that they could not open. So if an error mentions
+    permission, or a program that failed, its chain and frames are searched for the name of a file
+    that exists and was not granted. The result is then a `GuessedInputError`.
     """
     search = _Search(error, fence, reader)
-    return search.at_home() or search.by_import() or search.told()
+    return search.at_home() or search.by_import() or search.by_message()
 
 
 class _Search:
-    """Looks through an exception, and what it came from, for what the fence refused."""
+    """Searches an exception and its causes for what the fence refused."""
 
     def __init__(self, error: BaseException, fence: Fence, reader: Reader) -> None:
         self._chain = list(_chain(error))
@@ -124,7 +122,7 @@ class _Search:
         self._reader = reader
 
     def at_home(self) -> StepError | None:
-        """A file of the user's home folder, for which the step's own stands."""
+        """Return the error for a file of the user's home folder, which the step's own replaces."""
         for each in filter(_speaks_of_refusal, self._chain):
             meant = meant_below_home(each, self._reader.own_home, self._reader.home)
             if meant is not None and not self._fence.allows(os.path.realpath(meant)):
@@ -132,7 +130,7 @@ class _Search:
         return None
 
     def by_import(self) -> StepError | None:
-        """A source; no kernel announces what the import system opens, so nobody else tells."""
+        """Return the error for a refused source; the kernel does not report what imports open."""
         for each in self._chain:
             if isinstance(each, PermissionError) and str(each.filename).endswith(".py"):
                 path = self._reader.meant(os.path.abspath(each.filename))
@@ -140,11 +138,11 @@ class _Search:
                     return undeclared_file(path, self._line_of(each), self._reader)
         return None
 
-    def told(self) -> StepError | None:
-        """What an exception names, or speaks of."""
+    def by_message(self) -> StepError | None:
+        """Return the error for a file that an exception names or describes."""
         nameless = None
         for each in self._chain:
-            found = self._told_by_system(each)
+            found = self._by_errno(each)
             if found is not None:
                 return found
             if not _speaks_of_refusal(each):
@@ -157,7 +155,7 @@ class _Search:
                 nameless = GuessedInputError(_nameless(each, who, reader), who)
         return nameless
 
-    def _told_by_system(self, error: BaseException) -> StepError | None:
+    def _by_errno(self, error: BaseException) -> StepError | None:
         if not isinstance(error, OSError) or error.errno not in (*_REFUSED, errno.ENOENT):
             return None
         who, reader = self._line_of(error), self._reader
@@ -180,48 +178,6 @@ class _Search:
         return next(filter(None, lines), "")
 
 
-def certain(
-    seen: Mapping[str, Any],
-    error: BuildError | None,
-    guess: Mapping[str, str] | None,
-    asked_by: Mapping[str, str],
-    reader: Reader,
-) -> BuildError | None:
-    """What the fence refused, where the kernel told each refusal by name.
-
-    A file that was refused is an error even if the code went on without it; but for the system's own,
-    which a library may look into in passing.
-
-    Args:
-        seen: From `Sightings.to_json`.
-        error: What the step failed with; None if it did not.
-        guess: `who` of the step's own guess; None if it has none.
-        asked_by: File -> `file:line` of the user's code that asked for it.
-        reader: The step.
-
-    Returns: None if nothing was refused that matters.
-    """
-    refused: Mapping[str, str] = {**seen["unlisted"], **seen["refused"]}
-    found = [path for path in seen["refused"] if _is_data(path, reader)]
-    speaks = error is not None and speaks_of_refusal(error.what)
-    if not found and (speaks or guess is not None):
-        found = list(refused)
-    if found:
-        path = found[0 if error is None else -1]
-        who = asked_by.get(path) or (guess or {}).get("who", "")
-        return undeclared_file(path, who, reader, program=refused[path])
-    written = list(seen["written"])
-    if written and (speaks or guess is not None):
-        path = written[-1]
-        who = asked_by.get(path) or (guess or {}).get("who") or seen["written"][path]
-        return refused_write(path, who, reader)
-    return None
-
-
-def _is_data(path: str, reader: Reader) -> bool:
-    return _is_below(path, reader.project) or not path.startswith(_SYSTEM_STATE)
-
-
 def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:
     by = f" (read at {who})" if who else ""
     return UndeclaredInputError(
@@ -241,13 +197,13 @@ def _network(who: str, reader: Reader) -> UndeclaredInputError:
 
 
 def _may_be_read(path: str, error: OSError) -> bool:
-    """Whether what was refused of a path is no reading of it, and no starting."""
+    """Return whether something else than reading or executing a path was refused."""
     is_program = _passed(error.__traceback__, "subprocess.py")
     return not is_program and (not os.path.lexists(path) or os.access(path, os.R_OK))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """`error`, and what it came from."""
+    """Yield `error` and its causes."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:
@@ -259,18 +215,18 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def speaks_of_refusal(text: str) -> bool:
-    """Libraries say `No such file`, `open file failed`: there are many words for it."""
+    """Return whether a message may be about a refused file: `No such file`, `open file failed`."""
     text = PATH_IN_TEXT.sub("", text).lower()  # a folder may be called `open`
     return any(words in text for words in _WORDS)
 
 
 def _speaks_of_refusal(error: BaseException) -> bool:
-    told = speaks_of_refusal(message_of(error))
-    return told or isinstance(error, (OSError, subprocess.CalledProcessError))
+    is_said = speaks_of_refusal(message_of(error))
+    return is_said or isinstance(error, (OSError, subprocess.CalledProcessError))
 
 
 def _user_line(trace: TracebackType | None, project: str) -> str:
-    """The innermost line of the project's own code, as `file:line`."""
+    """Return the innermost line of the project's own code, as `file:line`."""
     found = ""
     while trace is not None:
         found = own_line(trace.tb_frame.f_code.co_filename, trace.tb_lineno, project) or found
@@ -295,7 +251,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _typed(path: str, reader: Reader) -> str:
-    """The path as one would write it in the recipe; a whole model of a Hugging Face cache."""
+    """Return the path as a recipe has it; for a file of a Hugging Face cache, its whole model."""
     model = _HUB_MODEL.match(path)
     path = f"{model[0]}/**" if model else path
     if _is_below(path, reader.project):

@@ -18,8 +18,8 @@ class RemoteMemory:
     """Reads other processes' memory; they must be descendants of this one.
 
     Attributes:
-        refused: Whether the last read was refused: a program that may not be looked into, or a
-            system that allows it to nobody (kernel.yama.ptrace_scope).
+        refused: Whether the last read was refused: by the program (it is not dumpable), or by
+            the system (kernel.yama.ptrace_scope).
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A job that runs, held to its time and memory; and what a fork server that gives no answer suffers from."""
+"""Hold a running job to its time and memory; describe a fork server that does not answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Running:
     peak_bytes: int = 0
 
     def hold_to(self, timeout_s: float, memory_bytes: int, now_s: float) -> None:
-        """Kill it where it takes too long or too much."""
+        """Kill the job if it takes too much time or memory."""
         if not self.pid or self.killed_for:
             return
         self.peak_bytes = max(self.peak_bytes, held_bytes(self.pid))
@@ -68,7 +68,7 @@ class Running:
 
 
 def silence(pid: int, *, is_loaded: bool) -> str:
-    """Say what is wrong with a fork server that gives no answer.
+    """Return what is wrong with a fork server that does not answer.
 
     Args:
         pid: Its process.

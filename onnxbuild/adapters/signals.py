@@ -1,4 +1,4 @@
-"""Signals as a process finds them when nothing is inherited from whoever started it."""
+"""Undo what a process inherits of blocked and ignored signals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 
 
 def unblock_signals() -> None:
-    """Take all signals in, and the ends of children.
+    """Unblock all signals, and give SIGCHLD its default.
 
-    Launchers leave signals blocked (the mask is inherited), or SIGCHLD ignored: then nobody learns
-    that a child has ended, and every exit status reads 0.
+    Some launchers leave signals blocked (the mask is inherited), or SIGCHLD ignored. With the latter
+    the end of a child is not reported, and every exit status reads 0.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
@@ -19,7 +19,7 @@ def unblock_signals() -> None:
 
 
 def reset_signals() -> None:
-    """Unblock all, and give each its default, as for a program that a shell starts."""
+    """Unblock all signals, and give each its default, as a shell does for a program."""
     unblock_signals()
     for number in signal.valid_signals() - _IGNORED_BY_PYTHON:
         if signal.getsignal(number) is signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""The folders of installed software, whose files count by the distributions that they are of."""
+"""Find the folders of installed software; files in them count by the distributions that own them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard input, output and error as the process was given them: closed, full, of another encoding."""
+"""Use standard input, output and error even if they are closed, full, or of another encoding."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _READABLE = "onnxbuild.readable"  # the name of an error handler of codecs
 
 
 def open_standard_streams() -> None:
-    r"""Make all three usable, whatever the process was started with.
+    r"""Make all three streams usable, whatever the process was started with.
 
-    A closed one becomes /dev/null: else the next file that is opened takes its number. What an
-    output can't encode, such as a file name that is not UTF-8, is shown as \xNN or \uNNNN.
+    A closed one becomes /dev/null; else the next file that is opened would take its number. A character
+    that an output can't encode, such as one of a file name that is not UTF-8, is shown as \xNN or \uNNNN.
     """
     codecs.register_error(_READABLE, _shown)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
@@ -43,7 +43,7 @@ def is_pipe_closed() -> bool:
 
 
 def discard_output() -> None:
-    """Send what is still buffered nowhere: Python writes it when it ends, and would say that it can't."""
+    """Discard buffered output: Python would fail to write it at exit, and print an error."""
     null = os.open(os.devnull, os.O_WRONLY)
     for number in _OUTPUTS:
         os.dup2(null, number)
@@ -51,10 +51,10 @@ def discard_output() -> None:
 
 
 def say_on_stderr(say: Callable[[], None]) -> None:
-    """Call what prints to standard error; where that is full, the exit code must say it alone.
+    """Call a function that prints to standard error; if that is full, print nothing.
 
     Raises:
-        BrokenPipeError: Nobody reads it.
+        BrokenPipeError: Standard error is a pipe that nobody reads.
     """
     try:
         say()

@@ -1,4 +1,4 @@
-"""A record's bytes: what building an action gave, under a checksum; all of it is checked when read."""
+"""Write and read records: the result of an action, with a checksum; all of it is checked when it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths are the machine's and nobody's input."""
+"""Recognize paths that belong to the machine and are no input of a step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIBRARY_SUFFIXES = (".a", ".o", ".h")
 
 
 def is_system_file(asked: str, real: str, *, executed: bool) -> bool:
-    """Whether a file is a library, a header, a locale, or an interface of the kernel.
+    """Return whether a file is a library, a header, a locale, or an interface of the kernel.
 
     Args:
         asked: Its path as it was asked for.
@@ -41,21 +41,21 @@ def is_system_file(asked: str, real: str, *, executed: bool) -> bool:
 
 
 def is_of_gpu(path: str) -> bool:
-    """Whether who looks there asks for a GPU."""
+    """Return whether a look at a path is a look for a GPU."""
     return path.startswith(_GPU) or _GPU_LIBRARY in path
 
 
 def below(folders: Sequence[str]) -> tuple[str, ...]:
-    """What paths below the folders begin with."""
+    """Return the prefixes of paths below the folders."""
     return tuple(f"{folder.rstrip('/')}/" for folder in folders)
 
 
 def above(paths: Iterable[str]) -> Iterator[str]:
-    """The folders that the paths lie in, up to the root."""
+    """Return the folders above the paths, up to the root."""
     for path in paths:
         yield from map(str, Path(path).parents)
 
 
 def is_bytecode(path: str) -> bool:
-    """Whether a path is of compiled Python: the fence grants none of the user's, so sources decide."""
+    """Return whether a path is bytecode; the fence grants none of the user's, so sources count instead."""
     return path.endswith((".pyc", "/__pycache__"))

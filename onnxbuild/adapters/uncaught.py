@@ -1,4 +1,4 @@
-"""What the user's code raised and nothing caught: its traceback for the log, and one sentence."""
+"""Report an exception that the user's code did not catch: a traceback in the log, and one sentence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def log_traceback(error: BaseException) -> None:
     """Write an exception's traceback to the step's log.
 
     Args:
-        error: As it was caught. That its `__str__` raises, or that the code closed the log, is no matter.
+        error: As it was caught. Its `__str__` may raise, and the code may have closed the log.
     """
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    with contextlib.suppress(BaseException):  # it may be anything by now
+    with contextlib.suppress(BaseException):  # the code may have replaced it by any object
         sys.stderr.flush()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the code has closed it; the sentence is reported anyway
         os.write(_LOG, text.encode("utf-8", "backslashreplace"))
 
 

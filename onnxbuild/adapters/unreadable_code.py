@@ -1,4 +1,4 @@
-"""Modules in folders that a step may not read: plain Python would import them, so their absence is an error."""
+"""Refuse imports from folders that a step may not read: plain Python would import from there."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from onnxbuild.core.errors import UndeclaredInputError
 
 
 class UnreadableCode:
-    """Refuses imports from such folders, which user code has put on sys.path."""
+    """Refuses imports from folders on sys.path that the step may not read; user code has put them there."""
 
     def __init__(self) -> None:
         self._readable: set[str] = set()
         self._fault: UndeclaredInputError | None = None
 
     def refuse(self, folder: str, name: str) -> None:
-        """Make sure that a module is not passed over because its folder can't be listed.
+        """Refuse a module that would be passed over because its folder can't be listed.
 
         Args:
             folder: Absolute; the import system looks for the module there.
             name: The module's, without dots.
 
         Raises:
-            UndeclaredInputError: It is there.
+            UndeclaredInputError: The module is there.
         """
         if folder in self._readable:
             return
@@ -36,11 +36,11 @@ class UnreadableCode:
                 raise self._refusal(folder, name) from None
             return
         except OSError:
-            return
+            return  # it is no folder: nothing can be imported from there
         self._readable.add(folder)
 
     def refuse_what_was_passed_over(self) -> None:
-        """Raise again what the code has caught: without the module it went another way.
+        """Raise the refusal again if the code has caught it and continued without the module.
 
         Raises:
             UndeclaredInputError: See `refuse`.

@@ -11,8 +11,9 @@ from onnxbuild.adapters.disk_store import DiskStore
 from onnxbuild.adapters.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.pins import pins
-from onnxbuild.adapters.plain_files import open_regular, parse_json
+from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.core.address import recipe_of
+from onnxbuild.core.regular_files import open_regular
 
 EVENTS_FILE = "events.jsonl"
 OTHER = ""

@@ -1,14 +1,15 @@
 """A process that has the frameworks loaded and forks one child a step.
 
 It speaks lines of JSON over one socket: {"id", "folder", "log"} in; {"loaded"} out, then for each
-{"id", "pid"} and {"id", "status", "wall_s", "cpu_s", "peak_bytes"}. When the socket closes, its
-children die with it.
+{"id", "pid"} and {"id", "watched", "fault", "status", "wall_s", "cpu_s", "peak_bytes"}. When the
+socket closes, its children die with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import gc
 import importlib
@@ -167,8 +168,8 @@ class Zygote:
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         faulthandler.enable()  # where a crash was is in the log, too
-        told = supervisor if self._watches else None
-        return run_job(Path(request["folder"]), self._preloaded, told)
+        observed_by = supervisor if self._watches else None
+        return run_job(Path(request["folder"]), self._preloaded, observed_by)
 
     def _reap(self) -> None:
         while True:
@@ -183,10 +184,12 @@ class Zygote:
             child = self._children.pop(pid)
             _kill_group(pid)  # what the step left running
             self._kill_strays()
+            watched, fault = self._seen(child)
             self._send(
                 {
                     "id": child.number,
-                    "watched": self._seen(child),
+                    "watched": watched,
+                    "fault": fault,
                     "status": os.waitstatus_to_exitcode(status),
                     "wall_s": time.monotonic() - child.started_s,
                     "cpu_s": usage.ru_utime + usage.ru_stime,
@@ -194,16 +197,22 @@ class Zygote:
                 }
             )
 
-    def _seen(self, child: _Child) -> bool:
-        """Leave what a step was seen to use in its folder; return whether it was observed."""
+    def _seen(self, child: _Child) -> tuple[bool, int]:
+        """Write what a step was seen to use to its folder.
+
+        Returns: Whether it was observed, and the errno if that can't be written (a full disk); else 0.
+        """
         with contextlib.suppress(KeyError):
             self._selector.unregister(child.supervisor)
         seen = child.supervisor.result()
         child.supervisor.close()
-        if seen is not None:
-            with contextlib.suppress(OSError):  # its absence is noticed
-                (child.folder / SEEN_FILE).write_text(json.dumps(seen), encoding="utf-8")
-        return seen is not None
+        if seen is None:
+            return False, 0
+        try:
+            (child.folder / SEEN_FILE).write_text(json.dumps(seen), encoding="utf-8")
+        except OSError as error:
+            return True, error.errno or errno.EIO
+        return True, 0
 
     def _send(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(ConnectionError):
@@ -267,18 +276,19 @@ def preload() -> None:
 
 
 def main() -> None:
-    """Preload, then serve on the socket that the first argument, JSON, tells the descriptor of.
+    """Preload, then serve.
 
-    It tells `threads`, too, and what has `moved`: nothing, or a project and its copy.
+    The first argument is JSON: `socket`, the descriptor to serve on; `threads`; `moved`, which is
+    empty, or a project and its copy.
     """
     reset_signals()
-    told = json.loads(sys.argv[1])
+    settings = json.loads(sys.argv[1])
     here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]
-    if told["moved"]:
-        move_imports(*told["moved"])
-    connection = socket.socket(fileno=told["socket"])
-    cores = Cores(told["threads"])
+    if settings["moved"]:
+        move_imports(*settings["moved"])
+    connection = socket.socket(fileno=settings["socket"])
+    cores = Cores(settings["threads"])
     cores.take(0)  # libraries count them when they are loaded
     preload()
     distributions = Distributions(StatCache(Index(Path(":memory:"))))

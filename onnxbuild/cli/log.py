@@ -21,9 +21,9 @@ def command(*, name: str, store: str | None) -> None:
     onnxbuild log bert:export
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.locate import store_root
+    from onnxbuild.adapters.step_logs import last_log
     from onnxbuild.api import Request, graph_of
     from onnxbuild.recipe.project import find_project
-    from onnxbuild.wiring import last_log
 
     try:
         recipe, _ = split_name(name, store)

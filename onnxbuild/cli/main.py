@@ -50,7 +50,7 @@ _COLLECT_AFTER = 100_000  # objects: a process this short leaves too little behi
 
 
 class _ClosedPipeError(Exception):
-    """Nobody reads the output any more; click would exit with 1 for the OSError that says so."""
+    """The output is a pipe that nobody reads; click would exit with 1 for the OSError."""
 
 
 @contextmanager

@@ -1,21 +1,20 @@
-"""Reading files whose names the user gives: a pipe or a device there would have no end."""
+"""Read files whose names the user gives."""
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from pathlib import Path
 
+from onnxbuild.core.regular_files import open_regular
+
 _OWN = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""What a shell hands over: `lint /dev/stdin`, `lint <(generate)`."""
+"""Descriptors that a shell passes: `lint /dev/stdin`, `lint <(generate)`."""
 
 
 def read_user_file(path: Path) -> bytes:
     """Return a file's bytes.
 
     Args:
-        path: A file; what the shell hands over by a descriptor may be a pipe, too.
+        path: A file; one that the shell passes as a descriptor may be a pipe, too.
 
     Raises:
         OSError: It can't be read, or is a pipe, a socket or a device.
@@ -23,16 +22,5 @@ def read_user_file(path: Path) -> bytes:
     """
     if str(path).startswith(_OWN):
         return path.read_bytes()
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(_refuse_endless(descriptor, path), "rb") as file:
+    with open_regular(path, null_is_empty=False) as file:
         return file.read()
-
-
-def _refuse_endless(descriptor: int, path: Path) -> int:
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is a pipe or a device; expected a file", str(path))

@@ -1,4 +1,4 @@
-"""What of a step's observations a lock holds."""
+"""Select the observations of a step that a lock holds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnxbuild.core.action import Observed
 
 
 def locked_data(kind: str, observed: Observed) -> Mapping[str, str]:
-    """Files and listings that a lock holds: path -> digest.
+    """Return the files and listings that a lock holds: path -> digest.
 
-    What all folders of packages hold is left out: no two machines have the same, and the packages that
-    were used are in the lock. So are listings by a step that measures, whose output nobody compares:
-    the compilers that it starts list every folder that they could import from.
+    Listings of all folders of packages are left out: no two machines have the same, and the packages that
+    were used are in the lock. Listings by a step that measures are left out, too: its output is never
+    compared, and the compilers that it starts list every folder that they could import from.
 
     Args:
         kind: The step's.

@@ -122,14 +122,12 @@ class EntrypointReader:
         try:
             if file not in self._names:
                 self._names[file] = top_level_names(read_user_file(file))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             near = nearest(file.name, sibling_names(file, (".py",)))
             shown = show(relative_to_project(file, self._sources.project))
             if near == file.name:
-                return (
-                    f"{shown} is no file that can be read",
-                    "check what it is, and who may read it",
-                )
+                reason = getattr(error, "strerror", None) or str(error)
+                return f"{shown} can't be read: {reason}", "check what it is, and who may read it"
             fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
             what = hinted(f"there is no file {shown}", near)
             return what, fix or "write a path relative to this recipe"

@@ -25,7 +25,7 @@ class Glob:
 
     Attributes:
         folders: Absolute; links among them, whose targets may change without a trace in the folder,
-            and the files that tell a store or a virtual environment that was left out.
+            and the files that mark a store or a virtual environment that was left out.
     """
 
     def __init__(self, project: Path | None = None) -> None:
@@ -126,7 +126,7 @@ class Glob:
 
 
 def _is(kind: Callable[[], bool]) -> bool:
-    """Ask what an entry is; a link that leads in a circle is nothing, as one that leads nowhere."""
+    """Return whether an entry is of a kind; a link in a circle is of none, as a dangling one."""
     try:
         return kind()
     except OSError as error:

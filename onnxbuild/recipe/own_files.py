@@ -1,4 +1,4 @@
-"""What globs leave out: files that onnxbuild, or another tool, makes next to the user's own."""
+"""Recognize files that globs leave out: onnxbuild or another tool makes them next to the user's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
 def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path | None:
-    """Return the path that says that a folder is no place of inputs; None if it may be one.
+    """Return the path that marks a folder as one without inputs; None if it may hold inputs.
 
     Args:
         folder: Absolute.
@@ -39,10 +39,10 @@ def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path 
 
 
 def is_beside_inputs(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry of a folder is no input of anybody who lists it.
+    """Return whether an entry of a folder does not count when the folder is listed.
 
     That is a store, a lock, or a folder of a tool such as `__pycache__` or `.git`: they come and go
-    as one works.
+    during work.
     """
     if entry.name in _TOOLS_FOLDERS:
         return True

@@ -1,4 +1,4 @@
-"""What the kernel told and what Python knows, put together into one record."""
+"""What the kernel reported and what Python recorded, merged into one record."""
 
 from __future__ import annotations
 

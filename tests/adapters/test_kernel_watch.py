@@ -1,4 +1,4 @@
-"""Real filters in real children: what is announced, what passes unseen, what can't be done at all."""
+"""Real filters in real children: which calls are reported, which are exempt, which are refused."""
 
 from __future__ import annotations
 

@@ -284,7 +284,13 @@ def test_a_folder_of_sys_path_that_is_made_later_counts(project, tmp_path):
 # --- copies of what is loaded -----------------------------------------------------------------------
 
 
-def vendored(project, order):
+FIRST = "import sys\nsys.path.insert(0, '{vendor}')\n"
+
+
+def vendored(project, site, order):
+    """Two packages, of which one imports the other; a copy of that in the project; code in an order."""
+    site.install("base", "1", {"base.py": "import dep\n"}, needs="dep")
+    site.install("dep", "1", {"dep.py": "x = 'installed'\n"})
     project.write("vendor/dep/__init__.py", "x = 'vendored'\n")
     project.write("models/m.py", model(order.format(vendor=str(project.folder / "vendor"))))
 
@@ -292,16 +298,14 @@ def vendored(project, order):
 @pytest.mark.parametrize(
     "order",
     [
-        "import sys\nsys.path.insert(0, '{vendor}')\nimport dep\nreturn dep.x",
-        "import sys\nsys.path.insert(0, '{vendor}')\nimport base, dep\nreturn dep.x",
-        "import sys\nsys.path.insert(0, '{vendor}')\ntry:\n    import dep\nexcept Exception:\n    pass",
+        FIRST + "import dep\nreturn dep.x",
+        FIRST + "import base, dep\nreturn dep.x",
+        FIRST + "try:\n    import dep\nexcept Exception:\n    pass",
     ],
     ids=["itself", "with what needs it", "caught"],
 )
 def test_a_copy_put_first_of_what_is_loaded_is_refused(project, site, order):
-    site.install("base", "1", {"base.py": "import dep\n"}, needs="dep")
-    site.install("dep", "1", {"dep.py": "x = 'installed'\n"})
-    vendored(project, order)
+    vendored(project, site, order)
     error = project.told("base")["error"]
     assert "plain Python would import 'dep' from vendor/dep/__init__.py" in error
     assert "sys.path.append" in error
@@ -317,16 +321,13 @@ def test_a_copy_put_first_of_what_is_loaded_is_refused(project, site, order):
     ids=["last", "loaded before", "loaded with another"],
 )
 def test_a_copy_that_plain_python_would_not_take_is_none(project, site, order):
-    site.install("base", "1", {"base.py": "import dep\n"}, needs="dep")
-    site.install("dep", "1", {"dep.py": "x = 'installed'\n"})
-    vendored(project, order)
+    vendored(project, site, order)
     project.observe("base")
     assert project.value == "installed"
 
 
 def test_a_copy_put_first_of_what_is_not_loaded_is_taken(project, site):
-    site.install("dep", "1", {"dep.py": "x = 'installed'\n"})
-    vendored(project, "import sys\nsys.path.insert(0, '{vendor}')\nimport dep\nreturn dep.x")
+    vendored(project, site, FIRST + "import dep\nreturn dep.x")
     observed = project.observe()
     assert project.value == "vendored"
     project.write("vendor/dep/__init__.py", "x = 'edited'\n")

@@ -21,6 +21,7 @@ from onnxbuild.adapters.distributions import Distributions
 from onnxbuild.adapters.fingerprints import DiskFingerprints
 from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.job_results import too_much_memory
+from onnxbuild.adapters.kernel_watch import reason_not
 from onnxbuild.adapters.machine import memory_bytes
 from onnxbuild.adapters.process_group import held_bytes
 from onnxbuild.adapters.processes import ProcessExecutor
@@ -351,6 +352,17 @@ def test_what_another_running_step_has_started_stays(world):
     assert is_gone(int(name.read_text()))
 
 
+@pytest.mark.skipif(bool(reason_not()), reason="steps are not observed here")
+def test_what_a_step_used_that_cant_be_written_is_named(world):
+    job = world.start("import time\ntime.sleep(1)\n" + WORKS)
+    in_the_way = world.store_root / f"tmp/run/{world.executor._count}/seen.json"
+    in_the_way.mkdir()
+    done = world.wait()
+    assert done.job is job
+    assert isinstance(done.error, StoreError)
+    assert done.error.what == f"{in_the_way} is a folder, where a file belongs"
+
+
 @pytest.mark.slow
 def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(world):
     body = (
@@ -361,7 +373,7 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     )
     world.start(body)
     pids = [int(each) for each in world.wait_for("alive").split()]
-    zygote = world.executor._zygote
+    zygote = world.executor._zygote._process
     os.kill(zygote.pid, signal.SIGKILL)
     done = world.wait()
     assert done.error is not None
@@ -369,8 +381,9 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     assert all(is_gone(pid) for pid in pids)
     assert zygote.returncode == -signal.SIGKILL
     assert world.run(WORKS).error is None
-    os.kill(world.executor._zygote.pid, signal.SIGKILL)
-    world.executor._zygote.wait()
+    zygote = world.executor._zygote._process
+    os.kill(zygote.pid, signal.SIGKILL)
+    zygote.wait()
     assert world.run(WORKS).error is None, "it died while nothing ran"
 
 

@@ -1,4 +1,4 @@
-"""A world in which the kernel tells nobody what a process opens, as in some containers."""
+"""Processes that the kernel can't observe, as in some containers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEW_LISTENER = 1 << 3
 
 
 def refuse_listeners() -> None:
-    """For a child, before it starts its program: no filter that announces calls may be installed."""
+    """Refuse filters that report calls; for a child, before it starts its program."""
     seccomp.install(
         (
             (LOAD, 0, 0, NUMBER_AT),

@@ -118,7 +118,14 @@ class World:
         except StoreError as error:
             assert str(self.store) in str(error)  # noqa: PT017 - it may also end well
 
-    def forge_record(self, change: Callable[[dict[str, object]], None]) -> None:
+    def check_set_aside(self, change: Callable[[dict[str, object]], None]) -> None:
+        """Forge the first step's record: it is set aside, its step runs, and all is right after."""
+        self._forge_record(change)
+        ended = self.build()
+        assert "a" in ended.ran
+        self.check(ended=ended)
+
+    def _forge_record(self, change: Callable[[dict[str, object]], None]) -> None:
         """Change the artifact in the first step's record; nothing else is remembered."""
         for path in (self.store / "ac").rglob("*.json"):
             body = json.loads(path.read_bytes())
@@ -178,10 +185,7 @@ def test_a_record_whose_files_lead_out_is_set_aside_and_its_step_runs(world, nam
     def forge(trace):
         trace["outputs"]["out"]["files"][0][0] = name
 
-    world.forge_record(forge)
-    ended = world.build()
-    assert "a" in ended.ran
-    world.check(ended=ended)
+    world.check_set_aside(forge)
     assert [path.suffixes for path in (world.store / "quarantine").iterdir()]
 
 
@@ -202,10 +206,7 @@ def test_a_record_whose_digests_are_none_is_set_aside_and_its_step_runs(world, d
     def forge(trace):
         trace["outputs"]["out"]["files"][0][1] = digest
 
-    world.forge_record(forge)
-    ended = world.build()
-    assert "a" in ended.ran
-    world.check(ended=ended)
+    world.check_set_aside(forge)
 
 
 @pytest.mark.parametrize(
@@ -226,20 +227,14 @@ def test_a_record_that_no_build_can_write_is_set_aside_and_its_step_runs(world, 
     def forge(trace):
         trace["outputs"]["out"]["files"] = files
 
-    world.forge_record(forge)
-    ended = world.build()
-    assert "a" in ended.ran
-    world.check(ended=ended)
+    world.check_set_aside(forge)
 
 
 def test_a_record_with_paths_that_hold_a_nul_is_set_aside(world):
     def forge(trace):
         trace["observed"]["data"]["nul\0"] = "0" * 64
 
-    world.forge_record(forge)
-    ended = world.build()
-    assert "a" in ended.ran
-    world.check(ended=ended)
+    world.check_set_aside(forge)
 
 
 # --- views --------------------------------------------------------------------------------------

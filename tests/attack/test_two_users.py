@@ -110,27 +110,25 @@ def test_two_users_of_a_group_build_in_one_store_in_turn(place, umask):
     assert ada.does(collect) > 0
 
 
+def open_to_others(store: Path) -> list[Path]:
+    """What more users than its owner may write."""
+    mode = stat.S_IWGRP | stat.S_IWOTH
+    return [path for path in store.rglob("*") if path.lstat().st_mode & mode]
+
+
 def test_a_store_of_one_user_is_opened_to_nobody(place):
     ada = User(61001)
     os.chown(place.store, ada.uid, ada.uid)
     place.store.chmod(0o755)
     assert ada.builds(place) == 0
-    assert not [
-        path
-        for path in place.store.rglob("*")
-        if path.lstat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    ]
+    assert not open_to_others(place.store)
 
 
 def test_a_folder_that_everybody_may_write_is_no_groups_folder(place):
     ada = User(61001)
     place.store.chmod(0o1777)
     assert ada.builds(place) == 0
-    assert not [
-        path
-        for path in place.store.rglob("*")
-        if path.lstat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    ]
+    assert not open_to_others(place.store)
 
 
 def test_a_lock_that_may_only_be_read_can_be_taken(place):

@@ -10,19 +10,18 @@ from __future__ import annotations
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
-from onnxbuild.adapters import landlock
+from onnxbuild.adapters.child_environment import ORDINARY
 from onnxbuild.adapters.durable import store_error
 from onnxbuild.adapters.process_group import kill_group
-from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.api import Request, build
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError
-from onnxbuild.core.event import Event
 from onnxbuild.core.ports import Done
 from onnxbuild.wiring import Workspace
 from tests.attack.command import Seen
+from tests.attack.in_process import InProcessExecutor, JsonSink
 
 
 class Warm:
@@ -34,7 +33,7 @@ class Warm:
 
     def run(self, recipe: Path, store: Path | None = None) -> Seen:
         """What `onnxbuild run RECIPE --store STORE` would do and tell."""
-        sink, place = _Sink(), None if store is None else str(store)
+        sink, place = JsonSink(), None if store is None else str(store)
         try:
             if _recall((str(recipe),), (), {}, place, locked=False) is not None:
                 return Seen(0)
@@ -57,37 +56,14 @@ class Warm:
         self.connection = self.zygote = None
 
 
-class _Sink:
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event.to_json())
-
-
-class _WarmExecutor(ProcessExecutor):
-    """The real executor, but for when its zygote begins and ends."""
+class _WarmExecutor(InProcessExecutor):
+    """The executor, with a zygote that outlives it."""
 
     def __init__(self, warm: Warm, workspace: Workspace) -> None:
-        super().__init__(
-            project=workspace.project,
-            store_root=workspace.root,
-            temp=workspace.root / "tmp" / "warm",
-            store=workspace.store,
-            fingerprints=workspace.fingerprints,
-            places=workspace.fingerprints.places,
-            timeout_s=600.0,
-            memory_bytes=1 << 40,
-            landlock_abi=landlock.abi(),
-            owners_of=workspace.distributions.owners_of,
-        )
+        temp = workspace.root / "tmp" / "warm"
+        zygote = _WarmZygote(warm, temp, workspace.project)
+        super().__init__(workspace, temp, zygote, timeout_s=600.0)
         self._warm = warm
-        self._connection, self._zygote = warm.connection, warm.zygote
-
-    def _connect(self) -> socket.socket:
-        found = super()._connect()
-        self._warm.connection, self._warm.zygote = self._connection, self._zygote
-        return found
 
     def _zygote_died(self, *what: str) -> list[Done]:
         self._warm.close()
@@ -100,7 +76,21 @@ class _WarmExecutor(ProcessExecutor):
             self._receive()
         super().close()
 
-    def _end_zygote(self, patience_s: float = 0.0) -> None:
+
+class _WarmZygote(ZygoteProcess):
+    """The real zygote, but for when it begins and ends."""
+
+    def __init__(self, warm: Warm, folder: Path, project: Path) -> None:
+        super().__init__(folder, project, ORDINARY)
+        self._warm = warm
+        self._connection, self._process = warm.connection, warm.zygote
+
+    def connect(self) -> socket.socket:
+        found = super().connect()
+        self._warm.connection, self._warm.zygote = self._connection, self._process
+        return found
+
+    def end(self, patience_s: float = 0.0) -> None:
         del patience_s
-        self._connection = self._zygote = None
+        self._connection = self._process = None
         self._buffer = b""

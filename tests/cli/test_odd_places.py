@@ -38,7 +38,7 @@ def test_a_pipe_or_a_device_is_no_recipe(project, verb):
             "models/tiny.py",
             ("lint", "tiny.yaml"),
             2,
-            "'models/tiny.py' is no file that can be read",
+            "'models/tiny.py' can't be read: it is a pipe or a device; expected a file",
         ),
         ("tiny.lock", ("run", "tiny.yaml", "--locked"), 1, "it is a pipe or a device"),
         ("base.yaml", ("lint", "tiny.yaml"), 2, "which can't be read: it is a pipe or a device"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.recipe.definitions import top_level_names
+from tests.recipe.trees import make_files
 
 
 def model(text: str) -> str:
@@ -39,17 +40,10 @@ def test_what_lies_outside_of_the_project_is_named_by_what_it_is(project, tmp_pa
     }
 
 
-def _tree(folder, *names):
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("x")
-
-
 def test_names_outside_do_not_depend_on_the_place_nor_on_the_order(project, tmp_path_factory):
     one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
     for folder in (one, two):
-        _tree(folder, "cache/snap/a.json", "cache/blobs/a", "other/w.bin", "lone.bin")
+        make_files(folder, "cache/snap/a.json", "cache/blobs/a", "other/w.bin", "lone.bin")
     found = []
     for folder in (one, two):
         patterns = [f"{folder}/cache/**", f"{folder}/other", f"{folder}/lone.bin"]
@@ -66,7 +60,7 @@ def test_names_outside_do_not_depend_on_the_place_nor_on_the_order(project, tmp_
 
 def test_a_file_of_the_project_is_never_taken_for_one_outside(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
-    _tree(outside, "w.bin")
+    make_files(outside, "w.bin")
     project.write("<model 1>/w.bin", "x")
     files = f"['{outside}/w.bin', '../<model 1>/w.bin']"
     recipe = project.recipe(model(f"{{entrypoint: models/model.py:load, files: {files}}}"))
@@ -76,7 +70,7 @@ def test_a_file_of_the_project_is_never_taken_for_one_outside(project, tmp_path_
 def test_the_home_folder_is_expanded(project, tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    _tree(home, ".cache/hub/models--x/refs/main")
+    make_files(home, ".cache/hub/models--x/refs/main")
     text = "{entrypoint: models/model.py:load, files: [~/.cache/hub/models--x/**]}"
     recipe = project.recipe(model(text))
     assert recipe.model.files == ("<model 1>/refs/main",)

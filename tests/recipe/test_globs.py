@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from onnxbuild.recipe.globs import Glob
+from tests.recipe.trees import make_files
 
 
 @pytest.fixture
@@ -71,13 +72,6 @@ def test_impossible_patterns_are_value_errors(tree):
             Glob().expand(pattern, tree)
 
 
-def place(folder, *names):
-    for name in names:
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("1")
-
-
 def names_of(pattern, folder):
     found = Glob(folder).expand(pattern, folder)
     return [file.relative_to(folder).as_posix() for file in found]
@@ -86,12 +80,14 @@ def names_of(pattern, folder):
 @pytest.fixture
 def project(tmp_path):
     """A project with one file of its own, and what tools make next to it."""
-    place(tmp_path, "x/own.json", "artifacts/FORMAT", "artifacts/out/a/fp32/report.json")
-    place(tmp_path, "artifacts/cas/sha256/aa/b.json", "x/store/FORMAT", "x/store/out/r.json")
+    make_files(tmp_path, "x/own.json", "artifacts/FORMAT", "artifacts/out/a/fp32/report.json")
+    make_files(tmp_path, "artifacts/cas/sha256/aa/b.json", "x/store/FORMAT", "x/store/out/r.json")
     (tmp_path / "x/store/cas/sha256").mkdir(parents=True)
-    place(tmp_path, "dist/a-1/release.json", "env/pyvenv.cfg", "env/lib/a.json", ".git/b.json")
-    place(tmp_path, "x/__pycache__/c.json", "x/node_modules/d.json", ".tox/e.json")
-    place(tmp_path, "x/.pytest_cache/f.json", ".svn/g.json", ".hg/h.json", ".venv/i.json")
+    make_files(
+        tmp_path, "dist/a-1/release.json", "env/pyvenv.cfg", "env/lib/a.json", ".git/b.json"
+    )
+    make_files(tmp_path, "x/__pycache__/c.json", "x/node_modules/d.json", ".tox/e.json")
+    make_files(tmp_path, "x/.pytest_cache/f.json", ".svn/g.json", ".hg/h.json", ".venv/i.json")
     return tmp_path
 
 
@@ -101,7 +97,7 @@ def test_what_tools_make_is_in_no_glob(project, pattern):
 
 
 def test_hidden_folders_of_tools_are_in_no_glob_of_hidden_names(project):
-    place(project, ".mine/own.json")
+    make_files(project, ".mine/own.json")
     assert names_of(".*/*.json", project) == [".mine/own.json"]
 
 
@@ -109,7 +105,7 @@ def test_a_folder_that_the_pattern_names_is_meant(project):
     assert names_of("dist/**/*.json", project) == ["dist/a-1/release.json"]
     assert names_of("*/__pycache__/*", project) == ["x/__pycache__/c.json"]
     assert names_of(".git/*", project) == [".git/b.json"]
-    place(project, "cache/models--a/__pycache__/x.json", "cache/dist/y.json")
+    make_files(project, "cache/models--a/__pycache__/x.json", "cache/dist/y.json")
     assert names_of("cache", project) == ["cache/dist/y.json"]
 
 
@@ -135,13 +131,13 @@ def test_a_store_that_ceases_to_be_one_is_looked_at_again(project):
 
 
 def test_the_lock_of_a_recipe_is_in_no_glob(tmp_path):
-    place(tmp_path, "a.yaml", "a.lock", "poetry.lock")
+    make_files(tmp_path, "a.yaml", "a.lock", "poetry.lock")
     assert names_of("*", tmp_path) == ["a.yaml", "poetry.lock"]
     assert names_of("a.lock", tmp_path) == ["a.lock"]
 
 
 def test_what_is_no_file_is_in_no_glob(tmp_path):
-    place(tmp_path, "own.json")
+    make_files(tmp_path, "own.json")
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "null.json").symlink_to("/dev/null")
     (tmp_path / "circle.json").symlink_to("circle.json")

@@ -16,19 +16,17 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from click.testing import CliRunner
 
-from onnxbuild.adapters import landlock
-from onnxbuild.adapters.child_environment import clean_environment
-from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
+from onnxbuild.adapters.zygote_process import ZygoteProcess
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_BUG, BuildError
-from onnxbuild.core.event import Event
 from onnxbuild.wiring import Workspace
+from tests.attack.in_process import InProcessExecutor, JsonSink
 from tests.zygote_templates import PARENT, PATIENCE_S, TEMPLATE
 
 _SMALL_RECIPE = """\
@@ -115,7 +113,7 @@ class Builds:
             return Built(EXIT_BUG, error=traceback.format_exc())
 
     def _build(self, recipe: Path, store: Path) -> Built:
-        sink, only = _Sink(), (STEP,)
+        sink, only = JsonSink(), (STEP,)
         if not store.exists():
             store.mkdir(parents=True)
             shutil.copy(self._frameworks, store)
@@ -124,7 +122,7 @@ class Builds:
         result = build(
             Request((recipe,), only, store=str(store)),
             events=[sink],
-            make_executor=lambda workspace: _ForkedExecutor(self, workspace),
+            make_executor=self._make_executor,
         )
         outputs = {
             f"{step}/{name}": artifact.sha256
@@ -148,6 +146,11 @@ class Builds:
             "; ".join(failures),
             tuple(reason for event in started for reason in event["reasons"]),
         )
+
+    def _make_executor(self, workspace: Workspace) -> InProcessExecutor:
+        temp = workspace.root / "tmp" / f"law-{os.urandom(3).hex()}"
+        zygote = _ForkedZygote(self, temp, workspace.project)
+        return InProcessExecutor(workspace, temp, zygote, timeout_s=60.0)
 
     @staticmethod
     def why(recipe: Path, store: Path) -> Why:
@@ -186,47 +189,25 @@ class Builds:
         return ours
 
 
-class _Sink:
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
+class _ForkedZygote(ZygoteProcess):
+    """The real zygote, but for where it comes from."""
 
-    def emit(self, event: Event) -> None:
-        self.events.append(event.to_json())
-
-
-class _ForkedExecutor(ProcessExecutor):
-    """The real executor, but for where its zygote comes from."""
-
-    def __init__(self, builds: Builds, workspace: Workspace) -> None:
-        super().__init__(
-            project=workspace.project,
-            store_root=workspace.root,
-            temp=workspace.root / "tmp" / f"law-{os.urandom(3).hex()}",
-            store=workspace.store,
-            fingerprints=workspace.fingerprints,
-            places=workspace.fingerprints.places,
-            timeout_s=60.0,
-            memory_bytes=1 << 34,
-            landlock_abi=landlock.abi(),
-            owners_of=workspace.distributions.owners_of,
-        )
+    def __init__(self, builds: Builds, folder: Path, project: Path) -> None:
+        super().__init__(folder, project, ORDINARY)
         self._builds = builds
         self._life: socket.socket | None = None
 
-    def _connect(self) -> socket.socket:
+    def connect(self) -> socket.socket:
         if self._connection is None:
             ours, theirs = socket.socketpair()
-            with theirs, self._zygote_log.open("wb") as log:
-                told = {"socket": 3, "threads": None, "moved": []}
-                self._life = self._builds.fork(json.dumps(told), theirs, log.fileno())
+            with theirs, self._log.open("wb") as log:
+                settings = {"socket": 3, "threads": None, "moved": []}
+                self._life = self._builds.fork(json.dumps(settings), theirs, log.fileno())
             self._connection = ours
         return self._connection
 
-    def _end_zygote(self, patience_s: float = 0.0) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        self._buffer = b""
+    def end(self, patience_s: float = 0.0) -> None:
+        super().end()
         if self._life is not None:
             select.select([self._life], [], [], patience_s)
             self._life.close()

@@ -19,6 +19,33 @@ def _import(name: str, body: str, *names: str, **more: object) -> Maker:
     return make
 
 
+def _as_text(name: str, path: str, body: str, **more: object) -> Maker:
+    """A piece that reads a source as text, so that remarks in it count."""
+    return _import(name, body, path, exact=False, **more)
+
+
+def _data(name: str, path: str, body: str, *, file_format: str = "txt") -> Maker:
+    """A piece that reads one declared file."""
+
+    def make(dice: random.Random) -> Piece:
+        return Piece(name, body, {path: File(file_format, two_digits(dice))}, declared=(path,))
+
+    return make
+
+
+def _in_package(name: str, body: str) -> Maker:
+    """A piece that reads a declared file of a package."""
+
+    def make(dice: random.Random) -> Piece:
+        files = {
+            "models/k@/__init__.py": source(10),
+            "models/k@/x.txt": File("txt", two_digits(dice)),
+        }
+        return Piece(name, body, files, declared=("models/k@/x.txt",))
+
+    return make
+
+
 IMPORTS: dict[str, Maker] = {
     "import": _import(
         "import", "import h@\nreturn h@.NUMBER", "models/h@.py",
@@ -126,34 +153,33 @@ IMPORTS: dict[str, Maker] = {
         "return made.NUMBER",
         {"models/d@/s.py": source(two_digits(dice))},
     ),
-    "run_path": lambda dice: Piece(
-        "run_path", "import runpy\nreturn runpy.run_path(D + '/s.py')['NUMBER']",
-        {"models/d@/s.py": source(two_digits(dice))}, exact=False,
+    "run_path": _as_text(
+        "run_path", "models/d@/s.py", "import runpy\nreturn runpy.run_path(D + '/s.py')['NUMBER']"
     ),
-    "run_module": lambda dice: Piece(
-        "run_module", "import runpy\nreturn runpy.run_module('h@')['NUMBER']",
-        {"models/h@.py": source(two_digits(dice))}, exact=False,
+    "run_module": _as_text(
+        "run_module", "models/h@.py", "import runpy\nreturn runpy.run_module('h@')['NUMBER']"
     ),
-    "exec": lambda dice: Piece(
-        "exec", "names = {}\nexec(open(D + '/s.py').read(), names)\nreturn names['NUMBER']",
-        {"models/d@/s.py": source(two_digits(dice))}, exact=False,
+    "exec": _as_text(
+        "exec", "models/d@/s.py",
+        "names = {}\nexec(open(D + '/s.py').read(), names)\nreturn names['NUMBER']",
     ),
-    "exec_script": lambda dice: Piece(
-        "exec_script", "names = {}\nexec(open(D + '/s.txt').read(), names)\nreturn names['NUMBER']",
-        {"models/d@/s.txt": source(two_digits(dice))}, exact=False, declared=("models/d@/s.txt",),
+    "exec_script": _as_text(
+        "exec_script", "models/d@/s.txt",
+        "names = {}\nexec(open(D + '/s.txt').read(), names)\nreturn names['NUMBER']",
+        declared=("models/d@/s.txt",),
     ),
-    "generated": lambda dice: Piece(
-        "generated",
+    "generated": _data(
+        "generated", "models/d@/g.txt",
         "import tempfile\nfolder = tempfile.mkdtemp()\n"
         "text = open(D + '/g.txt').read()\n"
         "with open(folder + '/g@.py', 'w') as file:\n    file.write('NUMBER = ' + text)\n"
         "sys.path.insert(0, folder)\nimport g@\nreturn g@.NUMBER",
-        {"models/d@/g.txt": File("txt", two_digits(dice))}, declared=("models/d@/g.txt",),
     ),
-    "zipimport": lambda dice: Piece(
-        "zipimport", "sys.path.insert(0, D + '/lib.zip')\nimport zipped\n"
+    "zipimport": _data(
+        "zipimport", "models/d@/lib.zip",
+        "sys.path.insert(0, D + '/lib.zip')\nimport zipped\n"
         "del sys.modules['zipped'], sys.path[0]\nreturn zipped.NUMBER",
-        {"models/d@/lib.zip": File("zip", two_digits(dice))}, declared=("models/d@/lib.zip",),
+        file_format="zip",
     ),
     "extend_path": lambda dice: Piece(
         "extend_path",
@@ -174,32 +200,27 @@ IMPORTS: dict[str, Maker] = {
          "models/d@/two/sub.py": source(two_digits(dice))},
         targets={"models/k@": ("d@/one", "d@/two")},
     ),
-    "resources": lambda dice: Piece(
+    "resources": _in_package(
         "resources",
         "import importlib.resources\n"
         "return importlib.resources.files('k@').joinpath('x.txt').read_text()",
-        {"models/k@/__init__.py": source(10), "models/k@/x.txt": File("txt", two_digits(dice))},
-        declared=("models/k@/x.txt",),
     ),
-    "get_data": lambda dice: Piece(
-        "get_data", "import pkgutil\nreturn pkgutil.get_data('k@', 'x.txt').decode()",
-        {"models/k@/__init__.py": source(10), "models/k@/x.txt": File("txt", two_digits(dice))},
-        declared=("models/k@/x.txt",),
+    "get_data": _in_package(
+        "get_data", "import pkgutil\nreturn pkgutil.get_data('k@', 'x.txt').decode()"
     ),
-    "getsource": lambda dice: Piece(
-        "getsource", "import inspect, h@\nreturn len(inspect.getsource(h@)), inspect.getsource(h@)",
-        {"models/h@.py": source(two_digits(dice))}, exact=False,
+    "getsource": _as_text(
+        "getsource", "models/h@.py",
+        "import inspect, h@\nreturn len(inspect.getsource(h@)), inspect.getsource(h@)",
     ),
-    "linecache": lambda dice: Piece(
-        "linecache", "import linecache\nreturn linecache.getlines(D + '/s.py')",
-        {"models/d@/s.py": source(two_digits(dice))}, exact=False,
+    "linecache": _as_text(
+        "linecache", "models/d@/s.py", "import linecache\nreturn linecache.getlines(D + '/s.py')"
     ),
-    "linecache_data": lambda dice: Piece(
-        "linecache_data", "import linecache\nreturn linecache.getlines(os.path.realpath(D + '/s.txt'))",
-        {"models/d@/s.txt": File("txt", two_digits(dice))}, declared=("models/d@/s.txt",),
+    "linecache_data": _data(
+        "linecache_data", "models/d@/s.txt",
+        "import linecache\nreturn linecache.getlines(os.path.realpath(D + '/s.txt'))",
     ),
-    "tokenize": lambda dice: Piece(
-        "tokenize", "import tokenize\nwith tokenize.open(D + '/s.py') as file:\n    return file.read()",
-        {"models/d@/s.py": source(two_digits(dice))}, exact=False,
+    "tokenize": _as_text(
+        "tokenize", "models/d@/s.py",
+        "import tokenize\nwith tokenize.open(D + '/s.py') as file:\n    return file.read()",
     ),
 }  # fmt: skip

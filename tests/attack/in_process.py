@@ -1,0 +1,43 @@
+"""What builds inside the test's process share: a sink that keeps events, the executor with another zygote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import landlock
+from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.zygote_process import ZygoteProcess
+from onnxbuild.core.event import Event
+from onnxbuild.wiring import Workspace
+
+
+class JsonSink:
+    """Keeps all events, as JSON has them."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event.to_json())
+
+
+class InProcessExecutor(ProcessExecutor):
+    """The real executor, but for how its zygote begins and ends."""
+
+    def __init__(
+        self, workspace: Workspace, temp: Path, zygote: ZygoteProcess, *, timeout_s: float
+    ) -> None:
+        super().__init__(
+            project=workspace.project,
+            store_root=workspace.root,
+            temp=temp,
+            store=workspace.store,
+            fingerprints=workspace.fingerprints,
+            places=workspace.fingerprints.places,
+            timeout_s=timeout_s,
+            memory_bytes=1 << 34,
+            landlock_abi=landlock.abi(),
+            owners_of=workspace.distributions.owners_of,
+        )
+        self._zygote = zygote
