@@ -51,7 +51,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     Args:
         folder: The job's.
         preloaded: What the fork server has loaded.
-        supervisor: Where the fork server receives what the kernel announces; None if it can't.
+        supervisor: Where the fork server receives the kernel's reports; None if it can't.
 
     Returns: 0; result.json says whether the step made its outputs.
 
@@ -110,11 +110,11 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         if error.__cause__ is not None:
             log_traceback(error.__cause__)  # the message is short
         text = mirror.written(_failure(error, refusal, observer, job["places"]))
-    except BaseException as error:  # noqa: BLE001 - the child's edge: all else is told
+    except BaseException as error:  # noqa: BLE001 - the child's edge: all else is reported
         log_traceback(error)
         refusal = None if fence is None else explain(error, fence, reader)
-        told = sentence_of(error, job["step"], job["project"], mirror.meant)
-        text = mirror.written(_failure(told, refusal, observer, job["places"]))
+        said = sentence_of(error, job["step"], job["project"], mirror.meant)
+        text = mirror.written(_failure(said, refusal, observer, job["places"]))
     (folder / RESULT_FILE).write_text(text, encoding="utf-8")
     return 0
 
@@ -171,7 +171,7 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
             readable=fence.readable, listable=fence.listable, writable=fence.writable
         )
     project = os.path.realpath(step.job["project"])
-    told = {
+    arguments = {
         "job": os.path.realpath(step.folder),
         "project": project,
         "unseen": sorted({*map(str, step.ignored[1:]), *map(os.path.realpath, step.ignored[1:])}),
@@ -186,9 +186,9 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
         "enforce": not by_kernel,
         "shared_memory": _names_in(_SHARED_MEMORY),
     }
-    (step.folder / WATCH_FILE).write_text(json.dumps(told), encoding="utf-8")
+    (step.folder / WATCH_FILE).write_text(json.dumps(arguments), encoding="utf-8")
     if supervisor is not None and step.job["kernel_watch"] and kernel_watch.watch(supervisor):
-        observer.leave_files_to_the_kernel(os.path.join(told["job"], ADOPTION))
+        observer.leave_files_to_the_kernel(os.path.join(arguments["job"], ADOPTION))
     elif not by_kernel:
         observer.enforce()
     if supervisor is not None:
@@ -274,14 +274,14 @@ def _failure(
     places: Mapping[str, str],
 ) -> str:
     """What went wrong, as JSON: the error; what was refused, if that is why, and how surely."""
-    told: dict[str, Any] = {"error": _as_json(error, places), "asked_by": observer.asked_by}
+    failure: dict[str, Any] = {"error": _as_json(error, places), "asked_by": observer.asked_by}
     if refusal is not None:
         guess = {"who": refusal.who} if isinstance(refusal, GuessedInputError) else None
-        told["refusal"] = {"error": _as_json(refusal, places), "guess": guess}
-    return json.dumps(told)
+        failure["refusal"] = {"error": _as_json(refusal, places), "guess": guess}
+    return json.dumps(failure)
 
 
 def _as_json(error: BuildError, places: Mapping[str, str]) -> dict[str, Any]:
-    told = {"what": error.what, "where": error.where, "fix": error.fix}
-    told = {part: for_people(text, places) for part, text in told.items()}
-    return {**told, "exit_code": error.exit_code}
+    parts = {"what": error.what, "where": error.where, "fix": error.fix}
+    shown = {part: for_people(text, places) for part, text in parts.items()}
+    return {**shown, "exit_code": error.exit_code}

@@ -67,7 +67,7 @@ _PASSED = (
     ("newfstatat", 0, EQUAL, _NOWHERE & 0xFFFFFFFF),
     ("statx", 2, ANY_BIT, _EMPTY_PATH),
 )
-"""Calls that are not announced: name, argument, test of its lower half, operand."""
+"""Calls that are not reported: name, argument, test of its lower half, operand."""
 
 _UNKNOWN = seccomp.refuse(errno.ENOSYS)
 

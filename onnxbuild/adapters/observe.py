@@ -94,7 +94,7 @@ class Observer:
         self._enforced_here = True
 
     def leave_files_to_the_kernel(self, adoption: str) -> None:
-        """Record imports and who was refused alone: what is opened and listed the kernel tells.
+        """Record imports and who was refused; the kernel reports what is opened and listed.
 
         Args:
             adoption: A path that a fork looks for to be taken as the step's own process.
@@ -118,7 +118,7 @@ class Observer:
         return f"{os.path.realpath(path)}/".startswith(self._elsewhere)
 
     def _is_code(self, path: str) -> None:
-        """A source that was opened to be compiled is told as that, and is no data."""
+        """A source that was opened to be compiled counts as that, and is no data."""
         self._data.pop(self._absolute(path), None)
 
     def _note_syntax(self, path: str) -> None:

@@ -113,7 +113,7 @@ def install(steps: Sequence[tuple[int, int, int, int]], *, listen: bool = False)
         steps: The filter: code, instructions to skip if true, if false, value.
         listen: Whether `ASK` is one of its verdicts.
 
-    Returns: With `listen` the descriptor that calls are announced on; else 0.
+    Returns: With `listen` the descriptor that calls are reported on; else 0.
 
     Raises:
         OSError: The kernel refuses; EBUSY if another filter listens already, as in some containers.

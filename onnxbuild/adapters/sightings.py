@@ -1,4 +1,4 @@
-"""What the processes of one step opened, executed, listed and looked for, as the kernel announced it."""
+"""What the processes of one step opened, executed, listed and looked for, as the kernel reports it."""
 
 from __future__ import annotations
 

@@ -90,8 +90,7 @@ class Supervisor:
             descriptors = []
         if not descriptors:
             return False
-        told = json.loads((self._folder / WATCH_FILE).read_bytes())
-        self._sightings = Sightings(**told)
+        self._sightings = Sightings(**json.loads((self._folder / WATCH_FILE).read_bytes()))
         self._listener = Listener(descriptors[0])
         return True
 
