@@ -14,16 +14,13 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from onnxbuild.own_folder import OWN_FOLDER, own_module_of
+
 _LINE_READERS = frozenset({linecache.__file__, tokenize.__file__, inspect.__file__})
 _MESSAGES = frozenset({traceback.__file__, warnings.__file__, logging.__file__})
 _FRAMES_LOOKED_AT = 4
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_IMPORT_SYSTEM = frozenset(
-    {
-        "<frozen importlib._bootstrap_external>",
-        *(os.path.join(_TOOL, "adapters", name) for name in ("importable.py", "quiet_opens.py")),
-    }
-)
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap_external>"
+_SEARCHERS = frozenset({"importable", "quiet_opens"})
 
 
 def own_line(file: str, line: int, project: str) -> str:
@@ -35,7 +32,9 @@ def own_line(file: str, line: int, project: str) -> str:
         project: The project's root, links resolved.
     """
     path = _real(file)
-    foreign = file.startswith("<") or path.startswith(f"{_TOOL}/") or "/site-packages/" in path
+    foreign = (
+        file.startswith("<") or path.startswith(f"{OWN_FOLDER}/") or "/site-packages/" in path
+    )
     if foreign or not path.startswith(f"{project}/"):
         return ""
     return f"{path[len(project) + 1 :]}:{line}"
@@ -60,7 +59,10 @@ def user_line(project: str) -> str:
 def searches_for_modules() -> bool:
     """Return whether the import system lists the folder; the names it looks for are noted instead."""
     frame: Any = sys._getframe(3)  # noqa: SLF001 - past this function and the hook
-    return frame is not None and frame.f_code.co_filename in _IMPORT_SYSTEM
+    if frame is None:
+        return False
+    file = frame.f_code.co_filename
+    return bool(file == _IMPORT_SYSTEM or own_module_of(file) in _SEARCHERS)
 
 
 class Reader(Enum):

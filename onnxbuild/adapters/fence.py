@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from onnxbuild.adapters.distributions import editable_folders, site_folders
+from onnxbuild.own_folder import IMPORT_ROOT, OWN_FOLDER
 
 _SYSTEM = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/opt", "/nix", "/proc",
@@ -25,7 +26,6 @@ _SCRATCH_DEVICES = (
     "/dev/nvidiactl",
 )
 _SOURCES = (".py", *(s for s in importlib.machinery.EXTENSION_SUFFIXES if s != ".so"))
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def fence_of(
     """
     project = os.path.realpath(project)
     guarded = tuple(os.path.realpath(path) for path in (project, *hidden))
-    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, *site_folders(), _TOOL)
+    installed = (sys.prefix, sys.base_prefix, sys.exec_prefix, *site_folders(), OWN_FOLDER)
     paths = sysconfig.get_paths()
     all_software = {*installed, *software, paths["stdlib"], paths["platstdlib"]}
     readable = [
@@ -163,11 +163,13 @@ def _leads_out(path: str, root: str) -> bool:
 
 def _editable_roots(project: str) -> tuple[str, ...]:
     """Folders of Python code in use that are neither installed software nor the project's."""
-    known = tuple(os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, project, _TOOL))
+    known = tuple(
+        os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, project, OWN_FOLDER)
+    )
     roots = []
     for path in (*sys.path, *editable_folders(site_folders())):
         real = os.path.realpath(path)
         below = any(real == each or real.startswith(f"{each}/") for each in known)
-        if path and os.path.isdir(real) and not below and real != os.path.dirname(_TOOL):
+        if path and os.path.isdir(real) and not below and real != IMPORT_ROOT:
             roots.append(real)
     return tuple(dict.fromkeys(roots))

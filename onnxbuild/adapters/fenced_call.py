@@ -23,13 +23,13 @@ from onnxbuild.adapters.child_environment import clean_environment
 from onnxbuild.adapters.fenced_child import FAILED, REFUSED, VALUE
 from onnxbuild.adapters.process_group import held_bytes, kill_group
 from onnxbuild.core.errors import StepError
+from onnxbuild.own_folder import IMPORT_ROOT
 
 TIMEOUT_S = 3600.0
 _MEMORY_SHARE = 0.9
 _WATCH_S = 0.2
 _LARGEST_ANSWER_BYTES = 1 << 26
 _LAST_BYTES = 1 << 12
-_PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 _START = """\
 import sys
 sys.path.insert(0, sys.argv[3])
@@ -73,7 +73,7 @@ def call_fenced(
             "answer": answer.fileno(),
         }
         process = subprocess.Popen(
-            [sys.executable, "-s", "-c", _START, json.dumps(request), function, _PACKAGE_PARENT],
+            [sys.executable, "-s", "-c", _START, json.dumps(request), function, IMPORT_ROOT],
             pass_fds=(answer.fileno(),),
             env=clean_environment(os.environ),
             cwd="/",

@@ -24,6 +24,7 @@ from onnxbuild.adapters.fence import fence_of
 from onnxbuild.adapters.no_sockets import refuse_sockets
 from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.core.errors import BuildError
+from onnxbuild.own_folder import OWN_FOLDER
 
 VALUE, REFUSED, FAILED = "value", "refused", "failed"
 """What became of a call: its value; a BuildError; any other exception."""
@@ -97,7 +98,7 @@ def _answer(name: str, argument: Any) -> dict[str, Any]:
 
 def _clear_import_path() -> None:
     """Import installed software alone; this program is imported already, wherever it is."""
-    parent = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parent = os.path.dirname(OWN_FOLDER)
     own = set() if os.path.realpath(parent) in site_folders() else {parent}
     sys.path[:] = [path for path in sys.path if path not in {"", os.getcwd(), *own}]
 

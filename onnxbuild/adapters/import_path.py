@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.places import place_name
+from onnxbuild.own_folder import IMPORT_ROOT
 
 PYTHON_PATH = "PYTHONPATH"
 
@@ -20,8 +21,6 @@ _CODE = ("import ", "import\t")
 _EDITABLE = re.compile(r"(__editable__\.[^-]+)-.*\.pth")  # with a version, which says nothing here
 _NO_MODEL = ("distutils-precedence.pth", "_virtualenv.pth")
 """Code of setuptools and virtualenv that redirects distutils: of the environment, not of a model."""
-
-_TOOL = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ def import_variables(environment: Mapping[str, str]) -> dict[str, str]:
     Args:
         environment: Of this process.
     """
-    folders = [each for each in shell_python_path(environment) if each != os.path.dirname(_TOOL)]
+    folders = [each for each in shell_python_path(environment) if each != IMPORT_ROOT]
     found = {PYTHON_PATH: os.pathsep.join(folders), "PYTHONUSERBASE": user_base()}
     return {name: value for name, value in found.items() if value}
 
@@ -182,7 +181,7 @@ class ImportPath:
 
     def _is_other(self, folder: str) -> bool:
         """Whether a folder holds neither packages nor this program, which no model imports."""
-        return os.path.realpath(folder) not in (*self._sites, os.path.dirname(_TOOL))
+        return os.path.realpath(folder) not in (*self._sites, IMPORT_ROOT)
 
     def _lines(self, path: str) -> list[str]:
         self._look(path)

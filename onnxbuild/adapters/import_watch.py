@@ -24,8 +24,7 @@ from onnxbuild.adapters.preloaded import Preloaded
 from onnxbuild.adapters.shadows import Shadows
 from onnxbuild.adapters.stand_ins import stand_in
 from onnxbuild.adapters.unreadable_code import UnreadableCode
-
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from onnxbuild.own_folder import OWN_FOLDER
 
 
 class ImportWatch:
@@ -61,7 +60,7 @@ class ImportWatch:
             *self._sites,
             *(paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
             *(p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))),
-            _TOOL,
+            OWN_FOLDER,
         )
         self._baseline = frozenset(sys.modules)
         self._lookups: dict[str, set[str]] = {}

@@ -26,6 +26,7 @@ from onnxbuild.adapters.index import Index
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.plain_files import parse_json
 from onnxbuild.adapters.statcache import ABSENT, identity, settled
+from onnxbuild.own_folder import OWN_FOLDER
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 
@@ -161,7 +162,7 @@ def remember(
 
 def program_files() -> Iterator[str]:
     """This program's own modules: with other code, the same request may end in another way."""
-    for base, _, names in os.walk(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))):
+    for base, _, names in os.walk(OWN_FOLDER):
         yield from (os.path.join(base, name) for name in names if name.endswith(".py"))
 
 

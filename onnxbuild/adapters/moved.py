@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 from onnxbuild.adapters.distributions import site_folders
+from onnxbuild.own_folder import OWN_FOLDER
 
 _STANDARD = (
     importlib.machinery.BuiltinImporter,
     importlib.machinery.FrozenImporter,
     importlib.machinery.PathFinder,
 )
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def move_imports(original: str, copy: str) -> None:
@@ -37,7 +37,7 @@ class _Moves:
     def __init__(self, original: str, copy: str) -> None:
         self._original = original
         self._copy = copy
-        software = (sys.prefix, sys.base_prefix, _TOOL, *site_folders())
+        software = (sys.prefix, sys.base_prefix, OWN_FOLDER, *site_folders())
         self._software = tuple(f"{os.path.realpath(path)}{os.sep}" for path in software)
 
     def of(self, path: str) -> str:

@@ -17,14 +17,11 @@ from onnxbuild.adapters.real_paths import RealFolders
 from onnxbuild.adapters.records import normalized
 from onnxbuild.adapters.stand_ins import stand_in
 from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES, PARTS, START_UP
+from onnxbuild.own_folder import OWN_FOLDER, own_module_of
 
 _AT_START = ("sitecustomize", "usercustomize")  # imported, where there are such, by Python itself
 _ALWAYS = (START_UP, f"{ENTRY_POINTS}torch.backends>")  # what decides what the fork server loads
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_HOOKS = frozenset(
-    os.path.join(_TOOL, "adapters", f"{name}.py")
-    for name in ("import_watch", "observe", "package_watch", "python_calls", "quiet_opens")
-)
+_HOOKS = frozenset({"import_watch", "observe", "package_watch", "python_calls", "quiet_opens"})
 _BACKPORT = "importlib_metadata"
 _ENUMERATES = "pkg_resources"  # looks at all that is installed when it is imported
 
@@ -46,7 +43,7 @@ class PackageWatch:
         paths = sysconfig.get_paths()
         library = (paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__))
         self._library = _below(library)
-        self._installed = _below((*self._sites, _TOOL))
+        self._installed = _below((*self._sites, OWN_FOLDER))
         self._real = RealFolders()
         self._asked: set[str] = set()
         self._found: set[str] = set()
@@ -198,7 +195,7 @@ class PackageWatch:
         """Whether the innermost code that runs, past Python's and this program's, is the user's."""
         for frame in _frames():
             file = frame.f_code.co_filename
-            if file in _HOOKS or f"/{_BACKPORT}/" in file:
+            if own_module_of(file) in _HOOKS or f"/{_BACKPORT}/" in file:
                 continue
             if file.startswith(self._installed):
                 return False

@@ -8,9 +8,9 @@ import sysconfig
 from collections.abc import Iterable
 
 from onnxbuild.adapters.distributions import site_folders
+from onnxbuild.own_folder import OWN_FOLDER
 
 _SHARED_PREFIXES = ("/usr", "/usr/local", "/")  # hold other things than Python, too
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def software_folders(project: str, others: Iterable[str] = ()) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def software_folders(project: str, others: Iterable[str] = ()) -> tuple[str, ...
         *(paths[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
         *(p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))),
         *prefixes,
-        _TOOL,
+        OWN_FOLDER,
         *others,
     )
     named = (each for path in found for each in (os.path.abspath(path), os.path.realpath(path)))

@@ -35,12 +35,12 @@ from onnxbuild.adapters.signals import reset_signals
 from onnxbuild.adapters.statcache import StatCache
 from onnxbuild.adapters.supervisor import SEEN_FILE, Supervisor, connected
 from onnxbuild.adapters.uncaught import log_traceback
+from onnxbuild.own_folder import OWN_FOLDER
 
 _LINUX = sys.platform == "linux"
 PRELOADED = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx_ir")
 ROOTS = ("numpy", "torch", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
 """Their distributions."""
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -258,7 +258,7 @@ def _own_parent() -> set[str]:
 
     A checkout on the import path (an editable installation) is no place for a model to find code.
     """
-    parent = os.path.dirname(_TOOL)
+    parent = os.path.dirname(OWN_FOLDER)
     return set() if os.path.realpath(parent) in site_folders() else {parent}
 
 
@@ -283,7 +283,7 @@ def main() -> None:
     """
     reset_signals()
     settings = json.loads(sys.argv[1])
-    here = {"", os.getcwd(), str(Path(__file__).parent), *_own_parent()}
+    here = {"", os.getcwd(), *_own_parent()}
     sys.path[:] = [path for path in sys.path if path not in here]
     if settings["moved"]:
         move_imports(*settings["moved"])

@@ -17,6 +17,7 @@ from typing import Any
 from onnxbuild.adapters.child_environment import Surroundings, clean_environment
 from onnxbuild.adapters.import_path import import_variables, user_site_flag
 from onnxbuild.adapters.job_results import tail
+from onnxbuild.own_folder import IMPORT_ROOT
 
 START = """\
 import sys
@@ -26,7 +27,6 @@ sys.path.remove(sys.argv[2])
 onnxbuild.adapters.zygote.main()
 """
 """What its interpreter runs: this very onnxbuild, however it was found."""
-_PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 
 class ZygoteProcess:
@@ -75,7 +75,7 @@ class ZygoteProcess:
                 }
                 command = [sys.executable, user_site_flag(), "-c", START, json.dumps(settings)]
                 self._process = subprocess.Popen(
-                    [*command, _PACKAGE_PARENT],
+                    [*command, IMPORT_ROOT],
                     pass_fds=(theirs.fileno(),),
                     env={**clean_environment(os.environ, around), **import_variables(os.environ)},
                     cwd="/",

@@ -12,14 +12,13 @@ import socket
 import subprocess
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit import session_worker
 from onnxbuild.onnxkit.wire import Held, receive, send
+from onnxbuild.own_folder import REAL_OWN_FOLDER
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
 _START = """\
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location(
@@ -59,7 +58,7 @@ class SessionHost:
         with theirs:
             try:
                 self._process = subprocess.Popen(
-                    [interpreter, "-I", "-B", "-c", _START, _PACKAGE, str(theirs.fileno())],
+                    [interpreter, "-I", "-B", "-c", _START, REAL_OWN_FOLDER, str(theirs.fileno())],
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
                 )

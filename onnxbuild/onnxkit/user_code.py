@@ -7,14 +7,14 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.own_folder import OWN_FOLDER
 
 T = TypeVar("T")
 
-_NOT_THE_USERS = (str(Path(__file__).parents[1]) + os.sep, sysconfig.get_path("stdlib") + os.sep)
+_NOT_THE_USERS = (OWN_FOLDER + os.sep, sysconfig.get_path("stdlib") + os.sep)
 _INSTALLED = ("site-packages", "dist-packages")
 
 

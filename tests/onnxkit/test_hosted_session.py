@@ -28,6 +28,7 @@ from onnxbuild.onnxkit.runtimes import onnx_runtime
 from onnxbuild.onnxkit.session_host import SessionHost, host_of, hosted_bytes, runtime_facts
 from onnxbuild.onnxkit.session_settings import SessionSettings
 from onnxbuild.onnxkit.sessions import asked_for, open_here, open_session
+from onnxbuild.own_folder import REAL_OWN_FOLDER
 from tests.environments import INSTALLED, make_venv
 from tests.onnxkit.models import linear, model, value
 
@@ -241,7 +242,7 @@ def test_nothing_but_this_program_is_taken_from_where_it_lies(tmp_path):
     python = make_venv(tmp_path / "venv")
     code = f"{session_host._START.rpartition('serve(')[0]}import click"
     done = subprocess.run(
-        [python, "-I", "-c", code, session_host._PACKAGE, "0"],
+        [python, "-I", "-c", code, REAL_OWN_FOLDER, "0"],
         capture_output=True,
         text=True,
         check=False,

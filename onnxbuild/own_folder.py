@@ -1,0 +1,26 @@
+"""Where this package lies, however it was found; the one place that computes it."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+OWN_FOLDER = str(Path(__file__).absolute().parent)
+"""The package's folder, as it is named."""
+
+REAL_OWN_FOLDER = str(Path(OWN_FOLDER).resolve())
+"""The package's folder, links resolved."""
+
+IMPORT_ROOT = str(Path(REAL_OWN_FOLDER).parent)
+"""What a fresh interpreter has to have on its path to import this very package."""
+
+
+@lru_cache(maxsize=4096)
+def own_module_of(file: str) -> str:
+    """Return the last name of this package's module that a file is; empty if it is none of them.
+
+    Args:
+        file: As a code object names it.
+    """
+    return Path(file).stem if file.startswith(f"{OWN_FOLDER}{os.sep}") else ""
