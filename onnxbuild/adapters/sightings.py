@@ -33,8 +33,13 @@ class Access(Enum):
     EXECUTE = "execute"
     UPDATE = "update"  # opened for reading and writing: must be there
     WRITE = "write"  # emptied and written: must be there
+    UPDATE_OR_CREATE = "update or create"  # likewise, but made if it is not there
     CREATE = "create"
     CREATE_NEW = "create new"  # fails if it is there
+
+
+_CREATING = {Access.UPDATE_OR_CREATE, Access.CREATE, Access.CREATE_NEW}
+_WRITING = {*_CREATING, Access.WRITE, Access.UPDATE}
 
 
 class Sightings:
@@ -148,7 +153,7 @@ class Sightings:
         if is_of_gpu(path):
             self.devices = True
         verdict = self._note(path, access, follows=follows, by_step=by_step, who=who)
-        if verdict == 0 and access not in {Access.CREATE, Access.CREATE_NEW}:
+        if verdict == 0 and access not in _CREATING:
             self._done.add(key)
         return verdict
 
@@ -171,8 +176,9 @@ class Sightings:
             self._note_links(links)
             self._note_look(asked, real)
             return 0
-        if access in {Access.CREATE, Access.CREATE_NEW, Access.WRITE, Access.UPDATE}:
+        if access in _WRITING:
             if self._may_write(real):
+                self._note_update(asked, real, found, access)
                 return 0
             self._note_links(links)
             if access is Access.CREATE_NEW:
@@ -218,6 +224,15 @@ class Sightings:
         elif real not in self._fence.declared:
             self.read.setdefault(asked, identity(real))
         return 0
+
+    def _note_update(self, asked: str, real: str, found: str, access: Access) -> None:
+        """Note a file that may be read before it is written; the step's own are none.
+
+        Only shared memory holds files that others made and a step may write.
+        """
+        is_read = access in {Access.UPDATE, Access.UPDATE_OR_CREATE} and found == FILE
+        if is_read and real.startswith(SHARED_MEMORY) and not self._is_system(asked, real, access):
+            self.read.setdefault(asked, "")
 
     def _note_listing(self, asked: str, real: str, *, by_step: bool) -> None:
         if real in self._sites or asked in self._sites:

@@ -208,6 +208,8 @@ def _opened(flags: int) -> tuple[Access, bool]:
         return Access.HOLD, follows
     if flags & _CREATES and flags & os.O_EXCL:
         return Access.CREATE_NEW, False
+    if flags & _CREATES and flags & os.O_RDWR and not flags & os.O_TRUNC:
+        return Access.UPDATE_OR_CREATE, follows
     if flags & os.O_TRUNC or (flags & _CREATES and flags & _WRITES):
         return Access.CREATE if flags & _CREATES else Access.WRITE, follows
     return (Access.UPDATE if flags & _WRITES else Access.READ), follows

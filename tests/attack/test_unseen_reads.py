@@ -5,8 +5,10 @@ Each program is built, is up to date, is edited, and runs again; what may not be
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import uuid
 from collections.abc import Callable
@@ -295,6 +297,31 @@ def test_what_native_code_reads_of_granted_folders_counts(project, granted):
     assert project.run(*ONLY).code == 0
     assert project.run(*ONLY).ran == []
     save_scale(weights, 3.0)
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+def save_in_database(path: Path, value: float) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as base:
+        base.executescript(
+            f"create table if not exists t (x); delete from t; insert into t values ({value})"
+        )
+
+
+DATABASE = """
+def value():
+    import sqlite3
+    return sqlite3.connect({path!r}).execute("select x from t").fetchone()[0]
+"""
+
+
+def test_a_file_that_is_opened_to_be_read_and_written_counts(project, granted):
+    base = granted / "weights.db"
+    save_in_database(base, 2.0)
+    Program("", DATABASE.format(path=str(base)), writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    save_in_database(base, 3.0)
     edited = project.run(*ONLY)
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
