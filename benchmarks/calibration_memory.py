@@ -59,7 +59,7 @@ def _measured(method: str, samples: int) -> int:
 
 def _peak_bytes(method: str, samples: int, folder: Path) -> int:
     from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-    from onnxbuild.onnxkit.model_files import save_model
+    from onnxbuild.onnxkit.model.model_files import save_model
     from onnxbuild.steps.calibrate import KIND, CalibrateParams, CalibrationOptions
     from tests.fakes.step_context import run_step
 

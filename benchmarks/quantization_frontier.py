@@ -37,10 +37,10 @@ from benchmarks.frontier.ours import EXPORTED, build_ours
 from benchmarks.frontier.plain import quantize_plainly, quantize_with_olive
 from benchmarks.frontier.subjects import ROOT, Subject, subjects
 from benchmarks.side_by_side import machine
-from onnxbuild.onnxkit.latency import Turns, summarize_turns
-from onnxbuild.onnxkit.pareto import pareto_front
-from onnxbuild.onnxkit.ratios import Ratio
-from onnxbuild.onnxkit.scatter import Point, scatter_svg
+from onnxbuild.onnxkit.plots.scatter_plot import Point, scatter_svg
+from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.timing.ratios import Ratio
+from onnxbuild.onnxkit.timing.rounds import Turns, summarize_turns
 
 LEAST_ERROR = 1e-7
 """Of a mean cosine in float32; below it, rounding alone is seen."""

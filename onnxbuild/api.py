@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import kernel_watch, landlock, locate, machine, memo
+from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
-from onnxbuild.adapters.disk_history import REUSED
-from onnxbuild.adapters.housekeeping import write_run
-from onnxbuild.adapters.locks import wait_lock
-from onnxbuild.adapters.sinks import RunLog, Several
+from onnxbuild.adapters.console.sinks import RunLog, Several
+from onnxbuild.adapters.disk.locks import wait_lock
+from onnxbuild.adapters.kernel import kernel_watch, landlock
+from onnxbuild.adapters.store.disk_history import REUSED
+from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.core.event import Notice
@@ -27,10 +28,10 @@ from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
+from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.checks.session import session_remarks
 from onnxbuild.recipe.point_bytes import point_faults
 from onnxbuild.recipe.project import root_reason
-from onnxbuild.recipe.session_checks import session_remarks
-from onnxbuild.recipe.target_sense import doubts_of
 from onnxbuild.request import Loaded, Request, graph_of, load, request_of
 from onnxbuild.summary import skipped_targets, summarize
 from onnxbuild.wiring import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters import machine
-from onnxbuild.adapters.durable import write_atomically
+from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.api import BuildResult, Request, deliver
 from onnxbuild.choices import build_chosen, choices_of
 from onnxbuild.core.action import ActionResult

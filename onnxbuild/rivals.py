@@ -12,7 +12,11 @@ from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.rival import Rival
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
-from onnxbuild.onnxkit.program_files import PROGRAM_SUFFIXES, ProgramFormat, program_format
+from onnxbuild.onnxkit.programs.artifact_file import (
+    PROGRAM_SUFFIXES,
+    ProgramFormat,
+    program_format,
+)
 from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
@@ -140,7 +144,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 def _rival(name: str, shown: str, found: _Found) -> Rival:
     """Declares the model's own file, and those beside it that belong to it."""
-    from onnxbuild.onnxkit.model_files import external_files
+    from onnxbuild.onnxkit.model.model_files import external_files
 
     if found.format is None and found.file.suffix == ".onnx":
         beside = external_files(found.file)

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
-from onnxbuild.onnxkit.shown_ratio import UNKNOWN, shown_ratio
+from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 
 NOISY = " ?"
 """After what was measured while others used the machine."""

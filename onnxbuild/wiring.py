@@ -8,22 +8,24 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import clock, landlock, locate, locks, machine
-from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
+from onnxbuild.adapters import clock, locate, machine
 from onnxbuild.adapters.clock import SystemClock
-from onnxbuild.adapters.disk_history import DiskHistory
-from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.disk_views import DiskViews
-from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.fingerprints import DiskFingerprints
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.kept_environments import hold
-from onnxbuild.adapters.processes import ProcessExecutor
+from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.kernel import landlock
+from onnxbuild.adapters.processes.executor import ProcessExecutor
 from onnxbuild.adapters.recipe_cache import RecipeCache
-from onnxbuild.adapters.run_notes import drop_old_runs
-from onnxbuild.adapters.statcache import StatCache
-from onnxbuild.adapters.step_logs import log_name
-from onnxbuild.adapters.virtual_environments import make_environment
+from onnxbuild.adapters.store.disk_history import DiskHistory
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.disk_views import DiskViews
+from onnxbuild.adapters.store.run_notes import drop_old_runs
+from onnxbuild.adapters.store.step_logs import log_name
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.environment_gc import hold
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StoreError

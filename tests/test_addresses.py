@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from onnxbuild.adapters.step_logs import log_name
+from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.api import BuildResult
 from onnxbuild.choices import choices_of, chosen_sessions
 from onnxbuild.cli.diagnosis_commands import diagnosis_commands

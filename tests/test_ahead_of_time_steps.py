@@ -7,7 +7,7 @@ import pytest
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import GPU
-from onnxbuild.onnxkit.ort_format import REPLAY
+from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader
 

@@ -10,7 +10,7 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.rival import Comparison, Rival
 from onnxbuild.lock.resolved import resolved_recipe
-from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader
 

@@ -44,5 +44,5 @@ def test_comments_and_doc_strings_do_not_count_and_code_does():
 def test_what_the_kit_uses_in_turn_counts_too(now):
     modules = now["kinds"]["export"]["modules"]
     assert "onnxbuild.steps.export" in modules
-    assert "onnxbuild.onnxkit.canonical" in modules
-    assert "onnxbuild.onnxkit.foreign" in now["kinds"]["optimize"]["modules"]
+    assert "onnxbuild.onnxkit.model.canonical" in modules
+    assert "onnxbuild.onnxkit.optimize.ort_tools" in now["kinds"]["optimize"]["modules"]

@@ -8,8 +8,8 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.target import Link, Target
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.tolerances import Tolerance
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onnxbuild.adapters.child_environment import clean_environment
-from onnxbuild.adapters.zygote_process import START
+from onnxbuild.adapters.processes.zygote_process import START
+from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from tests import zygotes
 from tests.attack.small import Interpreter
 

@@ -41,8 +41,8 @@ def serve(address: str, threads: int | None) -> None:
         address: Where launchers ask; empty: standard input is a socket, which passes them on.
         threads: As `Surroundings` has it.
     """
-    from onnxbuild.adapters.child_environment import Cores
-    from onnxbuild.adapters.zygote import preload
+    from onnxbuild.adapters.processes.zygote import preload
+    from onnxbuild.adapters.toolchain.step_environment import Cores
 
     cores = os.sched_getaffinity(0)
     Cores(threads).take(0)
@@ -197,7 +197,7 @@ def _forked(argument: str, passed: list[int], cores: set[int]) -> int:
 def _be_zygote(argument: str, passed: list[int]) -> None:
     import numpy as np
 
-    from onnxbuild.adapters import zygote
+    from onnxbuild.adapters.processes import zygote
 
     importlib.invalidate_caches()
     connection, out, err = passed

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from onnxbuild.adapters.child_environment import clean_environment
+from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from tests.zygote_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
 
 COLD = "ONNXBUILD_COLD_TESTS"

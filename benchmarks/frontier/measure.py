@@ -15,8 +15,8 @@ import psutil
 
 from benchmarks.frontier.plain import digest
 from benchmarks.frontier.subjects import Feeds, Subject
-from onnxbuild.onnxkit.latency import Turns, measure_turns
-from onnxbuild.onnxkit.ratios import Ratio, ratio_of
+from onnxbuild.onnxkit.timing.ratios import Ratio, ratio_of
+from onnxbuild.onnxkit.timing.rounds import Turns, measure_turns
 
 _WARMUP = 3
 

@@ -8,7 +8,7 @@ import re
 import sys
 
 from onnxbuild.core.host import PASSED_ON, HostFacts
-from onnxbuild.onnxkit.host import cpu, usable_cores
+from onnxbuild.onnxkit.host.host import cpu, usable_cores
 
 __all__ = [
     "driver_facts",

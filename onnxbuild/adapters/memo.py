@@ -20,12 +20,12 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
-from onnxbuild.adapters.accelerator import gpu_models
-from onnxbuild.adapters.import_path import import_variables
-from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.plain_files import parse_json
+from onnxbuild.adapters.disk.statcache import ABSENT, identity, settled
 from onnxbuild.adapters.locate import cache_root
-from onnxbuild.adapters.plain_files import parse_json
-from onnxbuild.adapters.statcache import ABSENT, identity, settled
+from onnxbuild.adapters.toolchain.accelerator import gpu_models
+from onnxbuild.adapters.toolchain.import_path import import_variables
 from onnxbuild.own_folder import OWN_FOLDER
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store

@@ -12,11 +12,11 @@ from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
-from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.plain_files import parse_json
+from onnxbuild.adapters.disk.statcache import ABSENT, StatCache, settled
 from onnxbuild.adapters.memo import program_files
-from onnxbuild.adapters.plain_files import parse_json
-from onnxbuild.adapters.statcache import ABSENT, StatCache, settled
+from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.recipe.load import LoadedRecipes
@@ -156,7 +156,7 @@ class RecipeCache:
         path, _, name = file_and_name.rpartition(":")
 
         def look(path: str) -> str | None:
-            from onnxbuild.recipe.definitions import top_level_names
+            from onnxbuild.recipe.declared.definitions import top_level_names
 
             try:
                 names = top_level_names(read_user_file(Path(path)))

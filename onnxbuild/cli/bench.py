@@ -77,7 +77,7 @@ def command(
     A noisy machine is called noisy; repeat it on a quiet one. Exit codes: 0 measured, 1 a step failed,
     2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.adapters.sinks import PlainLines
+    from onnxbuild.adapters.console.sinks import PlainLines
     from onnxbuild.api import Request
     from onnxbuild.bench import bench
     from onnxbuild.cli.display import make_display
@@ -143,7 +143,7 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _ratio(value: float, low: float | None, high: float | None) -> str:
-    from onnxbuild.onnxkit.shown_ratio import is_known, shown_ratio
+    from onnxbuild.onnxkit.plots.shown_ratio import is_known, shown_ratio
 
     if not is_known(low, high):
         return shown_ratio(value, low, high)

@@ -60,8 +60,8 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
 )
 def stats(*, store: str | None, runs: int) -> None:
     """Say what the store holds, what takes the space, and how often results were reused."""
-    from onnxbuild.adapters.usage import collect_stats, hit_rates
-    from onnxbuild.adapters.virtual_environments import made_environments
+    from onnxbuild.adapters.store.usage import collect_stats, hit_rates
+    from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     workspace = _open(store)
     try:
@@ -102,7 +102,7 @@ def stats(*, store: str | None, runs: int) -> None:
 @store_option()
 def list_pins(*, store: str | None) -> None:
     """List what is kept whatever its age: the results that releases were made of."""
-    from onnxbuild.adapters.pins import pins
+    from onnxbuild.adapters.store.pins import pins
 
     workspace = _open(store)
     workspace.close()
@@ -119,7 +119,7 @@ def list_pins(*, store: str | None) -> None:
 @store_option()
 def unpin(*, name: str, store: str | None) -> None:
     """Let `cache gc` have what is pinned under NAME."""
-    from onnxbuild.adapters.pins import unpin as unpin_results
+    from onnxbuild.adapters.store.pins import unpin as unpin_results
 
     workspace = _open(store)
     workspace.close()
@@ -133,7 +133,7 @@ def unpin(*, name: str, store: str | None) -> None:
 @click.pass_context
 def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
     """Read every blob and record again; exit 1 if any is damaged."""
-    from onnxbuild.adapters.housekeeping import verify as verify_store
+    from onnxbuild.adapters.store.housekeeping import verify as verify_store
 
     workspace = _open(store)
     count, bad = verify_store(workspace.store, repair=repair)
@@ -189,8 +189,8 @@ def gc(
     of targets, which all projects share, go by the last run of any of them. Logs of the last 50 runs
     stay, and those of 30 days up to 200 runs; a run drops older ones, too, once there are 20.
     """
-    from onnxbuild.adapters.garbage import collect_garbage
-    from onnxbuild.adapters.kept_environments import collect_environments
+    from onnxbuild.adapters.store.garbage import collect_garbage
+    from onnxbuild.adapters.toolchain.environment_gc import collect_environments
 
     workspace = _open(store)
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.shown_ratio import UNKNOWN, is_known, shown_ratio
+from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known, shown_ratio
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
     from onnxbuild.diagnosis.trials import Trial
-    from onnxbuild.onnxkit.ratios import Ratio
+    from onnxbuild.onnxkit.timing.ratios import Ratio
 
 _SUGGESTED = 4
 

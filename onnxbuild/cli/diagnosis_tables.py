@@ -12,7 +12,7 @@ from onnxbuild.cli.table import format_table
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
-    from onnxbuild.onnxkit.tracing import NodeError
+    from onnxbuild.onnxkit.accuracy.node_trace import NodeError
 
 _PERCENT = 100
 

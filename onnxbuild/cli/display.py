@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from onnxbuild.adapters.sinks import JsonLines, PlainLines
+from onnxbuild.adapters.console.sinks import JsonLines, PlainLines
 from onnxbuild.core.ports import EventSink
 
 
@@ -23,7 +23,7 @@ def make_display(*, as_json: bool, verbose: bool) -> Iterator[EventSink]:
     if as_json:
         yield JsonLines(sys.stdout)
     elif sys.stdout is not None and sys.stdout.isatty():
-        from onnxbuild.adapters.live import LiveDisplay
+        from onnxbuild.adapters.console.live import LiveDisplay
 
         with LiveDisplay(verbose=verbose) as display:
             yield display

@@ -37,9 +37,9 @@ def command(ctx: click.Context, *, store: str | None) -> None:
 
 def _packages() -> list[str]:
     from onnxbuild.adapters import machine
-    from onnxbuild.adapters.distributions import Distributions
-    from onnxbuild.adapters.index import Index
-    from onnxbuild.adapters.statcache import StatCache
+    from onnxbuild.adapters.disk.index import Index
+    from onnxbuild.adapters.disk.statcache import StatCache
+    from onnxbuild.adapters.toolchain.distributions import Distributions
 
     click.echo(f"onnxbuild    {__version__}, Python {machine.python_build().split()[1]}")
     found = Distributions(StatCache(Index(Path(":memory:"))))
@@ -53,7 +53,7 @@ def _packages() -> list[str]:
 
 
 def _providers() -> list[str]:
-    from onnxbuild.onnxkit.provider_probe import probe_all
+    from onnxbuild.onnxkit.providers.probe import probe_all
 
     try:
         probes = probe_all()
@@ -77,7 +77,7 @@ def _providers() -> list[str]:
 
 def _environments() -> list[str]:
     """Those made for targets; each can be removed, as `cache gc` does: it is made again when needed."""
-    from onnxbuild.adapters.virtual_environments import made_environments
+    from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     for made in made_environments():
         click.echo(f"environment  {made.folder}: {made.runtime or 'no ONNX Runtime'}")
@@ -90,7 +90,7 @@ def _environments() -> list[str]:
 
 def _compiler() -> list[str]:
     """What `formats: [aotinductor]` compiles with; no problem where it is not there."""
-    from onnxbuild.adapters.child_environment import program_folders
+    from onnxbuild.adapters.toolchain.step_environment import program_folders
     from onnxbuild.core.step import COMPILERS
 
     where = ":".join(program_folders())
@@ -101,7 +101,8 @@ def _compiler() -> list[str]:
 
 
 def _machine() -> list[str]:
-    from onnxbuild.adapters import kernel_watch, landlock, machine
+    from onnxbuild.adapters import machine
+    from onnxbuild.adapters.kernel import kernel_watch, landlock
 
     facts = machine.host_facts()
     wanted = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")

@@ -32,8 +32,8 @@ def command(*, model: str, store: str | None, as_json: bool) -> None:
     path = Path(model)
     if not path.is_file():
         path = _variant_model(model, store)
-    from onnxbuild.onnxkit.model_files import load_model
-    from onnxbuild.onnxkit.summary import summarize
+    from onnxbuild.onnxkit.model.inspect import summarize
+    from onnxbuild.onnxkit.model.model_files import load_model
 
     loaded = load_model(path, weights="left")
     if not loaded.ir_version or not loaded.HasField("graph"):

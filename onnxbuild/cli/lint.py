@@ -17,9 +17,9 @@ def command(*, recipes: tuple[str, ...], settings: Mapping[str, str]) -> None:
     """Check recipes without building anything: all faults of all files at once."""
     from onnxbuild.adapters.machine import memory_bytes, usable_cores
     from onnxbuild.api import Request, check_points, graph_of, load
+    from onnxbuild.recipe.checks.advisories import doubts_of
+    from onnxbuild.recipe.checks.session import session_remarks
     from onnxbuild.recipe.point_bytes import point_remarks
-    from onnxbuild.recipe.session_checks import session_remarks
-    from onnxbuild.recipe.target_sense import doubts_of
 
     request = Request(tuple(map(Path, recipes)), settings=settings)
     loaded = load(request)

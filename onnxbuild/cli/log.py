@@ -21,7 +21,7 @@ def command(*, name: str, store: str | None) -> None:
     onnxbuild log bert:export
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.locate import store_root
-    from onnxbuild.adapters.step_logs import last_log
+    from onnxbuild.adapters.store.step_logs import last_log
     from onnxbuild.api import Request, graph_of
     from onnxbuild.recipe.project import find_project
 

@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from onnxbuild import __version__
-from onnxbuild.adapters.signals import unblock_signals
-from onnxbuild.adapters.standard_streams import (
+from onnxbuild.adapters.console.standard_streams import (
     discard_output,
     is_pipe_closed,
     open_standard_streams,
     say_on_stderr,
 )
+from onnxbuild.adapters.processes.signals import unblock_signals
 from onnxbuild.core.errors import (
     EXIT_BUG,
     EXIT_INTERRUPTED,
@@ -177,7 +177,7 @@ def _run_command() -> int:
     except _ClosedPipeError:
         raise
     except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
-        from onnxbuild.adapters.durable import store_error
+        from onnxbuild.adapters.disk.atomic_files import store_error
 
         refused = store_error(error, error.filename or "the output")
         met = _no_working_folder() or refused

@@ -74,7 +74,7 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
 def _built(name: str, store: str | None) -> list[Path]:
     """Files that were built here and held a recipe of this name, the newest first."""
     from onnxbuild.adapters.locate import store_root
-    from onnxbuild.adapters.run_notes import files_built
+    from onnxbuild.adapters.store.run_notes import files_built
     from onnxbuild.recipe.project import find_project
 
     project = find_project(Path("recipe.yaml"))

@@ -106,7 +106,7 @@ def _recall(
 ) -> dict[str, Any] | None:
     """The last run's summary if all that it looked at is as it was; loads next to nothing."""
     from onnxbuild.adapters import locate, memo
-    from onnxbuild.adapters.index import Index
+    from onnxbuild.adapters.disk.index import Index
     from onnxbuild.recipe.project import find_project
 
     projects = [find_project(Path(recipe)) for recipe in recipes]

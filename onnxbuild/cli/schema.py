@@ -28,10 +28,10 @@ def command(*, write: str | None, reference: str | None) -> None:
     \b
     # yaml-language-server: $schema=../schemas/recipe.schema.json
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.recipe.schema import schema_text
+    from onnxbuild.recipe.schema.recipe_schema import schema_text
 
     if reference is not None:
-        from onnxbuild.recipe.reference import updated_page
+        from onnxbuild.recipe.schema.reference_page import updated_page
 
         page = Path(reference)
         page.write_text(updated_page(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,8 +13,8 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.shown import artifact_of, artifacts_shown, size_bytes
-from onnxbuild.onnxkit.measured_trials import MeasuredTrials
-from onnxbuild.onnxkit.ratios import Ratio
+from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
+from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.wiring import RunOptions
 
 _FP32, _TRIED, _MENDED = "fp32", "tried", "mended"

@@ -26,10 +26,10 @@ from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
 from onnxbuild.diagnosis.shown import artifacts_shown
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
 from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
-from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.own_errors import output_effects
-from onnxbuild.onnxkit.reference_files import read_reference
-from onnxbuild.onnxkit.tracing import NodeError, trace
+from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
+from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.wiring import RunOptions
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxbuild.adapters.kept_environments import hold
+from onnxbuild.adapters.toolchain.environment_gc import hold
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import CPU_TARGET, Target
-from onnxbuild.onnxkit.session_host import host_of, runtime_facts
-from onnxbuild.onnxkit.targets import TARGET_INPUT
+from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
+from onnxbuild.onnxkit.sessions.rpc_client import host_of, runtime_facts
 from onnxbuild.wiring import open_workspace
 
 

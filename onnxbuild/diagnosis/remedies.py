@@ -18,7 +18,7 @@ from onnxbuild.diagnosis.written import (
     written_variant,
     yaml_lines,
 )
-from onnxbuild.onnxkit.tracing import NodeError
+from onnxbuild.onnxkit.accuracy.node_trace import NodeError
 
 _LIST_OF_KIND: Mapping[str, str] = {
     "quantize-dynamic": "nodes_to_exclude",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.diagnosis.chain import Chain
-from onnxbuild.onnxkit.stage_errors import StageError, stage_error
+from onnxbuild.onnxkit.accuracy.step_error import StageError, stage_error
 
 SANE_SHARE = 0.1
 """A step that brings in less of a variant's error than this is not where it went wrong."""

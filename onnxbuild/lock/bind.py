@@ -11,8 +11,8 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.text import lock_path, read_lock
-from onnxbuild.recipe.extend import absolute
 from onnxbuild.recipe.project import find_project
+from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.resolver import resolve
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.adapters.fingerprints import SITE_FOLDERS
+from onnxbuild.adapters.toolchain.fingerprints import SITE_FOLDERS
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import Observed
 

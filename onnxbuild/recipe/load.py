@@ -10,7 +10,7 @@ from types import MappingProxyType
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.user_files import read_user_file
-from onnxbuild.recipe.faults import hinted, nearest
+from onnxbuild.recipe.yaml.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ def load_recipes(
         RecipeErrors: All faults of the recipe.
     """
     from onnxbuild.recipe.assemble import Loader  # imports yaml and jsonschema
-    from onnxbuild.recipe.extend import absolute
+    from onnxbuild.recipe.templates.extend import absolute
 
     file, root = absolute(path), absolute(project)
     content = _read(file, path)

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.adapters import locate, locks, pins
+from onnxbuild.adapters import locate
+from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.store import pins
 from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
+from onnxbuild.recipe.parts.release_options import Budgets, ReleaseOptions
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous

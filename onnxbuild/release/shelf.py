@@ -7,8 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters.delivery import FILE_MODE, Content, put, scratch_beside, tidy, write_tree
-from onnxbuild.adapters.statcache import hash_file
+from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.store.delivery import (
+    FILE_MODE,
+    Content,
+    put,
+    scratch_beside,
+    tidy,
+    write_tree,
+)
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.tree import digests

@@ -11,7 +11,7 @@ from onnxbuild import __version__
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.onnxkit.ahead_of_time import AheadOfTimeOptions
+from onnxbuild.onnxkit.ahead_of_time.options import AheadOfTimeOptions
 from onnxbuild.release_format.bundles import (
     AHEAD_OF_TIME,
     FORMATS,

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import IO, Protocol
 
-from onnxbuild.adapters.delivery import FILE_MODE, FOLDER_MODE, Blob, Content, damaged, digest_of
+from onnxbuild.adapters.store.delivery import (
+    FILE_MODE,
+    FOLDER_MODE,
+    Blob,
+    Content,
+    damaged,
+    digest_of,
+)
 
 
 class Sink(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from onnxbuild.adapters.statcache import hash_file
+from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.release_format.forms import printable

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.lock.model import Lock
-from onnxbuild.onnxkit.shown_ratio import UNKNOWN, shown_ratio
+from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import (
     AHEAD_OF_TIME,
     FORMATS,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from onnxbuild.adapters.delivery import Blob, Content, digest_of
+from onnxbuild.adapters.store.delivery import Blob, Content, digest_of
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.artifact import Artifact

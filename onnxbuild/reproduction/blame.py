@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
 from onnxbuild.adapters.machine import usable_cores
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job

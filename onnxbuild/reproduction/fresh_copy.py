@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from onnxbuild.adapters.durable import is_full, store_error
+from onnxbuild.adapters.disk.atomic_files import is_full, store_error
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.project import find_project
 from onnxbuild.reproduction.recorded_inputs import Recorded

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxbuild.adapters.fingerprints import IMPORT_PATH, SITE_FOLDERS
+from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.api import BuildResult
 from onnxbuild.core.action import NO_FILE, Action, Observed
 from onnxbuild.core.decision import Reason, changed_observed

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.clock import SystemClock
-from onnxbuild.adapters.durable import make_folder
-from onnxbuild.adapters.sinks import Several
+from onnxbuild.adapters.console.sinks import Several
+from onnxbuild.adapters.disk.atomic_files import make_folder
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.choices import build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError

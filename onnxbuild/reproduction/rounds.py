@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onnxbuild.adapters.child_environment import Surroundings
-from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.toolchain.step_environment import Surroundings
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import NotReproducibleError, StoreError
 from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
-from onnxbuild.onnxkit.difference import first_difference
+from onnxbuild.onnxkit.model.diff import first_difference
 from onnxbuild.reproduction.blame import Cause, Suspect, find_cause
 from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of
 from onnxbuild.reproduction.parting import Parting, comparable, find_parting

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxbuild.adapters import machine
-from onnxbuild.adapters.child_environment import ORDINARY, Surroundings
-from onnxbuild.adapters.locales import other_locales
+from onnxbuild.adapters.toolchain.locales import other_locales
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
 
 _TIME_ZONES = ("<+1345>-13:45", "<-11>11")  # at any moment, one of them has another date than UTC
 

@@ -12,10 +12,14 @@ from onnxbuild.core.graph import OutputRef, View
 from onnxbuild.core.providers import full_name, short_name
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
-from onnxbuild.onnxkit.ahead_of_time import AheadOfTimeOptions, CompiledOptions, EngineOptions
-from onnxbuild.onnxkit.engines import TENSORRT, engine_options
-from onnxbuild.onnxkit.ort_format import REPLAY
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.ahead_of_time.options import (
+    AheadOfTimeOptions,
+    CompiledOptions,
+    EngineOptions,
+)
+from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
+from onnxbuild.onnxkit.ahead_of_time.tensorrt import TENSORRT, engine_options
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver.addresses import load_times_step, of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.reference_step import add_reference, taken_axes

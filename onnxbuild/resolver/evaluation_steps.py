@@ -8,7 +8,7 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver.addresses import of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.session_steps import settings_of

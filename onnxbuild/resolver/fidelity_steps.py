@@ -8,8 +8,8 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.static_gates import StaticScheme
+from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed
 from onnxbuild.resolver.target_steps import TargetSteps

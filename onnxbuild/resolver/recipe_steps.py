@@ -11,7 +11,7 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver.addresses import further, of_variant, shared
 from onnxbuild.resolver.ahead_of_time_steps import AheadOfTimeSteps
 from onnxbuild.resolver.assembly import Assembly

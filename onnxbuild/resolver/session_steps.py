@@ -12,8 +12,8 @@ from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.session_options import SessionOptions, TuneOptions
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.resolver.addresses import further, of_variant
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.sections import typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Require, Target
-from onnxbuild.onnxkit.targets import TARGET_INPUT
+from onnxbuild.onnxkit.providers.open_on_target import TARGET_INPUT
 from onnxbuild.resolver.addresses import shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.steps import provider

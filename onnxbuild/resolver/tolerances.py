@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from onnxbuild.core.recipe import Format, Precision, Recipe, Variant
-from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
 
 
 def tolerances_of(recipe: Recipe, variant: Variant) -> VariantTolerances:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from onnxbuild.core.step import COMPILER, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time_files import this_instruction_set
-from onnxbuild.onnxkit.aotinductor import compile_package
-from onnxbuild.onnxkit.program_files import read_description, write_description
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import this_instruction_set
+from onnxbuild.onnxkit.programs.aotinductor import compile_package
+from onnxbuild.onnxkit.programs.artifact_file import read_description, write_description
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.balancing import balance_values, normalized_values, relative_error
-from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.channel_probes import measure_peaks
-from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.linear_nodes import linear_nodes
-from onnxbuild.onnxkit.model_files import load_model, save_model
-from onnxbuild.onnxkit.outlier_branch import branch_outliers, hidden_values
+from onnxbuild.onnxkit.calibrate.channel_statistics import measure_peaks
+from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.linear_nodes import linear_nodes
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.quantize.equalization import (
+    balance_values,
+    normalized_values,
+    relative_error,
+)
+from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.running import run_session
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_session
 
 if TYPE_CHECKING:
     import numpy as np

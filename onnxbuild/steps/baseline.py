@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.sample_vectors import sample_vectors, write_vectors
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.accuracy.sample_outputs import sample_vectors, write_vectors
+from onnxbuild.onnxkit.sessions.open import open_session
 
 
 @dataclass(frozen=True, slots=True)

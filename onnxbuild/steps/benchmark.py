@@ -12,9 +12,15 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark_extras import concurrency, copies, unbound
-from onnxbuild.onnxkit.benchmark_points import measured_points, takes
-from onnxbuild.onnxkit.benchmark_report import (
+from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost, cost_alone
+from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
+from onnxbuild.onnxkit.benchmark.interleave import (
+    Runners,
+    group_contenders,
+    measure_groups,
+)
+from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.report import (
     BASELINE,
     IN_GROUPS,
     METHOD,
@@ -23,28 +29,28 @@ from onnxbuild.onnxkit.benchmark_report import (
     show_point,
     table_metrics,
 )
-from onnxbuild.onnxkit.contenders import Contender, Cost, cost_alone
-from onnxbuild.onnxkit.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.grouped_turns import (
-    Runners,
-    group_contenders,
-    measure_groups,
+from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.host.host import usable_cores
+from onnxbuild.onnxkit.providers.open_on_target import (
+    Without,
+    absence,
+    environment_told,
+    left_out,
+    skipped,
 )
-from onnxbuild.onnxkit.host import usable_cores
-from onnxbuild.onnxkit.latency import (
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.rpc_client import host_of
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
+from onnxbuild.onnxkit.timing.ratios import is_ranked
+from onnxbuild.onnxkit.timing.rounds import (
     SETTLE_S,
     SPIN_SETTLE_S,
     Turns,
     all_stable,
     measure_turns,
 )
-from onnxbuild.onnxkit.line_up import MODEL, LineUp, inputs_named, variant_of
-from onnxbuild.onnxkit.ratios import is_ranked
-from onnxbuild.onnxkit.raw_samples import write_samples
-from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.session_host import host_of
-from onnxbuild.onnxkit.session_settings import SessionSettings, shown
-from onnxbuild.onnxkit.targets import Without, absence, environment_told, left_out, skipped
+from onnxbuild.onnxkit.timing.samples_file import write_samples
 
 _RANKING_TIMES = 4
 _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}

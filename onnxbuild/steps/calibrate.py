@@ -11,10 +11,10 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibration import Calibration, Method, Rule, calibrate
-from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.thresholds import Grid
-from onnxbuild.onnxkit.value_types import load_typed
+from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, calibrate
+from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.sessions.element_types import load_typed
 
 RANGES_FILE, MEANS_FILE = "ranges.json", "means.json"
 

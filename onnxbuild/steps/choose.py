@@ -12,17 +12,17 @@ from typing import Any, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit import choice_notes
-from onnxbuild.onnxkit.equal_models import first_equals
-from onnxbuild.onnxkit.goals import Goal, asked, missed
-from onnxbuild.onnxkit.halves import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
-from onnxbuild.onnxkit.measured_trials import MeasuredTrials
-from onnxbuild.onnxkit.model_files import hand_on
-from onnxbuild.onnxkit.pareto import pareto_front
-from onnxbuild.onnxkit.ratios import Ratio
+from onnxbuild.onnxkit.accuracy.sample_outputs import read_errors
+from onnxbuild.onnxkit.model.duplicates import first_equals
+from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.plots.scatter_plot import Point, scatter_svg
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sample_vectors import read_errors
-from onnxbuild.onnxkit.scatter import Point, scatter_svg
+from onnxbuild.onnxkit.search import messages
+from onnxbuild.onnxkit.search.goals import Goal, asked, missed
+from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, LEAST_SPLIT, figures_of, is_halved
+from onnxbuild.onnxkit.search.pareto_front import pareto_front
+from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
+from onnxbuild.onnxkit.timing.ratios import Ratio
 
 PLOT_FILE = "front.svg"
 
@@ -128,15 +128,15 @@ def run(context: StepContext) -> Outcome:
     _write(context, params, rows, chosen["name"] if holds else None, unfit)
     said = params.variant, params.goal
     findings: tuple[Finding, ...] = ()
-    notes = [choice_notes.unfit(params.variant, unfit)] if unfit else []
+    notes = [messages.unfit(params.variant, unfit)] if unfit else []
     if not met:
-        findings = (choice_notes.none_meets(*said, params.margin, len(rows), chosen),)
+        findings = (messages.none_meets(*said, params.margin, len(rows), chosen),)
     elif chosen["missed_judging"]:
-        findings = (choice_notes.misses_judging(*said, params.margin, chosen),)
+        findings = (messages.misses_judging(*said, params.margin, chosen),)
     elif measured is not None:
-        notes += [choice_notes.told(*said, chosen, len(rows))] if len(rows) > 1 else []
-        notes += choice_notes.few(*said, chosen, LEAST_SPLIT)
-        notes += choice_notes.doubts(params.variant, met, chosen, measured)
+        notes += [messages.told(*said, chosen, len(rows))] if len(rows) > 1 else []
+        notes += messages.few(*said, chosen, LEAST_SPLIT)
+        notes += messages.doubts(params.variant, met, chosen, measured)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}
     return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
 

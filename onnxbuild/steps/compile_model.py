@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from onnxbuild.core.providers import full_name
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time_files import (
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     ArtifactDescription,
     this_machine,
     write_description,
 )
-from onnxbuild.onnxkit.compiled_models import compile_model
-from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
+from onnxbuild.onnxkit.model.model_files import file_bytes
 
 CONTEXT_OPERATOR = "EPContext"
 

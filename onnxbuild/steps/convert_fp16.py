@@ -10,17 +10,17 @@ from typing import Literal
 from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.beyond import nodes_beyond
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.casts import FLOAT, FLOAT16
-from onnxbuild.onnxkit.float16 import convert, lift_constants, readers_of_large_constants
-from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.graphs import initializers
-from onnxbuild.onnxkit.model_files import file_bytes, placement, save_model
-from onnxbuild.onnxkit.reference_files import read_reference
-from onnxbuild.onnxkit.selection import check_op_types, select_nodes
-from onnxbuild.onnxkit.sessions import check_loads
-from onnxbuild.onnxkit.value_types import load_typed
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.graphs import initializers
+from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
+from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
+from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.quantize.float16 import convert, lift_constants, readers_of_large_constants
+from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
+from onnxbuild.onnxkit.quantize.fp16_overflow import nodes_beyond
+from onnxbuild.onnxkit.sessions.element_types import load_typed
+from onnxbuild.onnxkit.sessions.open import check_loads
 
 _AUTO_LIMIT = 512.0
 """As NVIDIA's Model Optimizer has it (AutoCast, data_max): a square of it fits, four do not."""

@@ -12,18 +12,18 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.bootstrap import Resampling, Spread, halves_of, spread_of
-from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.running import run_session
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
-from onnxbuild.onnxkit.torch_module import (
+from onnxbuild.onnxkit.accuracy.bootstrap import Resampling, Spread, halves_of, spread_of
+from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.export.torch_module import (
     load_module,
     make_torch_deterministic,
     run_module,
 )
-from onnxbuild.onnxkit.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.run import run_session
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,31 +13,31 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.baked_lines import exported_nodes
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.checks import checker_faults
-from onnxbuild.onnxkit.export_faults import as_declared_error, at_frozen_line
-from onnxbuild.onnxkit.exporter_errors import explain_failed_run
-from onnxbuild.onnxkit.exporters import (
+from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.export.baked_lines import exported_nodes
+from onnxbuild.onnxkit.export.errors import explain_failed_run
+from onnxbuild.onnxkit.export.export_check import Probes, check_parity, run_probes
+from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
+from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
     ExportRequest,
     export_graph,
 )
-from onnxbuild.onnxkit.graphs import opset_of
-from onnxbuild.onnxkit.interface import interface_faults, unused_inputs
-from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.module_config import describe_module
-from onnxbuild.onnxkit.opsets import OpsetError, needed_opset, newest_form
-from onnxbuild.onnxkit.output_axes import name_output_axes
-from onnxbuild.onnxkit.parity import Probes, check_parity, run_probes
-from onnxbuild.onnxkit.summary import summarize
-from onnxbuild.onnxkit.symbolic_functions import symbolic_functions
-from onnxbuild.onnxkit.torch_module import (
+from onnxbuild.onnxkit.export.module_config import describe_module
+from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.export.symbolic_functions import symbolic_functions
+from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
 )
-from onnxbuild.onnxkit.user_code import an, call_user
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 
 if TYPE_CHECKING:
     import torch

@@ -10,17 +10,17 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.odd_values import NotFiniteError
-from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sample_vectors import (
+from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
     compare_samples,
     read_vectors,
     sample_vectors,
     write_errors,
 )
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.targets import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.data.non_finite import NotFiniteError
+from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 
 @dataclass(frozen=True, slots=True)

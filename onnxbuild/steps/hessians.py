@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.hessians import input_widths, rounded_nodes, write_factors
-from onnxbuild.onnxkit.model_files import load_model
-from onnxbuild.onnxkit.spool import Spool
+from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.feed_cache import Spool
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.quantize.hessians import input_widths, rounded_nodes, write_factors
 
 if TYPE_CHECKING:
     import onnx

@@ -13,18 +13,18 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time_files import other_machine
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.foreign_programs import check_description, described_as, signature_of
-from onnxbuild.onnxkit.module_outputs import named_outputs
-from onnxbuild.onnxkit.program_files import (
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import other_machine
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.export.module_outputs import named_outputs
+from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,
     described,
     write_description,
 )
-from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, open_program
-from onnxbuild.onnxkit.sessions import first_line
+from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, open_program
+from onnxbuild.onnxkit.programs.signature import check_description, described_as, signature_of
+from onnxbuild.onnxkit.sessions.open import first_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU_TARGET, Link, Target
-from onnxbuild.onnxkit.ahead_of_time_files import read_description
-from onnxbuild.onnxkit.conditions import conditions, read_times
-from onnxbuild.onnxkit.contenders import Contender
-from onnxbuild.onnxkit.host import describe_host
-from onnxbuild.onnxkit.load_times import load_report, measure_loads
-from onnxbuild.onnxkit.model_files import file_bytes
-from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
+from onnxbuild.onnxkit.benchmark.candidate import Contender
+from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
+from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.host.host import describe_host
+from onnxbuild.onnxkit.host.load import conditions, read_times
+from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.runtimes import onnx_runtime
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 _PORTABLE = "portable"
 _GROUP = "artifact/"

@@ -13,15 +13,15 @@ from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.agreement import disagreement, run_at_probes
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.checks import checker_faults
-from onnxbuild.onnxkit.fusing import Family, Fusing
-from onnxbuild.onnxkit.fusion_search import spoiling_fusions
-from onnxbuild.onnxkit.fusions import family_of, fused_operators, known_model_types
-from onnxbuild.onnxkit.graphs import all_nodes, opset_of
-from onnxbuild.onnxkit.interface import interface_faults
-from onnxbuild.onnxkit.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
+from onnxbuild.onnxkit.model.interface import interface_faults
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.optimize.fusing import Family, Fusing
+from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
+from onnxbuild.onnxkit.optimize.fusions import family_of, fused_operators, known_model_types
 
 if TYPE_CHECKING:
     import onnx

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from onnxbuild.core.providers import CPU, full_name
 from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time import OrtFormatOptions
-from onnxbuild.onnxkit.ahead_of_time_files import (
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     OPERATORS_FILE,
     ArtifactDescription,
     this_machine,
     write_description,
 )
-from onnxbuild.onnxkit.ort_format import REPLAY, convert_to_ort, required_operators
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
 
 
 @dataclass(frozen=True, slots=True)

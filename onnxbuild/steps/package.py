@@ -15,14 +15,14 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit import bundle_loader
-from onnxbuild.onnxkit.cpp_examples import write_onnx_example
-from onnxbuild.onnxkit.model_files import hand_on, load_model
+from onnxbuild.onnxkit.bundles.cpp_examples import write_onnx_example
+from onnxbuild.onnxkit.loaders import onnx_bundle
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import hand_on, load_model
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.saturating_products import sums_may_saturate
-from onnxbuild.onnxkit.session_files import read_settings
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.onnxkit.saturation.products import sums_may_saturate
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 FORMAT = 1
 """Raised whenever manifest.json changes in a way that its readers notice."""
@@ -77,7 +77,7 @@ def run(context: StepContext) -> Outcome:
     write_report(bundle, validations, "validation.json")
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
-    shutil.copyfile(Path(bundle_loader.__file__), bundle / "load.py")
+    shutil.copyfile(Path(onnx_bundle.__file__), bundle / "load.py")
     model = load_model(bundle, weights="mapped")
     summary = summarize(model)
     write_onnx_example(bundle / "cpp", params.axes, [each["shape"] for each in summary["inputs"]])

@@ -10,13 +10,13 @@ from pathlib import Path
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit import ahead_of_time_loader
-from onnxbuild.onnxkit.ahead_of_time import AheadOfTimeOptions
-from onnxbuild.onnxkit.ahead_of_time_files import DESCRIPTION_FILE, read_description
-from onnxbuild.onnxkit.bundle_files import describe_files, names_below, write_sums
-from onnxbuild.onnxkit.model_files import file_bytes
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, read_description
+from onnxbuild.onnxkit.ahead_of_time.options import AheadOfTimeOptions
+from onnxbuild.onnxkit.bundles.checksums import describe_files, names_below, write_sums
+from onnxbuild.onnxkit.loaders import ahead_of_time_bundle
+from onnxbuild.onnxkit.model.inspect import describe_value
+from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.summary import describe_value
 
 FORMAT = 1
 """Raised whenever manifest.json changes in a way that its readers notice."""
@@ -53,7 +53,7 @@ def run(context: StepContext) -> Outcome:
     size = sum((bundle / name).stat().st_size for name in made)
     validation = json.loads((context.input("validation") / REPORT_FILE).read_text("utf-8"))
     write_report(bundle, validation, "validation.json")
-    shutil.copyfile(Path(ahead_of_time_loader.__file__), bundle / "load.py")
+    shutil.copyfile(Path(ahead_of_time_bundle.__file__), bundle / "load.py")
     inputs, outputs = _interface(context.input("model"))
     manifest = {
         "manifest": FORMAT,
@@ -79,7 +79,7 @@ def _interface(folder: Path) -> tuple[list[object], list[object]]:
     """The portable model's inputs and outputs."""
     import onnx
 
-    from onnxbuild.onnxkit.model_files import model_path
+    from onnxbuild.onnxkit.model.model_files import model_path
 
     graph = onnx.load(str(model_path(folder)), load_external_data=False).graph
     inputs: list[object] = [describe_value(value) for value in graph.input]

@@ -10,10 +10,10 @@ from pathlib import Path
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit import program_loader
-from onnxbuild.onnxkit.bundle_files import describe_files, names_below, write_sums
-from onnxbuild.onnxkit.cpp_examples import write_program_example
-from onnxbuild.onnxkit.program_files import read_description
+from onnxbuild.onnxkit.bundles.checksums import describe_files, names_below, write_sums
+from onnxbuild.onnxkit.bundles.cpp_examples import write_program_example
+from onnxbuild.onnxkit.loaders import program_bundle
+from onnxbuild.onnxkit.programs.artifact_file import read_description
 from onnxbuild.onnxkit.reports import write_report
 
 FORMAT = 1
@@ -44,7 +44,7 @@ def run(context: StepContext) -> Outcome:
     shutil.copyfile(source / description.file, bundle / description.file)
     validation = json.loads((context.input("validation") / REPORT_FILE).read_text("utf-8"))
     write_report(bundle, validation, "validation.json")
-    shutil.copyfile(Path(program_loader.__file__), bundle / "load.py")
+    shutil.copyfile(Path(program_bundle.__file__), bundle / "load.py")
     write_program_example(bundle / "cpp", description, params.axes)
     manifest = {
         "manifest": FORMAT,
@@ -58,7 +58,7 @@ def run(context: StepContext) -> Outcome:
         "validation": {key: validation[key] for key in ("passed", "tolerances", "metrics")},
         "versions": {"onnxbuild": params.onnxbuild, "torch": _torch_version()},
     }
-    write_report(bundle, manifest, program_loader.MANIFEST)
+    write_report(bundle, manifest, program_bundle.MANIFEST)
     size = (bundle / description.file).stat().st_size
     return Outcome(metrics={"model_bytes": size, "files": write_sums(bundle)})
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark_points import measured_points, takes
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.node_times import node_times
+from onnxbuild.onnxkit.benchmark.node_times import node_times
+from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.running import run_session
-from onnxbuild.onnxkit.session_files import read_settings
-from onnxbuild.onnxkit.session_settings import SessionSettings, shown
-from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.targets import library_of, usable
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_session
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
+from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 _WARMUP, _RUNS = 3, 10
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Require, Target
-from onnxbuild.onnxkit.provider_probe import Probe, probe_target
+from onnxbuild.onnxkit.providers.open_on_target import library_of
+from onnxbuild.onnxkit.providers.probe import Probe, probe_target
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.session_host import host_of, runtime_facts
-from onnxbuild.onnxkit.targets import library_of
+from onnxbuild.onnxkit.sessions.rpc_client import host_of, runtime_facts
 
 
 @dataclass(frozen=True, slots=True)

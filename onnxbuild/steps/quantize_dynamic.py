@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.dynamic_quantizer import quantize_weights_alone
-from onnxbuild.onnxkit.dynamic_scope import fit_to_forms
-from onnxbuild.onnxkit.eight_bit_forms import DYNAMIC_OPERATORS, NodeFilter, misfit_notes
-from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.graphs import all_nodes
-from onnxbuild.onnxkit.linear_nodes import Constants, is_branch, linear_nodes
-from onnxbuild.onnxkit.model_files import (
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.linear_nodes import Constants, is_branch, linear_nodes
+from onnxbuild.onnxkit.model.model_files import (
     has_weights_beside,
     load_model,
     placement,
     save_model,
 )
-from onnxbuild.onnxkit.opsets import DEFAULT_DOMAINS
-from onnxbuild.onnxkit.quantization import (
+from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
+from onnxbuild.onnxkit.model.opsets import DEFAULT_DOMAINS
+from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
     quantized_metrics,
     quantized_nodes,
     refuse_auto,
     refuse_nothing,
 )
-from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
-from onnxbuild.onnxkit.sensitivity_report import most_sensitive
-from onnxbuild.onnxkit.sessions import check_loads
-from onnxbuild.onnxkit.value_types import load_typed
+from onnxbuild.onnxkit.quantize.dynamic_quantizer import quantize_weights_alone
+from onnxbuild.onnxkit.quantize.dynamic_scope import fit_to_forms
+from onnxbuild.onnxkit.quantize.eight_bit_forms import DYNAMIC_OPERATORS, NodeFilter, misfit_notes
+from onnxbuild.onnxkit.sensitivity.report import most_sensitive
+from onnxbuild.onnxkit.sessions.element_types import load_typed
+from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
     import onnx

@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.bias_correction import correct_biases
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.eight_bit_forms import (
-    STATIC_OPERATORS,
-    NodeFilter,
-    misfit_notes,
-    static_misfits,
-)
-from onnxbuild.onnxkit.foreign import ToolError, call_tool
-from onnxbuild.onnxkit.gemm_beta import fold_beta
-from onnxbuild.onnxkit.linear_nodes import is_branch
-from onnxbuild.onnxkit.model_files import placement, save_model
-from onnxbuild.onnxkit.pair_overrides import pair_overrides
-from onnxbuild.onnxkit.quantization import (
+from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.linear_nodes import is_branch
+from onnxbuild.onnxkit.model.model_files import placement, save_model
+from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
+from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
+from onnxbuild.onnxkit.quantize.bias_correction import correct_biases
+from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
     quant_type,
     quantized_metrics,
@@ -31,16 +25,22 @@ from onnxbuild.onnxkit.quantization import (
     refuse_auto,
     refuse_nothing,
 )
-from onnxbuild.onnxkit.saturation import saturating_nodes, saturation_note
-from onnxbuild.onnxkit.selection import check_op_types, check_supported, select_nodes
-from onnxbuild.onnxkit.sensitivity_report import most_sensitive
-from onnxbuild.onnxkit.sessions import check_loads
-from onnxbuild.onnxkit.shared_tables import part_readers
-from onnxbuild.onnxkit.static_gates import StaticScheme
-from onnxbuild.onnxkit.static_overrides import static_overrides
-from onnxbuild.onnxkit.static_quantizer import quantize_with_ranges
-from onnxbuild.onnxkit.thresholds import Grid
-from onnxbuild.onnxkit.value_types import load_typed
+from onnxbuild.onnxkit.quantize.eight_bit_forms import (
+    STATIC_OPERATORS,
+    NodeFilter,
+    misfit_notes,
+    static_misfits,
+)
+from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
+from onnxbuild.onnxkit.quantize.static_overrides import static_overrides
+from onnxbuild.onnxkit.quantize.static_quantizer import quantize_with_ranges
+from onnxbuild.onnxkit.quantize.tied_embeddings import part_readers
+from onnxbuild.onnxkit.saturation.ort_overrides import pair_overrides
+from onnxbuild.onnxkit.saturation.saturation import saturating_nodes, saturation_note
+from onnxbuild.onnxkit.sensitivity.report import most_sensitive
+from onnxbuild.onnxkit.sensitivity.static_rounding import StaticScheme
+from onnxbuild.onnxkit.sessions.element_types import load_typed
+from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
     import numpy as np

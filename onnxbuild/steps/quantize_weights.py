@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.blockwise import (
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.graphs import all_nodes
+from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
+from onnxbuild.onnxkit.model.node_patterns import select_nodes
+from onnxbuild.onnxkit.quantize.blockwise import (
     Blocks,
     Grid,
     half_quadratic,
     quantize_blocks,
     round_to_nearest,
 )
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.gptq import quantize_by_errors
-from onnxbuild.onnxkit.graphs import all_nodes
-from onnxbuild.onnxkit.hessians import read_factors
-from onnxbuild.onnxkit.model_files import load_model, placement, save_model
-from onnxbuild.onnxkit.quantization import quantized_metrics, refuse_nothing
-from onnxbuild.onnxkit.selection import select_nodes
-from onnxbuild.onnxkit.sessions import check_loads
-from onnxbuild.onnxkit.weight_only import Weighted, replace_weights, weighted_nodes
+from onnxbuild.onnxkit.quantize.common import quantized_metrics, refuse_nothing
+from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
+from onnxbuild.onnxkit.quantize.hessians import read_factors
+from onnxbuild.onnxkit.quantize.weight_only import Weighted, replace_weights, weighted_nodes
+from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,11 +12,12 @@ from onnxbuild.core.params import option
 from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.feeds import Feeds, check_feeds, make_feeds, sizes_of
-from onnxbuild.onnxkit.forward_faults import explain_failure
-from onnxbuild.onnxkit.module_outputs import OutputError
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.torch_module import (
+from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.user_code import call_user
+from onnxbuild.onnxkit.export.forward_faults import explain_failure
+from onnxbuild.onnxkit.export.module_outputs import OutputError
+from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
     check_signature,
     load_module,
@@ -24,7 +25,6 @@ from onnxbuild.onnxkit.torch_module import (
     refuse_nan,
     run_module,
 )
-from onnxbuild.onnxkit.user_code import call_user
 
 if TYPE_CHECKING:
     import torch

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.channel_probes import measure_moments
-from onnxbuild.onnxkit.linear_nodes import Constants, by_activation, linear_nodes
-from onnxbuild.onnxkit.model_files import load_model, save_model
-from onnxbuild.onnxkit.moment_passes import budget_bytes, passes
-from onnxbuild.onnxkit.rounding import compensating_factor, round_compensated
-from onnxbuild.onnxkit.spool import Spool
+from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
+from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
+from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.data.feed_cache import Spool
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.quantize.gptq_int8 import compensating_factor, round_compensated
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibration_data import FeedSource
-from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.data.calibration_data import FeedSource
+from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.saturation_replay import Saturation, replay
+from onnxbuild.onnxkit.saturation.replay import Saturation, replay
 
 _SHOWN = 3
 

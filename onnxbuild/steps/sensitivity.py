@@ -10,19 +10,24 @@ from onnxbuild.core.errors import StepError, UnfitModelError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.bars import bars_svg
-from onnxbuild.onnxkit.blocks import find_blocks
-from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.fidelity_data import data_of, projection_of
-from onnxbuild.onnxkit.gated_losses import GatedLosses, Outputs
-from onnxbuild.onnxkit.gates import DynamicRounding, Rounding, add_gates, quantizable_nodes
-from onnxbuild.onnxkit.gemm_beta import fold_beta
-from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
+from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.model.blocks import find_blocks
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.plots.bar_chart import bars_svg
+from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sensitivity_order import Ranking, rank
-from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.static_gates import StaticRounding, StaticScheme
-from onnxbuild.onnxkit.user_metric import labelled_batches, score_batches
+from onnxbuild.onnxkit.sensitivity.dynamic_rounding import (
+    DynamicRounding,
+    Rounding,
+    add_gates,
+    quantizable_nodes,
+)
+from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs
+from onnxbuild.onnxkit.sensitivity.ranking import Ranking, rank
+from onnxbuild.onnxkit.sensitivity.static_rounding import StaticRounding, StaticScheme
+from onnxbuild.onnxkit.sessions.open import open_session
 
 if TYPE_CHECKING:
     import onnx

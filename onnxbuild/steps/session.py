@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.session_files import write_settings
-from onnxbuild.onnxkit.session_options import SessionOptions
-from onnxbuild.onnxkit.session_settings import SessionSettings, shown
+from onnxbuild.onnxkit.sessions.options import SessionOptions
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
+from onnxbuild.onnxkit.sessions.settings_file import write_settings
 
 
 @dataclass(frozen=True, slots=True)

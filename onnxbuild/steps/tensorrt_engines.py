@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from onnxbuild.core.providers import full_name
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time import EngineOptions
-from onnxbuild.onnxkit.ahead_of_time_files import (
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     ArtifactDescription,
     this_machine,
     write_description,
 )
-from onnxbuild.onnxkit.engines import FOLDER_OPTIONS, TENSORRT, build_engines, engine_options
-from onnxbuild.onnxkit.model_files import file_bytes
-from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
+from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
+    FOLDER_OPTIONS,
+    TENSORRT,
+    build_engines,
+    engine_options,
+)
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.model.model_files import file_bytes
 
 
 @dataclass(frozen=True, slots=True)

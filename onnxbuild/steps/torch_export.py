@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.exported_program import export_program, save_program
-from onnxbuild.onnxkit.module_example import load_example
-from onnxbuild.onnxkit.program_files import (
+from onnxbuild.onnxkit.programs.artifact_file import (
     FILE_OF_FORMAT,
     ProgramDescription,
     describe_inputs,
     write_description,
 )
+from onnxbuild.onnxkit.programs.example_inputs import load_example
+from onnxbuild.onnxkit.programs.torch_export import export_program, save_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from typing import Literal
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.module_example import load_example
-from onnxbuild.onnxkit.program_files import (
+from onnxbuild.onnxkit.programs.artifact_file import (
     FILE_OF_FORMAT,
     ProgramDescription,
     describe_inputs,
     write_description,
 )
-from onnxbuild.onnxkit.torchscript import compile_torchscript, save_torchscript
+from onnxbuild.onnxkit.programs.example_inputs import load_example
+from onnxbuild.onnxkit.programs.torchscript import compile_torchscript, save_torchscript
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,25 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark_points import measured_points, takes
-from onnxbuild.onnxkit.conditions import conditions, read_times
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.host import usable_cores
-from onnxbuild.onnxkit.latency import SETTLE_S, SPIN_SETTLE_S, Turns, measure_turns
-from onnxbuild.onnxkit.model_files import file_bytes
-from onnxbuild.onnxkit.ratios import Ratio, is_ranked, ratio_over
+from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.host.host import usable_cores
+from onnxbuild.onnxkit.host.load import conditions, read_times
+from onnxbuild.onnxkit.model.model_files import file_bytes
+from onnxbuild.onnxkit.providers.open_on_target import (
+    absence,
+    left_out,
+    library_of,
+    skipped,
+    usable,
+)
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.runtimes import onnx_runtime
-from onnxbuild.onnxkit.session_options import TuneOptions
-from onnxbuild.onnxkit.session_search import Asked, Compared, Found, search_settings
-from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings, shown
-from onnxbuild.onnxkit.targets import absence, left_out, library_of, skipped, usable
+from onnxbuild.onnxkit.search.tune_session import Asked, Compared, Found, search_settings
+from onnxbuild.onnxkit.sessions.options import TuneOptions
+from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, shown
+from onnxbuild.onnxkit.timing.ratios import Ratio, is_ranked, ratio_over
+from onnxbuild.onnxkit.timing.rounds import SETTLE_S, SPIN_SETTLE_S, Turns, measure_turns
 
 _WARMUP = 3
 _LEAST_ROUNDS = 8

@@ -10,25 +10,25 @@ from onnxbuild.core.params import option, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
-from onnxbuild.onnxkit.dominant_node import find_dominant_node
-from onnxbuild.onnxkit.feeds import Feeds
-from onnxbuild.onnxkit.placement import placement_findings
-from onnxbuild.onnxkit.point_verdicts import JudgedPoint, findings_of, pooled, report_of
-from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
-from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.running import fit_feeds
-from onnxbuild.onnxkit.session_files import read_settings
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.sessions import first_line, session_errors
-from onnxbuild.onnxkit.targets import (
+from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
+from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
+from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.providers.open_on_target import (
     NotOnTargetError,
     absence,
     environment_told,
     open_on,
     skipped,
 )
-from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerances
-from onnxbuild.onnxkit.verdict import Judgement, judge
+from onnxbuild.onnxkit.providers.placement import placement_findings
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.open import first_line, session_errors
+from onnxbuild.onnxkit.sessions.run import fit_feeds
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.point_verdicts import findings_of, pooled, report_of
-from onnxbuild.onnxkit.programs import PROGRAM_ERRORS, Program, open_program
-from onnxbuild.onnxkit.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.accuracy.point_reports import findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
+from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
+from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, Program, open_program
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sessions import first_line
-from onnxbuild.onnxkit.tolerances import VariantTolerances, bounds_of, check_tolerances
-from onnxbuild.onnxkit.verdict import Judgement, judge
+from onnxbuild.onnxkit.sessions.open import first_line
 
 _FIXES = {
     "torchscript": "a trace keeps the sizes and branches of its one run: read sizes from the "

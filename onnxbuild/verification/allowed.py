@@ -1,6 +1,6 @@
 """What of a release's manifest may steer a session here: no file, no library, no key that nobody knows.
 
-The keys are those that a recipe may write (`recipe/session_checks.py`), without those that only a provider or
+The keys are those that a recipe may write (`recipe/checks/session.py`), without those that only a provider or
 a library of custom operators reads.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
 from onnxbuild.core.providers import short_name
-from onnxbuild.onnxkit.engines import FOLDER_OPTIONS
-from onnxbuild.onnxkit.session_config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
+from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS
+from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
 
 COMPILED_KINDS = ("compiled", "tensorrt")
 """Kinds of what is made ahead of time that hold code of a device."""

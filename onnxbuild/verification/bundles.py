@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from onnxbuild import __version__
-from onnxbuild.onnxkit import ahead_of_time_loader, bundle_loader, program_loader
-from onnxbuild.onnxkit.bundle_files import SUMS_FILE
-from onnxbuild.onnxkit.ort_bytes import IDENTIFIER
+from onnxbuild.onnxkit.ahead_of_time.ort_canonical import IDENTIFIER
+from onnxbuild.onnxkit.bundles.checksums import SUMS_FILE
+from onnxbuild.onnxkit.loaders import ahead_of_time_bundle, onnx_bundle, program_bundle
 from onnxbuild.release_format.bundles import (
     AHEAD_OF_TIME,
     FORMATS,
@@ -32,9 +32,9 @@ _IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
 _CODE = ".so"
 
 _LOADERS: Mapping[str, ModuleType] = {
-    VARIANTS.key: bundle_loader,
-    FORMATS.key: program_loader,
-    AHEAD_OF_TIME.key: ahead_of_time_loader,
+    VARIANTS.key: onnx_bundle,
+    FORMATS.key: program_bundle,
+    AHEAD_OF_TIME.key: ahead_of_time_bundle,
 }
 """Section -> what its bundles have as load.py, byte for byte."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.fenced_call import TIMEOUT_S, call_fenced
+from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S, call_fenced
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.reference_files import POINTS_FILE, read_points
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points
 from onnxbuild.release_format.bundles import bundles_of
 from onnxbuild.release_format.checksums import Fault
 from onnxbuild.release_format.layout import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.adapters.sinks import Several
+from onnxbuild.adapters.console.sinks import Several
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints

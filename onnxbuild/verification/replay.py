@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import landlock
-from onnxbuild.adapters.fenced_call import TIMEOUT_S
+from onnxbuild.adapters.kernel import landlock
+from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S
 from onnxbuild.core.errors import (
     EXIT_GATE,
     EXIT_NOT_REPRODUCIBLE,
@@ -19,7 +19,7 @@ from onnxbuild.core.errors import (
 from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import PROVIDERS, full_name, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
-from onnxbuild.onnxkit.session_settings import SessionSettings, settings_from
+from onnxbuild.onnxkit.sessions.settings import SessionSettings, settings_from
 from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST

@@ -9,10 +9,10 @@ from typing import Any
 from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
-from onnxbuild.onnxkit.ahead_of_time_files import MadeFor, other_machine
-from onnxbuild.onnxkit.program_files import described, write_description
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor, other_machine
+from onnxbuild.onnxkit.programs.artifact_file import described, write_description
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.release_format.bundles import model_file
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST

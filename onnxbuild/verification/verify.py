@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from onnxbuild import __version__
-from onnxbuild.adapters.delivery import Blob
-from onnxbuild.adapters.statcache import hash_file
+from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE

@@ -10,7 +10,7 @@ import pytest
 
 _SCRIPT = """
 import os, sys
-from onnxbuild.adapters.child_environment import Cores
+from onnxbuild.adapters.toolchain.step_environment import Cores
 cores = Cores(None if sys.argv[1] == "all" else int(sys.argv[1]))
 for number in (0, 1, 2):
     cores.take(number)

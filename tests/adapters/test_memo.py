@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.adapters import memo
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
 
 REQUEST = "r" * 64
 SUMMARY = {"environment": {"TOKEN": "one", "UNSET": None}, "steps": 3}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.index import Index
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.recipe_cache import RecipeCache
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.stored import from_text, to_text
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.core.action import MAX_TRACES, ActionResult, Listing, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StepError

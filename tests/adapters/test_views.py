@@ -8,10 +8,10 @@ import stat
 
 import pytest
 
-from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.disk_views import DiskViews, drop_replaced
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.disk_views import DiskViews, drop_replaced
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import OutputRef, View
 from tests.adapters.test_store_contract import outputs_of

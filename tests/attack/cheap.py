@@ -23,12 +23,12 @@ from typing import Any
 import psutil
 
 from onnxbuild.adapters import memo
-from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.fingerprints import DiskFingerprints, source_digest
-from onnxbuild.adapters.importable import Importable, entries_of
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import hash_file
+from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints, source_digest
+from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import BuildError, StepError

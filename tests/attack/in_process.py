@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import landlock
-from onnxbuild.adapters.processes import ProcessExecutor
-from onnxbuild.adapters.zygote_process import ZygoteProcess
+from onnxbuild.adapters.kernel import landlock
+from onnxbuild.adapters.processes.executor import ProcessExecutor
+from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
 from onnxbuild.core.event import Event
 from onnxbuild.wiring import Workspace
 

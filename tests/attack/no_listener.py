@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import platform
 
-from onnxbuild.adapters import seccomp
-from onnxbuild.adapters.seccomp import (
+from onnxbuild.adapters.kernel import seccomp
+from onnxbuild.adapters.kernel.seccomp import (
     ALLOW,
     ANY_BIT,
     ARGUMENTS_AT,

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.disk_store import DiskStore
-from onnxbuild.adapters.housekeeping import verify
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache, identity
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache, identity
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.housekeeping import verify
 from tests.attack import cheap, damages, tiny
 from tests.attack.command import Seen
 from tests.attack.unprivileged import without_override

@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.adapters import memo
-from onnxbuild.adapters.garbage import collect_garbage
-from onnxbuild.adapters.housekeeping import verify
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.usage import collect_stats, hit_rates
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.store.garbage import collect_garbage
+from onnxbuild.adapters.store.housekeeping import verify
+from onnxbuild.adapters.store.usage import collect_stats, hit_rates
 from onnxbuild.core.digest import canonical_json, tagged_sha256
 from onnxbuild.core.errors import StoreError
 from onnxbuild.wiring import open_workspace

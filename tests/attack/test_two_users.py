@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from onnxbuild.adapters import locks
-from onnxbuild.adapters.garbage import collect_garbage
+from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.store.garbage import collect_garbage
 from onnxbuild.core.errors import StoreError
 from onnxbuild.wiring import open_workspace
 from tests.attack import cheap, tiny, traced

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.kernel_watch import reason_not
+from onnxbuild.adapters.kernel.kernel_watch import reason_not
 from tests.cli.conftest import Project
 from tests.environments import INSTALLED, make_venv
 

@@ -11,10 +11,10 @@ import socket
 import subprocess
 from pathlib import Path
 
-from onnxbuild.adapters.child_environment import ORDINARY
-from onnxbuild.adapters.durable import store_error
-from onnxbuild.adapters.process_group import kill_group
-from onnxbuild.adapters.zygote_process import ZygoteProcess
+from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.processes.process_group import kill_group
+from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY
 from onnxbuild.api import Request, build
 from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError

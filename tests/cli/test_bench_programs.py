@@ -8,7 +8,7 @@ import shutil
 import pytest
 import torch
 
-from onnxbuild.onnxkit.torch_wrapping import quiet
+from onnxbuild.onnxkit.export.torch_wrapping import quiet
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from onnxbuild.adapters.pins import pin
+from onnxbuild.adapters.store.pins import pin
 
 DAY_S = 86400.0
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.adapters.distributions import Distributions
-from onnxbuild.adapters.environments import Environments
-from onnxbuild.adapters.index import Index
-from onnxbuild.adapters.statcache import StatCache
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.core.environment import Environment
 from tests.cli.conftest import Project, make_project
 from tests.environments import INSTALLED, make_venv, write_wheel

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from onnxbuild.onnxkit.devices import devices_of
+from onnxbuild.onnxkit.host.devices import devices_of
 from tests.cli.conftest import Project, make_project
 
 SKIPPED = "skipped: cuda: does not load: "

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from onnxbuild.adapters.pins import pins
+from onnxbuild.adapters.store.pins import pins
 from onnxbuild.release_format.bom import bom_fault
 from tests.cli.conftest import Project, make_project
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.model.model_files import load_model
 from tests.cli.conftest import RECIPE
 
 MODES = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.onnxkit.ahead_of_time import (
+from onnxbuild.onnxkit.ahead_of_time.options import (
     AheadOfTimeOptions,
     CompiledOptions,
     OptimizedOptions,

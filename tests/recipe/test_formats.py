@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.onnxkit.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.recipe import stored
 from onnxbuild.steps.aotinductor import AotInductorOptions
 from onnxbuild.steps.torch_export import TorchExportOptions

@@ -16,11 +16,11 @@ from onnxbuild.core.errors import BuildError, RecipeErrors, UsageError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Location, Recipe
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
-from onnxbuild.onnxkit.tolerances import Tolerance, VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.recipe.load import load_recipes
+from onnxbuild.recipe.parts.release_options import Budgets, ReleaseOptions
+from onnxbuild.recipe.parts.target_options import TargetOptions
 from onnxbuild.recipe.project import find_project
-from onnxbuild.recipe.release_options import Budgets, ReleaseOptions
-from onnxbuild.recipe.target_options import TargetOptions
 from onnxbuild.steps.optimize import OptimizeOptions
 from onnxbuild.steps.quantize_dynamic import DynamicOptions
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from onnxbuild.adapters.delivery import Blob
+from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError
 from onnxbuild.release.shelf import shelve

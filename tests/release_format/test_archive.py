@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from onnxbuild.adapters.delivery import Blob
+from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StoreError
 from onnxbuild.release_format.archive import HashSink, write_archive

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
-from onnxbuild.adapters.locales import other_locales
+from onnxbuild.adapters.toolchain.locales import other_locales
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.reproduction.variations import described, one_by_one, surroundings_of_round
 
 KNOBS = ("hash_seed", "threads", "time_zone", "locale", "umask", "original")

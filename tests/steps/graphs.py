@@ -8,8 +8,8 @@ from pathlib import Path
 
 import onnx
 
-from onnxbuild.onnxkit.canonical import canonicalize
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.model_files import save_model
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 DIGITS = RECIPES / "models" / "digits.py"
@@ -141,16 +141,16 @@ def config(folder, **told):
 
 def run_model(folder, feeds):
     """Output name -> array, by ONNX Runtime without optimization."""
-    from onnxbuild.onnxkit.running import run_session
-    from onnxbuild.onnxkit.sessions import open_session
+    from onnxbuild.onnxkit.sessions.open import open_session
+    from onnxbuild.onnxkit.sessions.run import run_session
 
     return run_session(open_session(folder, optimize=False), feeds)
 
 
 def open_exact(path):
     """A session whose INT8 products don't saturate, whatever this CPU is (an optimizer's doing)."""
-    from onnxbuild.onnxkit.session_settings import SessionSettings
-    from onnxbuild.onnxkit.sessions import open_session
+    from onnxbuild.onnxkit.sessions.open import open_session
+    from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
     config = {"session.x64quantprecision": 1}
     return open_session(path, settings=SessionSettings(intra_op_threads=1, config=config))
@@ -176,7 +176,7 @@ def operators(folder):
 
 def interface(folder):
     """Inputs and outputs with their symbols."""
-    from onnxbuild.onnxkit.summary import summarize
+    from onnxbuild.onnxkit.model.inspect import summarize
 
     found = summarize(onnx.load(folder / "model.onnx", load_external_data=False))
     return found["inputs"], found["outputs"]

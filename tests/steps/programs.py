@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.program_files import read_description
-from onnxbuild.onnxkit.programs import open_program
-from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.programs.artifact_file import read_description
+from onnxbuild.onnxkit.programs.programs import open_program
 from onnxbuild.steps import reference, torch_export, torchscript, validate_program
 from tests.fakes.step_context import run_step
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,
     calibrate,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.programs import open_program
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.programs.programs import open_program
 from onnxbuild.steps import aotinductor, package_program
 from tests.fakes.step_context import run_step
 from tests.steps.programs import BATCH, ROOT, X, Y, judged, make

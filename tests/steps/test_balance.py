@@ -7,10 +7,14 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.balancing import balance_values, normalized_values, relative_error
-from onnxbuild.onnxkit.gates import quantizable_nodes
-from onnxbuild.onnxkit.outlier_branch import branch_outliers, hidden_values, outliers
-from onnxbuild.onnxkit.running import run_session
+from onnxbuild.onnxkit.quantize.equalization import (
+    balance_values,
+    normalized_values,
+    relative_error,
+)
+from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values, outliers
+from onnxbuild.onnxkit.sensitivity.dynamic_rounding import quantizable_nodes
+from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.steps import calibrate, preprocess, quantize_dynamic, quantize_static, round_weights
 from onnxbuild.steps.balance import KIND, BalanceParams
 from tests.fakes.step_context import run_step

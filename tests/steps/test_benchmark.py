@@ -11,10 +11,10 @@ from onnx import helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET
-from onnxbuild.onnxkit.memory import resident_bytes
-from onnxbuild.onnxkit.model_files import save_model
-from onnxbuild.onnxkit.raw_samples import read_groups
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.benchmark.memory import resident_bytes
+from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.timing.samples_file import read_groups
 from onnxbuild.steps import torch_export, torchscript
 from onnxbuild.steps.benchmark import KIND, BenchmarkOptions, BenchmarkParams
 from onnxbuild.steps.convert_fp16 import Fp16Options

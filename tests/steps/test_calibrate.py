@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.thresholds import Grid
+from onnxbuild.onnxkit.calibrate.thresholds import Grid
 from onnxbuild.steps.calibrate import KIND, CalibrateParams, CalibrationOptions
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
@@ -122,7 +122,7 @@ def test_a_nan_anywhere_in_a_value_is_an_error_with_its_name(tmp_path):
 
 
 def test_a_nan_that_the_runtimes_own_reductions_pass_over_is_found(tmp_path):
-    from onnxbuild.onnxkit.ranges import measure_ranges
+    from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 
     made = two("Sqrt")
     onnx.shape_inference.infer_shapes(made)

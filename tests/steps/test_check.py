@@ -3,7 +3,7 @@ import json
 from onnx import helper
 
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps import check
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import contrib, linear, model, value

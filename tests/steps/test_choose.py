@@ -4,9 +4,9 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.onnxkit.goals import Goal
-from onnxbuild.onnxkit.raw_samples import write_samples
-from onnxbuild.onnxkit.sample_vectors import SampleErrors, write_errors
+from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors, write_errors
+from onnxbuild.onnxkit.search.goals import Goal
+from onnxbuild.onnxkit.timing.samples_file import write_samples
 from onnxbuild.steps.choose import KIND, PLOT_FILE, ChooseParams, Trial
 from tests.fakes.step_context import run_step
 

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.ahead_of_time import WITHOUT_COMPILER
+from onnxbuild.onnxkit.ahead_of_time.options import WITHOUT_COMPILER
 from onnxbuild.steps.compile_model import KIND, KIND_FOR_GPU, CompileParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits

@@ -3,7 +3,7 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.convert_fp16 import KIND, Fp16Options, Fp16Params
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight

@@ -10,9 +10,9 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.model_files import load_model
-from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import export
 from tests.fakes.step_context import run_step
 

@@ -9,16 +9,16 @@ from onnx import TensorProto, helper
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit import ahead_of_time_loader, bundle_loader
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.io_bound import bind_io
-from onnxbuild.onnxkit.model_files import load_model, save_model
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter, read_reference
-from onnxbuild.onnxkit.running import run_session
-from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.summary import summarize
-from onnxbuild.onnxkit.tolerances import VariantTolerances
-from onnxbuild.onnxkit.torch_module import module_tensors
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.benchmark.io_binding import bind_io
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
+from onnxbuild.onnxkit.export.torch_module import module_tensors
+from onnxbuild.onnxkit.loaders import ahead_of_time_bundle, onnx_bundle
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.steps import export, reference, validate
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value
@@ -96,7 +96,7 @@ def test_bfloat16_goes_in_and_its_reference_is_plain_float32(tmp_path):
     (plain,) = run_session(session, feeds).values()
     bound = bind_io(session, feeds)().get_outputs()[0].numpy()
     np.testing.assert_array_equal(bound, plain)
-    for loader in (bundle_loader, ahead_of_time_loader):
+    for loader in (onnx_bundle, ahead_of_time_bundle):
         (found,) = session.run(None, {"x": loader.ones("bfloat16", [2, 4])})
         (ones,) = run_session(session, {"x": np.ones((2, 4), np.float32)}).values()
         np.testing.assert_array_equal(found, ones)
@@ -163,7 +163,7 @@ def test_a_bundles_loader_feeds_strings_and_io_binding_says_that_it_can_not(tmp_
     save_model(tokenizer(), tmp_path)
     session = open_session(tmp_path)
     assert isinstance(session, onnxruntime.InferenceSession)
-    ids, words = session.run(None, {"text": bundle_loader.ones("string", [2])})
+    ids, words = session.run(None, {"text": onnx_bundle.ones("string", [2])})
     assert ids.tolist() == [-1, -1]
     assert words.tolist() == ["1", "1"]
     with pytest.raises(StepError, match="input 'text' is of strings") as caught:

@@ -5,11 +5,11 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.model_files import load_model
-from onnxbuild.onnxkit.program_files import read_description
-from onnxbuild.onnxkit.reference_files import read_reference
-from onnxbuild.onnxkit.sessions import open_session
-from onnxbuild.onnxkit.summary import summarize
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.programs.artifact_file import read_description
+from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import export, reference
 from tests.fakes.step_context import run_step
 from tests.steps.programs import BATCH, MODULES, X, Y, expected, judged, make, outputs_of

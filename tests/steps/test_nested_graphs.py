@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.graphs import all_nodes
+from onnxbuild.onnxkit.model.graphs import all_nodes
 from tests.onnxkit.models import model, value, weight
 from tests.steps.graphs import run_model
 from tests.steps.quantizers import LEAST, WAYS, Case, combinations, gptq, half

@@ -4,7 +4,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps.optimize import KIND, OptimizeOptions, OptimizeParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear

@@ -9,8 +9,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis
-from onnxbuild.onnxkit.ahead_of_time_files import read_description
-from onnxbuild.onnxkit.model_files import save_model
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
+from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps import package_ahead_of_time
 from onnxbuild.steps.optimize_for_host import KIND, HostGraphParams
 from tests.fakes.step_context import run_step

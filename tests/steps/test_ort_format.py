@@ -6,12 +6,12 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit import ort_format as ort_format_kit
-from onnxbuild.onnxkit.ahead_of_time import OrtFormatOptions
-from onnxbuild.onnxkit.ahead_of_time_files import OPERATORS_FILE, read_description
-from onnxbuild.onnxkit.model_files import save_model
-from onnxbuild.onnxkit.ort_format import required_operators
-from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.ahead_of_time import ort_format as ort_format_kit
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE, read_description
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
+from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps import validate
 from onnxbuild.steps.ort_format import KIND, OrtFormatParams
 from tests.fakes.step_context import run_step

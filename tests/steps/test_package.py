@@ -14,9 +14,9 @@ import pytest
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
-from onnxbuild.onnxkit import bundle_loader
-from onnxbuild.onnxkit.session_files import write_settings
-from onnxbuild.onnxkit.session_settings import SessionSettings
+from onnxbuild.onnxkit.loaders import onnx_bundle
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings_file import write_settings
 from onnxbuild.steps import quantize_dynamic
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
@@ -232,10 +232,10 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
 def test_settings_are_merged_entry_by_entry():
     own = to_json(SessionSettings(free_dimensions={"batch": 1}, config={"a": "1", "b": "2"}))
     given = {"config": {"b": 3, "a": None}, "free_dimensions": {"sequence": 8}}
-    told = bundle_loader.merged(own, given)
+    told = onnx_bundle.merged(own, given)
     assert told["config"] == {"b": 3}
     assert told["free_dimensions"] == {"batch": 1, "sequence": 8}
-    assert bundle_loader.merged(own, {}) == own
+    assert onnx_bundle.merged(own, {}) == own
     assert own["config"] == {"a": "1", "b": "2"}
 
 
@@ -312,8 +312,8 @@ def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
 def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path, flags, expected):
     facts = tmp_path / "cpuinfo"
     facts.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    assert bundle_loader.adds_in_16_bits(facts) is expected
-    assert bundle_loader.adds_in_16_bits(tmp_path / "nothing") is False
+    assert onnx_bundle.adds_in_16_bits(facts) is expected
+    assert onnx_bundle.adds_in_16_bits(tmp_path / "nothing") is False
 
 
 def test_external_data_is_part_of_the_bundle(tmp_path):

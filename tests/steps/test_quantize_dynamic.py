@@ -3,8 +3,8 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model_files import load_model
-from onnxbuild.onnxkit.saturation import may_saturate
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.saturation.saturation import may_saturate
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value

@@ -8,8 +8,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.onnxkit.model_files import load_model
-from onnxbuild.onnxkit.saturation import saturating_nodes
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.saturation.saturation import saturating_nodes
 from onnxbuild.steps import calibrate, preprocess
 from onnxbuild.steps.quantize_static import KIND, StaticOptions, StaticParams
 from tests.fakes.step_context import run_step

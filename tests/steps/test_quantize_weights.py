@@ -3,7 +3,7 @@ import onnx
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model_files import load_model
+from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps.quantize_weights import KIND, WeightOptions, WeightParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight

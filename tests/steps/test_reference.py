@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.reference_files import read_reference
+from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.steps import reference
 from tests.fakes.step_context import run_step
 

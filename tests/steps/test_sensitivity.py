@@ -6,8 +6,8 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.onnxkit.gates import quantizable_nodes
-from onnxbuild.onnxkit.model_files import load_model, save_model
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.sensitivity.dynamic_rounding import quantizable_nodes
 from onnxbuild.steps.sensitivity import KIND, PLOT_FILE, SensitivityParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight

@@ -11,10 +11,10 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.feeds import make_feeds
-from onnxbuild.onnxkit.program_files import read_description
-from onnxbuild.onnxkit.programs import open_program
-from onnxbuild.onnxkit.tolerances import Tolerance
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.programs.artifact_file import read_description
+from onnxbuild.onnxkit.programs.programs import open_program
 from tests.steps.programs import ROOT, X, Y, expected, judged, make, outputs_of
 
 FORMS = [

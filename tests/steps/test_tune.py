@@ -9,9 +9,9 @@ import pytest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.target import CPU_TARGET, Link, Target
-from onnxbuild.onnxkit.session_files import read_settings
-from onnxbuild.onnxkit.session_options import TuneOptions
-from onnxbuild.onnxkit.session_settings import TUNED, SessionSettings
+from onnxbuild.onnxkit.sessions.options import TuneOptions
+from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings
+from onnxbuild.onnxkit.sessions.settings_file import read_settings
 from onnxbuild.steps import profile, session, tune
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits

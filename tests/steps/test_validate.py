@@ -6,9 +6,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
-from onnxbuild.onnxkit.model_files import save_model
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter, read_reference
-from onnxbuild.onnxkit.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES, Tolerance, VariantTolerances
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
+from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps.validate import KIND, ValidateParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value

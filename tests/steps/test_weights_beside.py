@@ -9,9 +9,9 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.checks import checker_faults
-from onnxbuild.onnxkit.model_files import load_model, placement, save_model
-from onnxbuild.onnxkit.sessions import open_session
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
+from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.steps import (
     balance,
     calibrate,

@@ -11,13 +11,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.adapters import landlock
+from onnxbuild.adapters.kernel import landlock
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
 from onnxbuild.core.target import CPU_TARGET, TargetGates
-from onnxbuild.onnxkit.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.session_settings import SessionSettings
-from onnxbuild.onnxkit.tolerances import VariantTolerances
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import validate
 from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import Replay, _judged, attempt

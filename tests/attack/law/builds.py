@@ -19,8 +19,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from onnxbuild.adapters.child_environment import ORDINARY, clean_environment
-from onnxbuild.adapters.zygote_process import ZygoteProcess
+from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.cli.run import _recall

@@ -1,0 +1,1 @@
+"""Events as lines for people and as JSON."""

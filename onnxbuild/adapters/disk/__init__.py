@@ -1,0 +1,1 @@
+"""Files: written whole, locked, looked at once."""

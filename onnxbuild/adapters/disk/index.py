@@ -1,0 +1,285 @@
+"""index.db: a SQLite file that only makes things faster; losing it loses no result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.adapters.disk.index_checks import (
+    SUFFIXES,
+    check_schema,
+    is_step,
+    refuse_others,
+    share_index,
+)
+from onnxbuild.adapters.disk.plain_files import parse_json
+
+if TYPE_CHECKING:
+    from onnxbuild.core.action import Action
+
+_FORMAT = 4  # increment when a table changes; an index of another format is made anew
+
+_SCHEMA = """
+CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
+                   sum INTEGER);
+CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
+                   peak INTEGER, sum INTEGER);
+CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
+                     used_s REAL);
+CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, sum INTEGER, used_s REAL);
+CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
+                      PRIMARY KEY (request, part));
+"""
+
+_ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
+_DROPS = (
+    (_ALL_BUT.format("witness", "request", "request", "memo", "used_s"), 100),
+    (_ALL_BUT.format("memo", "request", "request", "memo", "used_s"), 1000),
+    (_ALL_BUT.format("recipe", "request", "request", "recipe", "used_s"), 100),
+    (_ALL_BUT.format("step", "rowid", "rowid", "step", "rowid"), 5000),
+)
+"""(statement, how many of the latest stay); a row that is written again has a new rowid."""
+
+_WAIT_S = 10.0
+
+
+class Index:
+    """The index of one store.
+
+    A file that SQLite can't read is set aside and made anew; a store that can't be written to is
+    used without an index.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            refuse_others(self.path)
+            return self._connect(self.path)
+        except sqlite3.OperationalError:
+            return self._connect(None)  # locked, read-only, a full disk: not the file's fault
+        except sqlite3.Error:
+            pass
+        try:
+            for suffix in SUFFIXES:
+                self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+            return self._connect(self.path)
+        except (sqlite3.Error, OSError):
+            return self._connect(None)
+
+    @staticmethod
+    def _connect(path: Path | None) -> sqlite3.Connection:
+        name = ":memory:" if path is None else str(path)
+        connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found != _FORMAT:
+            connection.execute("BEGIN IMMEDIATE")
+            (found,) = connection.execute("PRAGMA user_version").fetchone()
+            if found != _FORMAT:
+                tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+                for (table,) in tables.fetchall():
+                    connection.execute(f'DROP TABLE "{table}"')
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            connection.execute("COMMIT")
+            if path is not None:
+                share_index(path)
+        if path is not None:
+            check_schema(connection, _SCHEMA)
+        return connection
+
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except (sqlite3.Error, UnicodeError):
+            # A locked or damaged index answers nothing, nor does any know of a path that is no
+            # text; all it knows can be found anew.
+            return []
+
+    def _write(self, statements: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
+        except (sqlite3.Error, UnicodeError):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    # --- stat cache -----------------------------------------------------------------------------
+
+    def stat(self, path: str) -> tuple[str, int, str] | None:
+        """(identity, when it was checked in ns, digest) recorded for a path."""
+        rows = self._query(
+            "SELECT identity, checked_ns, digest, sum FROM stat WHERE path=?", (path,)
+        )
+        if not rows or _sum(path, *rows[0][:-1]) != rows[0][-1]:
+            return None  # a damaged row is no row
+        identity, checked_ns, digest, _ = rows[0]
+        return identity, checked_ns, digest
+
+    def save_stats(self, rows: Mapping[str, tuple[str, int, str]]) -> None:
+        """Record (identity, checked_ns, digest) by path."""
+        sql = "INSERT OR REPLACE INTO stat VALUES (?,?,?,?,?)"
+        self._write([(sql, [(path, *row, _sum(path, *row)) for path, row in rows.items()])])
+
+    # --- what steps were last built from ----------------------------------------------------------
+
+    def step(self, name: str) -> tuple[Mapping[str, Any], list[str], str, int] | None:
+        """(action, reasons, log, peak bytes) of the last run under a step's name."""
+        rows = self._query(
+            "SELECT key, action, reasons, log, peak, sum FROM step WHERE name=?", (name,)
+        )
+        if not rows or _sum(name, *rows[0][:-1]) != rows[0][-1]:
+            return None  # a damaged row is no row
+        _, action, reasons, log, peak, _ = rows[0]
+        try:
+            found = parse_json(action), parse_json(reasons), log, peak
+        except (ValueError, TypeError):
+            return None
+        return found if is_step(*found) else None
+
+    def step_keys(self) -> Iterator[tuple[str, str]]:
+        """(name, key of the last action) of every step that ran or was reused here."""
+        for name, key in self._query("SELECT name, key FROM step"):
+            yield str(name), str(key)
+
+    def step_key(self, name: str) -> str | None:
+        """The key of the last action under a step's name."""
+        rows = self._query("SELECT key FROM step WHERE name=?", (name,))
+        return rows[0][0] if rows else None
+
+    def save_steps(self, steps: Mapping[str, tuple[Action, list[str], str, int]]) -> None:
+        """Record (action, reasons, log, peak bytes) by step name."""
+        rows = [
+            (name, action.key, json.dumps(action.to_json()), json.dumps(reasons), log, peak)
+            for name, (action, reasons, log, peak) in steps.items()
+        ]
+        if rows:
+            summed = [(*row, _sum(*row)) for row in rows]
+            self._write([("INSERT OR REPLACE INTO step VALUES (?,?,?,?,?,?,?)", summed)])
+
+    # --- loaded recipes ---------------------------------------------------------------------------
+
+    def recipes(self, request: str) -> tuple[str, str] | None:
+        """(witnesses, recipes) recorded for a request; None unless they are what was recorded."""
+        rows = self._query(
+            "SELECT witnesses, recipes, sum FROM recipe WHERE request=?", (request,)
+        )
+        if not rows or _sum(request, *rows[0][:-1]) != rows[0][-1]:
+            return None
+        witnesses, recipes, _ = rows[0]
+        return witnesses, recipes
+
+    def save_recipes(self, request: str, witnesses: str, recipes: str, now_s: float) -> None:
+        """Record what a request's recipes are, and what decided them."""
+        row = (request, witnesses, recipes, _sum(request, witnesses, recipes), now_s)
+        self._write([("INSERT OR REPLACE INTO recipe VALUES (?,?,?,?,?)", [row])])
+
+    # --- finished runs ------------------------------------------------------------------------------
+
+    def memo(self, request: str) -> str | None:
+        """The summary of the last successful run of a request."""
+        rows = self._query("SELECT summary, sum FROM memo WHERE request=?", (request,))
+        if not rows or _sum(request, rows[0][0]) != rows[0][1]:
+            return None
+        return str(rows[0][0])
+
+    def witnesses(self, request: str) -> Iterable[tuple[str, str]]:
+        """(paths, identities), line by line, in parts, of all that the run looked at."""
+        try:
+            for paths, identities in self._connection.execute(
+                "SELECT paths, identities FROM witness WHERE request=? ORDER BY part", (request,)
+            ):
+                yield str(paths), str(identities)
+        except sqlite3.Error:
+            return
+
+    def save_memo(
+        self, request: str, summary: str, parts: Iterable[tuple[str, str]], now_s: float
+    ) -> None:
+        """Record a successful run and all that it looked at."""
+        rows = [(request, number, *part) for number, part in enumerate(parts)]
+        self._write(
+            [
+                ("DELETE FROM witness WHERE request=?", [(request,)]),
+                ("INSERT INTO witness VALUES (?,?,?,?)", rows),
+                (
+                    "INSERT OR REPLACE INTO memo VALUES (?,?,?,?)",
+                    [(request, summary, _sum(request, summary), now_s)],
+                ),
+            ]
+        )
+
+    def memo_used_s(self, request: str) -> float:
+        """When a request's memo was last recalled or written; 0 if there is none."""
+        rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
+        return rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
+
+    def touch_memo(self, request: str, now_s: float) -> None:
+        """Note that a memo was recalled."""
+        self._write([("UPDATE memo SET used_s=? WHERE request=?", [(now_s, request)])])
+
+    def forget(self, paths: Iterable[str], memos_before_s: float) -> None:
+        """Drop what is known of removed files, and of requests last used before a moment."""
+        self._write(
+            [
+                ("DELETE FROM stat WHERE path=?", [(path,) for path in paths]),
+                ("DELETE FROM memo WHERE used_s<?", [(memos_before_s,)]),
+                ("DELETE FROM recipe WHERE used_s<?", [(memos_before_s,)]),
+                (
+                    "DELETE FROM witness WHERE request NOT IN (SELECT request FROM memo) AND ?",
+                    [(1,)],
+                ),
+            ]
+        )
+
+    # --- keeping it small ---------------------------------------------------------------------------
+
+    def drop_old(self) -> None:
+        """Drop what is known of files that are gone, and all but the latest of the rest.
+
+        Of finished runs, what they looked at goes first, which is most of the file; when a request
+        was last up to date is known for longer, since garbage collection goes by it.
+        """
+        gone = [(key,) for (key,) in self._query("SELECT path FROM stat") if _is_gone(key)]
+        self._write(
+            [
+                ("DELETE FROM stat WHERE path=?", gone),
+                *((statement, [(most,)]) for statement, most in _DROPS),
+            ]
+        )
+
+    def shrink(self) -> None:
+        """Give the space of dropped rows back to the filesystem."""
+        self._query("VACUUM")
+
+    def counts(self) -> dict[str, int]:
+        """Rows by table."""
+        tables = ("memo", "recipe", "step", "stat")
+        found = {each: self._query(f"SELECT count(*) FROM {each}") for each in tables}  # noqa: S608
+        return {table: rows[0][0] if rows else 0 for table, rows in found.items()}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def _is_gone(key: str) -> bool:
+    """Whether there is no file that a row of `stat` can be of: a path, words before it or not."""
+    starts = (n for n, char in enumerate(key) if char == "/" and key[n - 1 : n] in ("", " "))
+    paths = [key[start:] for start in starts]
+    return bool(paths) and not any(os.path.lexists(path) for path in paths)
+
+
+def _sum(*fields: object) -> int:
+    """A checksum of a row: one that is damaged must not pass for another."""
+    return zlib.crc32("\0".join(map(str, fields)).encode("utf-8", "surrogatepass"))

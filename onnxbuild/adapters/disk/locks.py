@@ -1,0 +1,109 @@
+"""flock, so that a killed process leaves nothing to unlock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import ExitStack
+from pathlib import Path
+
+from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
+from onnxbuild.core.errors import StoreError
+from onnxbuild.core.regular_files import NOT_REGULAR
+
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+class FileLock:
+    """A lock held on an open file.
+
+    Args:
+        descriptor: An open file descriptor that holds the lock; None for a lock on nothing.
+    """
+
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock up; a second call does nothing."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def try_lock(path: Path, *, shared: bool = False) -> FileLock | None:
+    """Take the lock at `path`, or None while another process has it.
+
+    Raises:
+        StoreError: The lock file can't be made.
+    """
+    return _lock(path, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def wait_lock(path: Path, *, shared: bool = False) -> FileLock:
+    """Take the lock at `path`, waiting as long as it takes.
+
+    Raises:
+        StoreError: The lock file can't be made.
+    """
+    lock = _lock(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    assert lock is not None
+    return lock
+
+
+def _lock(path: Path, operation: int) -> FileLock | None:
+    make_folder(path.parent)
+    while True:
+        try:
+            descriptor = _open(path)
+        except OSError as error:
+            raise store_error(error, path) from error
+        with ExitStack() as not_taken:
+            not_taken.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, operation)
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                raise lock_error(error, path) from error
+            try:
+                same = os.path.samestat(os.fstat(descriptor), os.stat(path))
+            except FileNotFoundError:
+                same = False  # gc removed the file between open and lock
+            if same:
+                not_taken.pop_all()
+                return FileLock(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Open a lock's file, made if need be; one of another user's that is only readable will do.
+
+    Raises:
+        OSError: It can't be opened, or is not a file: a FIFO, a link.
+    """
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags | os.O_RDWR | os.O_CREAT, 0o644)
+    except PermissionError:
+        try:
+            descriptor = os.open(path, flags | os.O_RDONLY)
+        except FileNotFoundError:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)) from None
+    found = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(found):
+        os.close(descriptor)
+        raise OSError(NOT_REGULAR, "it is not a regular file", str(path))
+    share(descriptor, path.parent)
+    return descriptor
+
+
+def lock_error(error: OSError, path: Path) -> StoreError:
+    """One clear sentence for a lock that the filesystem refuses."""
+    if error.errno in _NO_LOCKS:
+        return StoreError(
+            f"can't lock {path}: its filesystem has no locks (flock: {os.strerror(error.errno)})",
+            fix="keep the store on a local disk: --store FOLDER",
+        )
+    return store_error(error, path)

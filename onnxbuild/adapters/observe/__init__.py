@@ -1,0 +1,1 @@
+"""What a step reads, lists, looks for and imports."""

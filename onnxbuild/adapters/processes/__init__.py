@@ -1,0 +1,1 @@
+"""The fork server, the steps that it starts, and their results."""

@@ -1,0 +1,155 @@
+"""A function of this program, called where it can write one folder alone and reaches no network.
+
+For what works on files that somebody else made. The process may be taken over by them: what it answers is
+plain JSON, and worth no more than they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.processes.fenced_child import FAILED, REFUSED, VALUE
+from onnxbuild.adapters.processes.process_group import held_bytes, kill_group
+from onnxbuild.adapters.toolchain.step_environment import clean_environment
+from onnxbuild.core.errors import StepError
+from onnxbuild.own_folder import IMPORT_ROOT
+
+TIMEOUT_S = 3600.0
+_MEMORY_SHARE = 0.9
+_WATCH_S = 0.2
+_LARGEST_ANSWER_BYTES = 1 << 26
+_LAST_BYTES = 1 << 12
+_START = """\
+import sys
+sys.path.insert(0, sys.argv[3])
+import onnxbuild.adapters.processes.fenced_child
+sys.path.remove(sys.argv[3])
+onnxbuild.adapters.processes.fenced_child.main()
+"""  # this very onnxbuild, however it was found
+
+
+def call_fenced(
+    function: str,
+    argument: object,
+    *,
+    readable: Iterable[Path],
+    scratch: Path,
+    where: str,
+    timeout_s: float = TIMEOUT_S,
+) -> Any:
+    """What a function returns in a fenced process of its own.
+
+    Args:
+        function: `module:name` of a function that takes one JSON value and returns one.
+        argument: That value.
+        readable: Files and folders that it may read; installed software it may read in any case.
+        scratch: An empty folder, the only one that it may write to.
+        where: For messages.
+        timeout_s: Wall time that it may take.
+
+    Raises:
+        StepError: The function raised, ran out of time or memory, or its process died.
+    """
+    with contextlib.ExitStack() as files:
+        told, answer, log = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        told.write(json.dumps(argument).encode())
+        told.seek(0)
+        request = {
+            "parent": os.getpid(),
+            "scratch": str(scratch.absolute()),
+            "readable": [str(path.absolute()) for path in readable],
+            "home": os.path.expanduser("~"),
+            "answer": answer.fileno(),
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-s", "-c", _START, json.dumps(request), function, IMPORT_ROOT],
+            pass_fds=(answer.fileno(),),
+            env=clean_environment(os.environ),
+            cwd="/",
+            stdin=told,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            _watch(process, where, timeout_s)
+        finally:
+            kill_group(process.pid)  # with all that it started
+            process.wait()
+        if process.returncode != 0:
+            last = _last_line(log)
+            raise StepError(
+                f"its process {_ending(process.returncode)}{f': {last}' if last else ''}",
+                where=where,
+            )
+        return _taken(answer, where)
+
+
+def _watch(process: subprocess.Popen[bytes], where: str, timeout_s: float) -> None:
+    """Wait for its end.
+
+    Raises:
+        StepError: It takes too long, or too much memory.
+    """
+    most_bytes = int(machine.memory_bytes() * _MEMORY_SHARE)
+    end_s = time.monotonic() + timeout_s
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_WATCH_S)
+            return
+        if time.monotonic() > end_s:
+            raise StepError(
+                f"stopped: it ran longer than {timeout_s:g} s",
+                where=where,
+                fix=f"give it longer: `--timeout {2 * timeout_s:g}`",
+            )
+        held = held_bytes(process.pid)
+        if held > most_bytes:
+            raise StepError(
+                f"stopped: it took {held / 2**30:.1f} GiB of memory, nine tenths of this machine's",
+                where=where,
+            )
+
+
+def _taken(answer: IO[bytes], where: str) -> Any:
+    """The value in an answer.
+
+    Raises:
+        StepError: It tells of an error, or makes no sense.
+    """
+    answer.seek(0)
+    content = answer.read(_LARGEST_ANSWER_BYTES)
+    try:
+        ((kind, value),) = json.loads(content).items()
+        if kind == VALUE:
+            return value
+        if kind == REFUSED:
+            what, place, fix = map(str, value)
+            raise StepError(what, where=place, fix=fix)
+        if kind == FAILED:
+            raise StepError(str(value), where=where)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise StepError("its process gave no answer that can be read", where=where)
+
+
+def _ending(code: int) -> str:
+    known = {each.value: each.name for each in signal.Signals}
+    return f"was killed by {known.get(-code, -code)}" if code < 0 else f"ended with status {code}"
+
+
+def _last_line(log: IO[bytes]) -> str:
+    log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_BYTES))
+    lines = log.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,88 @@
+"""Report an exception that the user's code did not catch: a traceback in the log, and one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+from onnxbuild.adapters.disk.atomic_files import is_full, store_error
+from onnxbuild.adapters.sandbox.call_site import own_line
+from onnxbuild.core.errors import BuildError, StepError
+
+_LOG = 2  # the descriptor of standard error, whatever `sys.stderr` was replaced with
+_ARGPARSE = f"{os.sep}argparse.py"
+
+
+def log_traceback(error: BaseException) -> None:
+    """Write an exception's traceback to the step's log.
+
+    Args:
+        error: As it was caught. Its `__str__` may raise, and the code may have closed the log.
+    """
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    with contextlib.suppress(BaseException):  # the code may have replaced it by any object
+        sys.stderr.flush()
+    with contextlib.suppress(OSError):  # the code has closed it; the sentence is reported anyway
+        os.write(_LOG, text.encode("utf-8", "backslashreplace"))
+
+
+def sentence_of(
+    error: BaseException, step: str, project: str, meant: Callable[[str], str]
+) -> BuildError:
+    """Return an unexpected exception as one sentence, at the user's own line where there is one.
+
+    Args:
+        error: As it was caught.
+        step: For messages.
+        project: The project's root.
+        meant: File -> file of the project that it stands for.
+    """
+    if isinstance(error, OSError) and is_full(error):
+        return store_error(error, error.filename or f"the outputs of {step}")
+    where = _line_of(error, project, meant) or step
+    if isinstance(error, SystemExit):
+        return _exit_of(error, where)
+    lines = message_of(error).splitlines()
+    name = type(error).__name__
+    if not isinstance(error, Exception):
+        said = f": {lines[0]}" if lines else ""
+        return StepError(f"the step's code was ended by {name}{said}", where=where)
+    fix = ""
+    if isinstance(error, ModuleNotFoundError):
+        fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
+    elif isinstance(error, PermissionError):
+        fix = "a step writes to its own folders alone, such as one of `tempfile.mkdtemp()`"
+    elif isinstance(error, MemoryError):
+        fix = "the machine has too little memory: build with `--jobs 1`, or where there is more"
+    return StepError(f"{name}: {lines[0] if lines else 'no message'}", where=where, fix=fix)
+
+
+def _line_of(error: BaseException, project: str, meant: Callable[[str], str]) -> str:
+    """`models/mine.py:7`: the innermost line in a file of the project; empty for none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{meant(error.filename).removeprefix(f'{project}/')}:{error.lineno or 1}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        line = own_line(meant(frame.filename), frame.lineno or 1, os.path.realpath(project))
+        if line:
+            return line
+    return ""
+
+
+def _exit_of(error: SystemExit, where: str) -> StepError:
+    code = "" if error.code is None else repr(error.code)
+    frames = traceback.extract_tb(error.__traceback__)
+    fix = "let it return, or raise an error that says what is wrong"
+    if any(frame.filename.endswith(_ARGPARSE) for frame in frames):
+        fix = "code in a step has no command line: give it its values in `args:` of the recipe"
+    return StepError(f"the step's code left by sys.exit({code})", where=where, fix=fix)
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an exception says; empty if its `__str__` raises."""
+    try:
+        return str(error).strip()
+    except BaseException:  # noqa: BLE001 - the user's own `__str__`
+        return ""

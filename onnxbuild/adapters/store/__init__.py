@@ -1,0 +1,1 @@
+"""The store, the folders delivered from it, and their upkeep."""

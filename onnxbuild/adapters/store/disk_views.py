@@ -1,0 +1,258 @@
+"""The folders below out/: copies of artifacts that a person may open, edit or delete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.adapters.disk.atomic_files import (
+    is_full,
+    make_folder,
+    share,
+    store_error,
+    write_atomically,
+)
+from onnxbuild.adapters.disk.locks import wait_lock
+from onnxbuild.adapters.disk.plain_files import check_no_links, is_real_folder, parse_json
+from onnxbuild.adapters.disk.reflink import clone_or_copy
+from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.adapters.store.folder_replacement import replace_folder, tidy
+from onnxbuild.adapters.store.housekeeping import tree_bytes
+from onnxbuild.adapters.store.laid_files import is_file_inside
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.digest import Digest, check_sha256
+from onnxbuild.core.errors import StoreError
+from onnxbuild.core.file_names import check_file_names
+from onnxbuild.core.graph import View
+from onnxbuild.core.regular_files import open_regular, read_regular
+from onnxbuild.core.step import REPORT_FILE
+
+_STATES = ".laid"  # below out/
+_STAGING = ".staging"
+
+
+class DiskViews:
+    """Views below `store.root`/out.
+
+    Args:
+        store: Where the artifacts are.
+        stats: Remembers the identity of every file laid.
+    """
+
+    def __init__(self, store: DiskStore, stats: StatCache) -> None:
+        self._store = store
+        self._stats = stats
+
+    def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
+        """Make out/RECIPE/VARIANT hold its artifacts' files; returns what had to be put back.
+
+        The folder changes all at once: whoever opens it has the old build or the new one. Files
+        that an earlier build laid there and this one does not are not in the new folder; files
+        that nobody laid are. A folder that is right is not touched.
+
+        Raises:
+            StoreError: The folder can't be written, or a blob is damaged; it is as it was.
+        """
+        folder = self._store.root / "out" / view.recipe / view.variant
+        places = view_places(self._store.root, view.recipe, view.variant)
+        wanted = _files(view, artifacts)
+        now = {name: digest.sha256 for name, digest in wanted.items()}
+        check_no_links(self._store.root, folder)
+        check_no_links(self._store.root, places.staging)
+        lock = wait_lock(places.lock)
+        try:
+            remarks = []
+            if tidy(folder, places.staging, self._store.root / "quarantine"):
+                remarks.append(f"a run was stopped while it replaced {folder}; that is finished")
+            laid = _laid(places.state)
+            missing = [name for name in wanted if not self._holds(folder / name, wanted[name])]
+            for name in missing:
+                if laid.get(name) == now[name]:
+                    gone = self._stats.look(str(folder / name)) == ABSENT
+                    remarks.append(
+                        f"{folder / name} was {'deleted' if gone else 'changed'}; put back"
+                    )
+            surplus = [name for name in laid.keys() - now.keys() if is_file_inside(folder, name)]
+            if missing or surplus:
+                self._replace(folder, places.staging, wanted, frozenset(missing), laid)
+            if now != laid:
+                content = json.dumps(now, sort_keys=True, indent=1).encode()
+                write_atomically(places.state, content, self._store.root / "tmp")
+            return tuple(remarks)
+        except OSError as error:
+            raise store_error(error, error.filename2 or error.filename or folder) from error
+        finally:
+            lock.release()
+
+    def _replace(
+        self,
+        folder: Path,
+        staging: Path,
+        wanted: Mapping[str, Digest],
+        missing: Collection[str],
+        laid: Collection[str],
+    ) -> None:
+        """Put a folder with all that is wanted in the place of one in which some is missing."""
+        for name in missing:
+            _check_free(folder, name)
+        kept: dict[str, str] = {}
+
+        def fill(tree: Path) -> None:
+            for name, digest in wanted.items():
+                target = tree / name
+                make_folder(target.parent)
+                if name not in missing and _link(folder / name, target):
+                    kept[name] = _content_identity(target)
+                else:
+                    self._copy(digest, target)
+
+        replace_folder(folder, staging, fill, own={*wanted, *laid})
+        for name, digest in wanted.items():
+            path = folder / name
+            if name not in kept or kept[name] == _content_identity(path):
+                self._stats.note_own(str(path), digest.sha256)
+
+    def held(self, view: View) -> str:
+        """The view's folder if a model lies there; else empty."""
+        folder = self._store.root / "out" / view.recipe / view.variant
+        return os.path.relpath(folder) if folder.is_dir() else ""
+
+    def forgotten(self, recipe: str, variants: Collection[str]) -> tuple[str, ...]:
+        """Folders below the recipe's that hold a bundle of none of its variants."""
+        folders = sorted((self._store.root / "out" / recipe).glob("*/manifest.json"))
+        return tuple(
+            os.path.relpath(path.parent) for path in folders if path.parent.name not in variants
+        )
+
+    def _holds(self, path: Path, digest: Digest) -> bool:
+        now = self._stats.look(str(path))
+        if now == ABSENT or int(now.split(":")[1]) != digest.size_bytes:
+            return False
+        return self._stats.digest(str(path)) == digest.sha256
+
+    def _copy(self, digest: Digest, path: Path) -> None:
+        """Copy a blob to `path`, verified on the way."""
+        source = self._store.blob(digest)
+        with open_regular(source) as blob, path.open("xb") as copy:
+            found = clone_or_copy(blob.fileno(), copy.fileno())
+            share(copy.fileno(), path.parent)
+            os.fsync(copy.fileno())
+        if found != digest.sha256:
+            self._store.set_aside(source)
+            raise StoreError(
+                f"a blob of {path.name} is damaged in the store",
+                where=str(source),
+                fix="run again: it will be rebuilt",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlaces:
+    """What belongs to a view's folder, where readers don't look.
+
+    Attributes:
+        state: Which files the last build laid in it.
+        staging: Where successors are made, and predecessors stay for a minute.
+        lock: Held by whoever changes the folder.
+    """
+
+    state: Path
+    staging: Path
+    lock: Path
+
+
+def view_places(root: Path, recipe: str, variant: str) -> ViewPlaces:
+    """Where a store keeps what belongs to out/RECIPE/VARIANT."""
+    hidden = root / "out" / _STATES / recipe
+    # Of one length, however long the names are; no two views have the same.
+    name = f"view-{hashlib.sha256(f'{recipe}/{variant}'.encode()).hexdigest()}"
+    return ViewPlaces(
+        hidden / f"{variant}.json", hidden / f"{variant}{_STAGING}", root / "locks" / name
+    )
+
+
+def drop_replaced(root: Path) -> int:
+    """Remove the folders that were replaced, whoever may read them; the bytes freed.
+
+    Raises:
+        StoreError: One can't be removed.
+    """
+    before = tree_bytes(root / "out")
+    for staging in sorted((root / "out" / _STATES).glob(f"*/*{_STAGING}")):
+        recipe, variant = staging.parent.name, staging.name.removesuffix(_STAGING)
+        check_no_links(root, staging)
+        folder = root / "out" / recipe / variant
+        check_no_links(root, folder)
+        lock = wait_lock(view_places(root, recipe, variant).lock)
+        try:
+            tidy(folder, staging, root / "quarantine", keep_s=0)
+        except OSError as error:
+            raise store_error(error, staging) from error
+        finally:
+            lock.release()
+    return before - tree_bytes(root / "out")
+
+
+def _check_free(folder: Path, name: str) -> None:
+    """Refuse a folder where a file belongs, and a file or link where a folder belongs.
+
+    Raises:
+        StoreError: Somebody put one there.
+    """
+    path = folder / name
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, where a file belongs", fix=f"remove {path}")
+    for parent in path.parents[: len(Path(name).parts)]:
+        if os.path.lexists(parent) and not is_real_folder(parent):
+            raise StoreError(f"{parent} is a file, where a folder belongs", fix=f"remove {parent}")
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Give a file of the old folder a name in the new one; whether that could be done."""
+    if not stat.S_ISREG(os.lstat(source).st_mode):
+        return False  # a link that somebody put there, to a file of the right content
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if is_full(error):
+            raise
+        return False
+    return True
+
+
+def _content_identity(path: Path) -> str:
+    """What changes with a file's content, and not with its names."""
+    found = os.stat(path)
+    return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+
+
+def _files(view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, Digest]:
+    wanted: dict[str, Digest] = {}
+    for ref, name in view.parts:
+        artifact = artifacts.get((ref.step, ref.output))
+        if artifact is None:
+            continue
+        for path, digest in artifact.files:
+            if not name:
+                wanted[path] = digest
+            elif path == REPORT_FILE:
+                wanted[name] = digest
+            else:
+                wanted[f"{name.removesuffix('.json')}-{path}"] = digest
+    return wanted
+
+
+def _laid(state: Path) -> dict[str, str]:
+    """What the last build laid; empty if that is not known."""
+    try:
+        found = parse_json(read_regular(state))
+        check_file_names(found)
+        return {name: check_sha256(sha256) for name, sha256 in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,133 @@
+"""Looking after the store: notes of runs, and what is damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from onnxbuild.adapters.disk.atomic_files import write_atomically
+from onnxbuild.adapters.disk.plain_files import is_real_folder, parse_json
+from onnxbuild.adapters.disk.statcache import hash_file
+from onnxbuild.adapters.store.disk_store import DiskStore
+from onnxbuild.core.action import ActionResult
+from onnxbuild.core.regular_files import read_regular
+
+RUN_FILE = "run.json"
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def write_run(
+    root: Path,
+    run: str,
+    request: str,
+    keys: list[str],
+    exit_code: int,
+    *,
+    recipes: Mapping[str, str] = _NONE,
+) -> None:
+    """Note which records a run used, so that they are kept as long as the run matters.
+
+    Args:
+        root: The store's folder.
+        run: The run's id.
+        request: What was asked for, from `memo.request_key`.
+        keys: Of the records.
+        exit_code: The run's.
+        recipes: Name of a recipe -> its file, relative to the project's root.
+    """
+    note = {
+        "request": request,
+        "exit_code": exit_code,
+        "keys": sorted(set(keys)),
+        "recipes": dict(recipes),
+    }
+    write_atomically(root / "runs" / run / RUN_FILE, json.dumps(note).encode(), root / "tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class RunNote:
+    """What a run noted; see `write_run`."""
+
+    request: str
+    exit_code: int
+    keys: tuple[str, ...]
+    recipes: Mapping[str, str]
+
+
+def read_run(folder: Path) -> RunNote | None:
+    """The note of a run; None if there is none, or it is damaged.
+
+    Args:
+        folder: The run's.
+    """
+    try:
+        told = parse_json(read_regular(folder / RUN_FILE))
+        note = RunNote(
+            told["request"], told["exit_code"], tuple(told["keys"]), dict(told.get("recipes", {}))
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    texts = [note.request, *note.keys, *note.recipes, *note.recipes.values()]
+    is_sound = isinstance(note.exit_code, int) and all(isinstance(each, str) for each in texts)
+    return note if is_sound and not any("\0" in each for each in texts) else None
+
+
+def verify(store: DiskStore, *, repair: bool) -> tuple[int, list[str]]:
+    """Read everything again.
+
+    Args:
+        store: The store.
+        repair: Set bad files aside, so that the next run rebuilds them.
+
+    Returns:
+        How many files were read, and a sentence for each bad one.
+    """
+    bad: list[tuple[Path, str]] = []
+    count = 0
+    for path in blobs_of(store.root):
+        count += 1
+        found = hash_file(str(path))
+        if found is None:
+            bad.append((path, "can't be read"))
+        elif found != path.name:
+            bad.append((path, f"its content has digest {found[:12]}"))
+    for path, results in records_of(store):
+        count += 1
+        if not results:
+            bad.append((path, "the record is damaged or of another format"))
+    if repair:
+        for path, _ in bad:
+            store.set_aside(path)
+    return count, [f"{path.relative_to(store.root)}: {why}" for path, why in bad]
+
+
+def records_of(store: DiskStore) -> Iterator[tuple[Path, tuple[ActionResult, ...]]]:
+    """Each record's file and its results, none where it is damaged."""
+    for path in _entries(store.root / "ac"):
+        if path.suffix == ".json":
+            yield path, store.read_record(path)
+
+
+def blobs_of(root: Path) -> Iterator[Path]:
+    """Every blob's file."""
+    yield from _entries(root / "cas" / "sha256")
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What the folders in a folder hold; a link is no folder of a store."""
+    folders = filter(is_real_folder, folder.iterdir()) if is_real_folder(folder) else ()
+    return sorted(path for each in folders for path in each.iterdir())
+
+
+def tree_bytes(folder: Path) -> int:
+    """What the files below a folder take."""
+    return sum(
+        os.lstat(os.path.join(base, name)).st_size
+        for base, _, names in os.walk(folder)
+        for name in names
+    )

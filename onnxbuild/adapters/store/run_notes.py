@@ -1,0 +1,149 @@
+"""Runs that are over: which files they built, and which of their folders are kept.
+
+A run leaves its events and the logs of its steps below runs/, for people, and a note of what it
+used, for garbage collection. The first are kept for the last runs alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from onnxbuild.adapters.disk.locks import try_lock
+from onnxbuild.adapters.disk.plain_files import is_real_folder
+from onnxbuild.adapters.store.housekeeping import RUN_FILE, read_run, tree_bytes
+from onnxbuild.core.errors import StoreError
+from onnxbuild.core.file_names import check_file_name
+
+KEPT_RUNS = 50  # whatever their age
+MOST_RUNS = 200
+_KEPT_S = 30 * 24 * 3600.0
+_COUNTED_S = 24 * 3600.0  # garbage collection counts every run of its grace, which is a day
+_YOUNG_S = 3600.0  # its lock may not be there yet
+_MOST_NOTES = 1000
+SLACK = 20  # runs: so few more than that are not worth looking for
+
+
+def files_built(root: Path, name: str) -> list[str]:
+    """Recipe files that held a recipe of this name when they were built, the newest first.
+
+    Args:
+        root: The store's folder.
+        name: A recipe's, of a matrix without `@KEY=VALUE`.
+
+    Returns: Paths relative to the project's root, each once.
+    """
+    found: dict[str, None] = {}
+    for folder in reversed(_folders(root)):
+        note = read_run(folder)
+        if note is not None and name in note.recipes:
+            found[note.recipes[name]] = None
+    return [file for file in found if _is_in_project(file)]
+
+
+def _is_in_project(file: str) -> bool:
+    """Whether a path relative to the project's root leads below it."""
+    try:
+        check_file_name(file)
+    except ValueError:
+        return False
+    return True
+
+
+def drop_old_runs(root: Path, *, slack: int = SLACK) -> tuple[int, int]:
+    """Keep the logs of the last 50 runs, and of the last 30 days' up to 200.
+
+    Of the others, the note stays while garbage collection counts by it: that of the last good and
+    the last bad run of each request, and of a run of the last day. A run that goes on stays whole.
+
+    Args:
+        root: The store's folder.
+        slack: So many runs more are left as they are: this may be called after every run.
+
+    Returns: (runs whose logs were removed, bytes freed).
+    """
+    folders = _folders(root)
+    if len(folders) <= KEPT_RUNS + slack:
+        return 0, 0
+    now_s = time.time()
+    whole = [folder for folder in folders if os.path.exists(f"{folder}/events.jsonl")]
+    old = [
+        folder
+        for place, folder in enumerate(reversed(whole))
+        if place >= MOST_RUNS or (place >= KEPT_RUNS and _age_s(folder, now_s) > _KEPT_S)
+    ]
+    if len(old) <= slack:
+        return 0, 0
+    counted = _counted(folders, now_s)
+    dropped = [each for each in old if _age_s(each, now_s) > _YOUNG_S and _is_over(root, each)]
+    freed = sum(_drop(folder, keep_note=folder.name in counted) for folder in dropped)
+    stale = [each for each in folders if each not in whole and each.name not in counted]
+    freed += sum(_drop(folder, keep_note=False) for folder in stale if _is_over(root, folder))
+    return len(dropped), freed
+
+
+def _folders(root: Path) -> list[Path]:
+    """The runs' folders, the oldest first: their names begin with the time."""
+    try:
+        with os.scandir(root / "runs") as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [root / "runs" / name for name in names]
+
+
+def _counted(folders: Iterable[Path], now_s: float) -> set[str]:
+    """Names of runs whose notes garbage collection counts by; see `garbage.collect_garbage`."""
+    newest: dict[tuple[str, bool], str] = {}
+    young = set()
+    for folder in folders:
+        note = read_run(folder)
+        if note is not None:
+            newest[note.request, note.exit_code == 0] = folder.name
+            young |= {folder.name} if _age_s(folder, now_s) <= _COUNTED_S else set()
+    return young.union(sorted(newest.values())[-_MOST_NOTES:])
+
+
+def _is_over(root: Path, folder: Path) -> bool:
+    """Whether no process has the run's lock."""
+    path = root / "locks" / f"run-{folder.name}"
+    if not os.path.lexists(path):
+        return True
+    try:
+        lock = try_lock(path)
+    except StoreError:
+        return False  # another user's
+    if lock is None:
+        return False
+    path.unlink(missing_ok=True)
+    lock.release()
+    return True
+
+
+def _age_s(folder: Path, now_s: float) -> float:
+    try:
+        return now_s - folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _drop(folder: Path, *, keep_note: bool) -> int:
+    """Remove a run's folder, or all of it but its note; the bytes freed."""
+    before = tree_bytes(folder)
+    if not keep_note:
+        shutil.rmtree(folder, ignore_errors=True)
+        return before - tree_bytes(folder)
+    try:
+        when = folder.stat()
+        for path in folder.iterdir():
+            if is_real_folder(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != RUN_FILE:
+                path.unlink(missing_ok=True)
+        os.utime(folder, ns=(when.st_atime_ns, when.st_mtime_ns))  # when it was used: gc reads it
+    except OSError:
+        pass  # another run drops it just now
+    return before - tree_bytes(folder)

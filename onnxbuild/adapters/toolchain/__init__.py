@@ -1,0 +1,1 @@
+"""What is installed: interpreters, environments, distributions, and their digests."""

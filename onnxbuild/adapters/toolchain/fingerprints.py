@@ -1,0 +1,295 @@
+"""The state of files, import folders and installed packages, as keys see it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnxbuild.adapters import machine
+from onnxbuild.adapters.disk.statcache import StatCache, kind_of, settled
+from onnxbuild.adapters.toolchain.accelerator import gpu_digest
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.environments import Environments
+from onnxbuild.adapters.toolchain.import_path import ImportPath, shell_python_path
+from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.adapters.toolchain.installed_state import (
+    copied_digest,
+    devices_digest,
+    entries_on_path,
+    entry_points_digest,
+    found_on_path,
+    installed_entries,
+    names_digest,
+    packages_digest,
+    parts_digest,
+)
+from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
+from onnxbuild.adapters.toolchain.path_names import PathNames
+from onnxbuild.adapters.toolchain.step_environment import program_folders
+from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
+from onnxbuild.core.environment import Environment, Interpreter, split_package
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.places import real_path
+from onnxbuild.core.step import (
+    COMPILER,
+    COMPILERS,
+    COPIED,
+    DEVICES,
+    ENTRY_POINTS,
+    GPU,
+    PACKAGES,
+    PARTS,
+    START_UP,
+)
+from onnxbuild.recipe.declared.own_files import is_beside_inputs
+
+SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
+IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
+
+
+class DiskFingerprints:
+    """Fingerprints of real files.
+
+    Args:
+        project: Relative paths start here.
+        stats: Digests by stat identity.
+        distributions: What is installed.
+        programs: Folders that steps find programs in.
+
+    Attributes:
+        environments: Those of targets that have one of their own.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        stats: StatCache,
+        distributions: Distributions,
+        programs: Sequence[str] = program_folders(),
+    ) -> None:
+        self._project = str(project)
+        self._stats = stats
+        self._distributions = distributions
+        self._programs = programs
+        self._import_path = ImportPath(
+            distributions.folders, shell_python_path(os.environ), stats.look
+        )
+        self._places = MachinePlaces(distributions, self._import_path)
+        self._host: Mapping[str, str] | None = None
+        self._drivers: Mapping[str, str] | None = None
+        self._installed_now: dict[str, str | None] = {}
+        self.environments = Environments(stats, self._absolute)
+        self._listed: dict[str, tuple[str, Importable]] = {}
+
+    def places(self) -> Mapping[str, str]:
+        """Folders of this machine that records may name (see core.places)."""
+        return self._places.folders()
+
+    def _absolute(self, path: str) -> str:
+        if path.startswith("<"):
+            path = real_path(path, self._places.folders())
+        return os.path.join(self._project, path)
+
+    def file(self, path: str) -> str | None:
+        """sha256 of a file's bytes, of a folder's entries if `path` ends in `/`; None if neither."""
+        if path == f"{SITE_FOLDERS}/":
+            for site in self._distributions.folders:
+                self._stats.look(site)
+            return names_digest(self._distributions.folders)
+        if path.endswith("/"):
+            return self._stats.digest(self._absolute(path).rstrip("/"), "list ", list_digest)
+        return self._stats.digest(self._absolute(path))
+
+    def source(self, path: str) -> str | None:
+        """sha256 of a Python file's syntax tree, of its bytes if it does not parse."""
+        tag = f"ast {sys.implementation.cache_tag} "
+        return self._stats.digest(self._absolute(path), tag, source_digest)
+
+    def listing(self, folder: str, names: Sequence[str]) -> Listing:
+        """Which entries of `folder` could be one of the modules `names`."""
+        if folder == IMPORT_PATH:
+            folders = self._import_path.folders()
+            for each in folders:
+                if each.folder:
+                    self._stats.look(each.folder)
+            return Listing(tuple(names), found_on_path(names, entries_on_path(folders)))
+        if folder == SITE_FOLDERS:
+            return Listing(tuple(names), self._installed(names))
+        absolute = self._absolute(folder)
+        now, looked_ns = self._stats.look(absolute), time.time_ns()
+        known = self._listed.get(absolute)
+        if known is not None and known[0] == now:
+            return Listing(tuple(names), known[1].of(names))
+        found = Importable(entries_of(absolute))
+        if settled(now, looked_ns):
+            self._listed[absolute] = (now, found)
+        return Listing(tuple(names), found.of(names))
+
+    def link(self, path: str) -> str | None:
+        """Where a symbolic link points, as records have it; None if it is none."""
+        absolute = self._absolute(path)
+        self._stats.look(absolute)
+        self._stats.look(os.path.dirname(absolute))  # it changes whenever the link does
+        try:
+            target = os.readlink(absolute)
+        except OSError:
+            return None
+        names = PathNames(Path(self._project), self._places.folders())
+        return names.shown(target) if os.path.isabs(target) else target
+
+    def existence(self, path: str) -> str:
+        """What is at a path: `file`, `folder`, `other` or `absent`."""
+        absolute = self._absolute(path)
+        self._stats.look(absolute)
+        return kind_of(absolute)
+
+    def _installed(self, names: Sequence[str]) -> tuple[str, ...]:
+        parents = {name.rpartition(".")[0].replace(".", "/") for name in names}
+        for site in self._distributions.folders:
+            for parent in {"", *parents}:
+                self._stats.look(os.path.join(site, parent).rstrip("/"))
+        return installed_entries(names, self._distributions.folders)
+
+    def distribution(self, name: str) -> str | None:
+        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
+
+        Looked at once, until `still` asks for a fresh look.
+        """
+        if name not in self._installed_now:
+            self._installed_now[name] = self._looked_up(name)
+        return self._installed_now[name]
+
+    def _looked_up(self, name: str) -> str | None:
+        if name == COMPILER:
+            return self._compiler()
+        if name == GPU:
+            return gpu_digest(self._stats.digest, self._distributions.folders)
+        if name.startswith("<"):
+            return self._state(name)
+        elsewhere = split_package(name)
+        if elsewhere is None:
+            return self._distributions.digest(name)
+        try:
+            return self.environments.look(elsewhere[1], "").packages.get(name)
+        except StepError:
+            return None
+
+    def _state(self, name: str) -> str | None:
+        """What one of the names in core.step stands for, as three words."""
+        if name == DEVICES:
+            return devices_digest(self.drivers(), os.environ)
+        if name == PACKAGES:
+            return packages_digest(self._distributions)
+        if name == START_UP:
+            return self._import_path.start_up(self._places.folders())
+        if name.startswith(ENTRY_POINTS):
+            group = name[len(ENTRY_POINTS) : -1]
+            return entry_points_digest(group, self._distributions, self._stats)
+        if name.startswith(PARTS):
+            folder = name[len(PARTS) : -1]
+            for site in self._distributions.folders:
+                self._stats.look(os.path.join(site, folder))
+            return parts_digest(folder, self._distributions)
+        if name.startswith(COPIED):
+            return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
+        return None
+
+    def _compiler(self) -> str | None:
+        """The first C++ compiler as `name program sha256`, like a distribution's digest.
+
+        The driver's bytes stand for the whole compiler: they tell its version and its package's.
+        """
+        for name in COMPILERS:
+            for folder in self._programs:
+                path = f"{folder}/{name}"
+                digest = self._stats.digest(path)
+                if digest is not None:
+                    return f"{name} {os.path.basename(os.path.realpath(path))} {digest}"
+        return None
+
+    def environment(self, environment: Environment, where: str) -> Interpreter:
+        """Another environment as it is now; see core.ports."""
+        return self.environments.look(environment, where)
+
+    def python(self) -> str:
+        """The Python build."""
+        return machine.python_build()
+
+    def host(self) -> Mapping[str, str]:
+        """What of this machine can change numbers."""
+        if self._host is None:
+            self._host = machine.host_class()
+        return self._host
+
+    def drivers(self) -> Mapping[str, str]:
+        """What of this machine decides which execution providers load."""
+        if self._drivers is None:
+            self._drivers = machine.driver_facts()
+        return self._drivers
+
+    def still(self, action: Action, observed: Observed) -> bool:
+        """Whether all files and packages of both are now as they say."""
+        self._installed_now.clear()
+        self.environments.forget()
+
+        def real(path: str) -> str:
+            return real_path(path, action.outside)
+
+        return (
+            all(self.file(real(path)) == sha for path, sha in action.files.items())
+            and all(self.source(real(path)) == sha for path, sha in observed.sources.items())
+            and all(
+                (self.file(real(path)) or NO_FILE) == sha for path, sha in observed.data.items()
+            )
+            and all(
+                self.distribution(name) == sha
+                for name, sha in action.toolchain.items()
+                if name != "python"
+            )
+            and all(
+                (self.distribution(name) or NOT_INSTALLED) == sha
+                for name, sha in observed.distributions.items()
+            )
+            and all(
+                self.listing(real(folder), listing.names) == listing
+                for folder, listing in observed.listings.items()
+            )
+            and all(self.link(real(path)) == target for path, target in observed.links.items())
+            and all(self.existence(real(path)) == was for path, was in observed.existence.items())
+        )
+
+
+def list_digest(folder: str) -> str | None:
+    """sha256 of the sorted names in a folder that are inputs; None if it can't be listed."""
+    try:
+        with os.scandir(folder) as found:
+            names = sorted(entry.name for entry in found if not is_beside_inputs(entry))
+    except OSError:
+        return None
+    return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def source_digest(path: str) -> str | None:
+    """sha256 of a file's syntax tree without positions; of its bytes if it does not parse.
+
+    Type comments count, since TorchScript reads them; all other comments and layout do not.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError:
+        return None
+    return source_digest_of(content)
+
+
+def source_digest_of(content: bytes) -> str:
+    """As `source_digest`, of a file's bytes."""
+    try:
+        tree = ast.dump(ast.parse(content, type_comments=True))
+    except (SyntaxError, ValueError, RecursionError):
+        return hashlib.sha256(b"bytes " + content).hexdigest()
+    return hashlib.sha256(f"tree {tree}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""How far outputs are apart: metrics, tolerances, verdicts."""

@@ -1,0 +1,168 @@
+"""What is said of a model that was judged at every reference point: findings, metrics, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.accuracy.comparison import Comparison
+from onnxbuild.onnxkit.accuracy.verdict import EQUAL, Judgement
+
+JudgedPoint = tuple[str, Mapping[str, int], dict[str, Judgement]]
+"""A point's name, its sizes, and what is said of each output."""
+
+
+def pooled(
+    judged: Sequence[JudgedPoint], least: Callable[[str], float | None]
+) -> list[JudgedPoint]:
+    """Excuse points where too few elements are equal, if enough are over all points together.
+
+    One other id among two is half of them: a point is too small to tell a share from.
+
+    Args:
+        judged: All points, each judged by itself.
+        least: Output -> its least share of equal elements; None for no bound.
+    """
+    counts: dict[str, tuple[int, int]] = {}
+    for _, name, each in _judgements(judged):
+        if each.comparison is not None and each.comparison.equal is not None:
+            wrong, elements = counts.get(name, (0, 0))
+            counts[name] = wrong + each.wrong, elements + each.comparison.elements
+    excused = {
+        name
+        for name, (wrong, elements) in counts.items()
+        if elements and 1 - wrong / elements >= (least(name) or 0.0)
+    }
+    return [
+        (
+            point,
+            sizes,
+            {n: _excused(each) if n in excused else each for n, each in outputs.items()},
+        )
+        for point, sizes, outputs in judged
+    ]
+
+
+def _excused(judgement: Judgement) -> Judgement:
+    kept = tuple(each for each in judgement.breaches if each[0] != EQUAL)
+    return replace(judgement, breaches=kept)
+
+
+def report_of(judged: Sequence[JudgedPoint], findings: Sequence[Finding]) -> dict[str, Any]:
+    """The part of report.json that every judged model has."""
+    return {
+        "passed": not findings,
+        "findings": to_json(list(findings)),
+        "metrics": metrics_of(judged),
+        "points": [
+            {
+                "point": name,
+                "sizes": dict(sizes),
+                "passed": all(not each.breaches for each in outputs.values()),
+                "outputs": {output: _show(each) for output, each in outputs.items()},
+            }
+            for name, sizes, outputs in judged
+        ],
+        "worst": _worst(judged),
+    }
+
+
+def findings_of(
+    judged: Sequence[JudgedPoint], subject: str, fix: str, equal_fix: str = ""
+) -> tuple[Finding, ...]:
+    """One for each output and kind of breach, at its worst point; what can't be compared first.
+
+    Args:
+        judged: All points.
+        subject: What is judged, such as `variant 'int8'`.
+        fix: What to try.
+        equal_fix: What to try where integers, bools or strings differ; empty for `fix`.
+    """
+    worst: dict[tuple[str, str], tuple[float, str, str]] = {}
+    count: dict[tuple[str, str], int] = {}
+    for point, sizes, outputs in judged:
+        shown = ", ".join(f"{axis}={size}" for axis, size in sizes.items())
+        for output, each in outputs.items():
+            for kind, what, excess in each.breaches:
+                key = (output, kind)
+                count[key] = count.get(key, 0) + 1
+                if key not in worst or excess > worst[key][0]:
+                    where = f"point '{point}'" + (f" ({shown})" if shown else "")
+                    worst[key] = (excess, what, where)
+    ordered = sorted(worst, key=lambda key: key[1] != "comparable")
+    return tuple(
+        Finding(
+            what=worst[key][1] + _elsewhere(count[key] - 1, len(judged)),
+            where=f"{subject}, output '{key[0]}', {worst[key][2]}",
+            fix=equal_fix if equal_fix and key[1] == EQUAL else fix,
+        )
+        for key in ordered
+    )
+
+
+def _elsewhere(more: int, points: int) -> str:
+    return f" (and at {more} more of {points} points)" if more else ""
+
+
+def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
+    """The worst of each measure over all points and outputs; None where nothing was measured.
+
+    Errors and cosine are those of float outputs; `equal_min` is the least share of equal elements
+    of any other output, over all points together.
+    """
+    every = [c for _, _, c in _comparisons(judged)]
+    found = [c for c in every if c.equal is None]
+    passed = sum(all(not each.breaches for each in outputs.values()) for _, _, outputs in judged)
+    ratios = [c.sqnr_db for c in found if c.sqnr_db is not None]
+    return {
+        "max_abs": max((c.max_abs for c in found), default=None),
+        "max_rel": max((c.max_rel for c in found), default=None),
+        "mean_abs": max((c.mean_abs for c in found), default=None),
+        "cosine_min": min((c.cosine for c in found if c.cosine is not None), default=None),
+        "sqnr_db_min": min(ratios, default=None),
+        "equal_min": min(_shares(judged), default=None),
+        "points": len(judged),
+        "points_passed": passed,
+    }
+
+
+def _shares(judged: Sequence[JudgedPoint]) -> list[float]:
+    """The share of equal elements of each output that has one, over all points together."""
+    counts: dict[str, tuple[float, int]] = {}
+    for _, name, found in _comparisons(judged):
+        if found.equal is not None:
+            equal, elements = counts.get(name, (0.0, 0))
+            counts[name] = equal + found.equal * found.elements, elements + found.elements
+    return [equal / elements if elements else 1.0 for equal, elements in counts.values()]
+
+
+def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
+    """Where the largest absolute difference is: of floats, where there are such outputs."""
+    every = _comparisons(judged)
+    found = [each for each in every if each[2].equal is None] or every
+    if not found:
+        return None
+    point, output, comparison = max(found, key=lambda each: each[2].max_abs)
+    return {"point": point, "output": output, **comparison.to_json()}
+
+
+def _comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, Comparison]]:
+    return [
+        (point, output, each.comparison)
+        for point, output, each in _judgements(judged)
+        if each.comparison is not None
+    ]
+
+
+def _judgements(judged: Sequence[JudgedPoint]) -> Iterator[tuple[str, str, Judgement]]:
+    for point, _, outputs in judged:
+        for output, each in outputs.items():
+            yield point, output, each
+
+
+def _show(judgement: Judgement) -> dict[str, object]:
+    measures = {} if judgement.comparison is None else judgement.comparison.to_json()
+    return {**measures, "breaches": [what for _, what, _ in judgement.breaches]}

@@ -1,0 +1,297 @@
+"""A model's outputs over the user's data, as one vector a sample, and how far two sets are apart."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.accuracy.comparison import is_exact
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.non_finite import not_finite
+from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.sessions.run import run_session
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+VECTORS_FILE = "vectors.npz"
+ERRORS_FILE = "errors.npz"
+
+Projection = Callable[..., Any]
+"""(outputs, feeds) -> array of shape (samples, ...): what of the outputs is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """How near a model's vectors are to the baseline's.
+
+    Attributes:
+        samples: How many were compared.
+        cosine_mean: Mean of the samples' cosine similarities, -1..1.
+        cosine_min: The least of them.
+        worst: Number of that sample, in the order of the data.
+        sqnr_db: 10 log10 of the baseline's energy over the difference's, over all samples; None
+            if they are equal.
+    """
+
+    samples: int
+    cosine_mean: float
+    cosine_min: float
+    worst: int
+    sqnr_db: float | None
+
+
+def sample_vectors(
+    session: onnxruntime.InferenceSession,
+    feeds: Iterable[Feeds],
+    *,
+    project: Projection | None,
+    target: str,
+    where: str,
+) -> Iterator[np.ndarray]:
+    """One flat float64 vector a sample.
+
+    Without a projection a sample is what all float outputs have at one place of the batch axis,
+    the first; where outputs have no common first size, all of an item is one sample. Integer, bool
+    and string outputs are left out: among ids, a cosine says nothing and drowns what does.
+
+    Args:
+        session: The model.
+        feeds: Checked feeds, an item at a time.
+        project: The user's.
+        target: Its name, for messages.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: ONNX Runtime fails, no output is of floats, or the projection raises or returns
+            no array.
+        NotFiniteError: A value is not finite.
+    """
+    for number, item in enumerate(feeds):
+        outputs = run_session(session, item, where)
+        yield from output_vectors(
+            outputs, item, number, project=project, target=target, where=where
+        )
+
+
+def output_vectors(
+    outputs: Mapping[str, np.ndarray],
+    item: Feeds,
+    number: int,
+    *,
+    project: Projection | None,
+    target: str,
+    where: str,
+) -> Iterator[np.ndarray]:
+    """The vectors of what a model made of one item; see `sample_vectors`.
+
+    Args:
+        outputs: Output name -> array.
+        item: What they were made of.
+        number: Its place in the data, for messages.
+        project: The user's.
+        target: Its name, for messages.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: No output is of floats, or the projection raises or returns no array.
+        NotFiniteError: A value is not finite.
+    """
+    import numpy as np
+
+    if project is None:
+        rows = _rows(_floats(outputs, where))
+    else:
+        rows = _projected(project, outputs, item, target, where)
+    for row in rows:
+        vector = np.asarray(row, np.float64).ravel()
+        if not np.isfinite(vector).all():
+            raise not_finite(outputs, item, number, where)
+        yield vector
+
+
+@dataclass(frozen=True, slots=True)
+class SampleErrors:
+    """How near each sample is to the baseline's.
+
+    Attributes:
+        cosines: Cosine similarity of each, -1..1.
+        signal: Sum of the squares of the baseline's vector.
+        noise: Sum of the squares of the difference.
+    """
+
+    cosines: tuple[float, ...]
+    signal: tuple[float, ...]
+    noise: tuple[float, ...]
+
+    def fidelity(self, first: int = 0, step: int = 1) -> Fidelity:
+        """All samples in one, or every `step`-th from `first` on; there must be one."""
+        import numpy as np
+
+        cosines = self.cosines[first::step]
+        signal, noise = sum(self.signal[first::step]), sum(self.noise[first::step])
+        sqnr_db = None
+        if noise > 0:
+            sqnr_db = 10.0 * math.log10(signal / noise) if signal > 0 else -999.0
+        worst = int(np.argmin(cosines))
+        return Fidelity(
+            len(cosines), float(np.mean(cosines)), cosines[worst], first + worst * step, sqnr_db
+        )
+
+
+def compare_vectors(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> Fidelity:
+    """All samples in one; see `compare_samples`."""
+    return compare_samples(expected, actual, where).fidelity()
+
+
+def compare_samples(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> SampleErrors:
+    """Compare sample by sample; neither side is held in memory as a whole.
+
+    Raises:
+        StepError: There is no sample, or the two sides have other numbers or sizes of them.
+    """
+    import numpy as np
+
+    rows: list[tuple[float, float, float]] = []
+    for one, other in _paired(expected, actual, where):
+        difference = one - other
+        signal, noise = (float(np.einsum("i,i", each, each)) for each in (one, difference))
+        rows.append((cosine(one, other), signal, noise))
+    if not rows:
+        raise StepError(
+            "the data yields nothing to compare on", where=where, fix="yield at least one item"
+        )
+    return SampleErrors(*zip(*rows, strict=True))
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    """Cosine similarity of two flat float64 vectors; 1 if both are zero, 0 if only one is.
+
+    Summed without BLAS, whose threads change the order of sums.
+    """
+    import numpy as np
+
+    lengths = [float(np.sqrt(np.einsum("i,i", each, each))) for each in (one, other)]
+    if not all(lengths):
+        return 1.0 if not any(lengths) else 0.0
+    return float(np.einsum("i,i", one, other)) / (lengths[0] * lengths[1])
+
+
+def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
+    """Write VECTORS_FILE: all vectors in a row, and where each begins; returns how many."""
+    import numpy as np
+
+    found = [np.asarray(each, np.float32) for each in vectors]
+    starts = np.cumsum(np.asarray([0, *(len(each) for each in found)], np.int64))
+    flat = np.concatenate(found) if found else np.zeros(0, np.float32)
+    np.savez(folder / VECTORS_FILE, flat=flat, starts=starts)
+    return len(found)
+
+
+def read_vectors(folder: Path) -> Iterator[np.ndarray]:
+    """What `write_vectors` wrote, one flat float64 vector at a time."""
+    import numpy as np
+
+    with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
+        flat, starts = arrays["flat"], arrays["starts"]
+    for first, last in itertools.pairwise(starts):
+        yield flat[first:last].astype(np.float64)
+
+
+def write_errors(folder: Path, errors: SampleErrors) -> None:
+    """Write ERRORS_FILE: cosine, signal and noise of each sample."""
+    import numpy as np
+
+    np.savez(
+        folder / ERRORS_FILE,
+        allow_pickle=False,
+        cosines=np.asarray(errors.cosines, np.float64),
+        signal=np.asarray(errors.signal, np.float64),
+        noise=np.asarray(errors.noise, np.float64),
+    )
+
+
+def read_errors(folder: Path) -> SampleErrors:
+    """What `write_errors` wrote."""
+    import numpy as np
+
+    with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:
+        columns = (arrays[name].tolist() for name in ("cosines", "signal", "noise"))
+        return SampleErrors(*map(tuple, columns))
+
+
+def _paired(
+    expected: Iterable[np.ndarray], actual: Iterable[np.ndarray], where: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    end = object()
+    theirs, own = iter(expected), iter(actual)
+    number = 0
+    while True:
+        one: Any = next(theirs, end)
+        other: Any = next(own, end)
+        if one is end and other is end:
+            return
+        if one is end or other is end or one.shape != other.shape:
+            raise StepError(
+                f"sample {number} is not that of the baseline: the data must be the same each time",
+                where=where,
+                fix="draw it with a fixed seed, and in a fixed order",
+            )
+        yield one, other
+        number += 1
+
+
+def _floats(outputs: Mapping[str, np.ndarray], where: str) -> list[np.ndarray]:
+    found = [each for each in outputs.values() if not is_exact(each)]
+    if not found:
+        raise StepError(
+            f"no output is of floats ({', '.join(outputs)}), and the cosine of ids or classes says "
+            "nothing",
+            where=where,
+            fix="name a `fidelity.project` that makes vectors of them, or judge by "
+            "`evaluate: {data: ..., metric: ...}`",
+        )
+    return found
+
+
+def _rows(outputs: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    import numpy as np
+
+    sizes = {each.shape[0] if each.ndim else None for each in outputs}
+    if len(sizes) == 1 and None not in sizes:
+        for n in range(outputs[0].shape[0]):
+            yield np.concatenate([np.asarray(each[n], np.float64).ravel() for each in outputs])
+    else:
+        yield np.concatenate([np.asarray(each, np.float64).ravel() for each in outputs])
+
+
+def _projected(
+    project: Projection, outputs: Mapping[str, Any], feeds: Feeds, target: str, where: str
+) -> Any:
+    import numpy as np
+
+    found = call_user(
+        lambda: project(outputs, feeds),
+        target,
+        where,
+        owner="the projection's",
+        takes="(outputs, feeds)",
+    )
+    rows = np.asarray(found) if found is not None else np.zeros(())
+    if rows.ndim == 0 or not np.issubdtype(rows.dtype, np.number):
+        raise StepError(
+            f"{target} returned {an(found)}; expected an array of shape (samples, ...)",
+            where=where,
+            fix="return one row for each sample of the batch",
+        )
+    return rows

@@ -1,0 +1,95 @@
+"""An ONNX model as ONNX Runtime's own format, with the list of operators that a reduced build takes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from pathlib import Path
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time.ort_canonical import write_sorted
+from onnxbuild.onnxkit.sessions.open import first_line, session_errors
+
+REPLAY = {"session.enable_saved_runtime_optimizations": "1"}
+"""Session config entry without which the optimizations that style `runtime` saves stay unused."""
+
+_LARGEST_BYTES = 2**31 - 1
+_HEADER = (
+    "# Operators that model.ort needs, for a reduced build of ONNX Runtime:\n"
+    "#   build.sh --minimal_build --include_ops_by_config required_operators.config{more}\n"
+)
+
+
+def convert_to_ort(
+    source: Path, target: Path, scratch: Path, options: OrtFormatOptions, where: str
+) -> None:
+    """Write ORT_FILE and OPERATORS_FILE; equal models give equal bytes.
+
+    Args:
+        source: Holds the ONNX model.
+        target: Is there.
+        scratch: Empty; the converter writes beside the model that it reads.
+        options: How.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: The model is too large for the format, or ONNX Runtime can't convert it.
+    """
+    from onnxruntime.tools.convert_onnx_models_to_ort import (
+        OptimizationStyle,
+        convert_onnx_models_to_ort,
+    )
+
+    size = sum(each.stat().st_size for each in source.rglob("*") if each.is_file())
+    if size > _LARGEST_BYTES:
+        raise StepError(
+            f"the model has {size:,} bytes; the ORT format holds 2 GiB at most",
+            where=where,
+            fix="quantize it, or take the variant out of `ahead_of_time: {variants: [...]}`",
+        )
+    shutil.copytree(source, scratch / "model")  # weights beside it must be no links out of it
+    made = scratch / "made"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # the converter leaves a file open
+            convert_onnx_models_to_ort(
+                scratch / "model" / MODEL_FILE,
+                output_dir=made,
+                optimization_styles=[OptimizationStyle[options.style.capitalize()]],
+                target_platform=options.platform,
+                enable_type_reduction=options.type_reduction,
+            )
+    except session_errors() as error:
+        raise StepError(
+            f"ONNX Runtime can't write the model in ORT format: {first_line(error)}",
+            where=where,
+            fix="take the variant out of `ahead_of_time: {variants: [...]}`",
+        ) from error
+    (written,) = made.glob("*.ort")
+    (operators,) = made.glob("*.config")
+    write_sorted(written)
+    shutil.move(written, target / ORT_FILE)
+    lines = operators.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("#")]  # the converter names its paths
+    more = " --enable_reduced_operator_type_support" if options.type_reduction else ""
+    text = _HEADER.format(more=more) + "".join(kept)
+    (target / OPERATORS_FILE).write_text(text, encoding="utf-8", newline="\n")
+
+
+def required_operators(config: str) -> list[str]:
+    """The operators that a list names, as `domain:type`, sorted.
+
+    Args:
+        config: What `convert_to_ort` wrote, without types or with them.
+    """
+    found = set()
+    for line in config.splitlines():
+        if not line.startswith("#") and line.strip():
+            domain, _, entries = line.split(";", 2)
+            names = re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", "", entries)
+            found |= {f"{domain}:{name}" for name in names.split(",") if name}
+    return sorted(found)

@@ -1,0 +1,70 @@
+"""Models in ORT format that were made elsewhere: what they take, as ONNX Runtime tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import from_json
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor, other_machine
+from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.sessions.element_types import runtime_types
+from onnxbuild.onnxkit.sessions.open import open_session
+
+Shape = Sequence[int | str | None]
+
+
+def ort_inputs(path: Path, name: str) -> dict[str, tuple[str, Shape | None]]:
+    """Input -> dtype and shape of a model in ORT format.
+
+    Args:
+        path: The file.
+        name: As the user named it, for messages.
+
+    Raises:
+        StepError: This ONNX Runtime can't open it: it is damaged, newer, or has operators that are
+            not there.
+    """
+    try:
+        session = open_session(path, where=name)
+    except StepError as error:
+        raise StepError(
+            error.what,
+            where=name,
+            fix="make it again with the installed ONNX Runtime (`ahead_of_time: {ort: {}}`), or name "
+            "the .onnx file that it was made of",
+        ) from error
+    known = {text: dtype_name(code) for text, code in runtime_types().items()}
+    return {
+        each.name: (known.get(each.type, each.type), list(each.shape))
+        for each in session.get_inputs()
+    }
+
+
+def check_machine(manifest: Path, name: str) -> None:
+    """Refuse what a bundle says is for another machine.
+
+    Args:
+        manifest: The bundle's.
+        name: As the user named it, for messages.
+
+    Raises:
+        StepError: It is, or the manifest can't be followed.
+    """
+    try:
+        told: Mapping[str, object] | None = json.loads(manifest.read_text("utf-8"))["made_for"]
+        reason = "" if told is None else other_machine(from_json(MadeFor, told))
+    except (ValueError, LookupError, TypeError) as error:
+        raise StepError(
+            f"the manifest of {name} says nothing that can be followed: {error}",
+            where=name,
+            fix="name the .ort file itself in that folder",
+        ) from error
+    if reason:
+        raise StepError(
+            f"{name} can't run here: {reason}",
+            where=name,
+            fix="compare with what was built on this kind of machine",
+        )

@@ -1,0 +1,1 @@
+"""Measurements of candidates side by side."""

@@ -1,0 +1,167 @@
+"""Who takes part in a benchmark: PyTorch, programs beside ONNX, and each variant as it is delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.points import Point
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.core.target import Target
+from onnxbuild.onnxkit.benchmark.candidate import Bind, Contender
+from onnxbuild.onnxkit.benchmark.points import takes
+from onnxbuild.onnxkit.benchmark.report import BASELINE
+from onnxbuild.onnxkit.benchmark.runners import onnx_runtime, program, pytorch
+from onnxbuild.onnxkit.model.duplicates import first_equals
+from onnxbuild.onnxkit.model.model_files import file_bytes
+from onnxbuild.onnxkit.programs.artifact_file import program_bytes
+from onnxbuild.onnxkit.providers.open_on_target import library_of, usable
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.sessions.settings_file import read_settings
+
+COMPILED = "pytorch-compile"
+
+MODEL = "model/"
+"""Before a variant's name among the step's inputs."""
+
+_PROGRAM, _SESSION, _BOUND = "program/", "session/", "+io-binding"
+
+
+@dataclass(frozen=True, slots=True)
+class LineUp:
+    """The models among a step's inputs, and how each is run.
+
+    Attributes:
+        context: The step's.
+        target: Where variants run.
+        threads: Of each runtime, where a variant's session sets none.
+        sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
+            others run as ONNX Runtime has it.
+        rivals: Names of models from elsewhere.
+    """
+
+    context: StepContext
+    target: Target
+    threads: int
+    sessions: Mapping[str, SessionSettings]
+    rivals: tuple[str, ...] = ()
+
+    @property
+    def variants(self) -> dict[str, Path]:
+        """Variant -> its model's folder."""
+        return inputs_named(self.context, MODEL)
+
+    @property
+    def programs(self) -> dict[str, Path]:
+        """Program beside ONNX -> its folder."""
+        return inputs_named(self.context, _PROGRAM)
+
+    @property
+    def fixed(self) -> dict[str, Mapping[str, int]]:
+        """Program or variant -> the axes whose sizes it fixes."""
+        fixed: dict[str, Mapping[str, int]] = {name: {} for name in self.programs}
+        return fixed | {name: self.settings(name).free_dimensions for name in self.variants}
+
+    @property
+    def equals(self) -> dict[str, str]:
+        """Variant -> the one before it that is the same model, run in the same way.
+
+        No rival is one: who measures a model against itself asks for the noise between the two.
+        """
+        own = {name: path for name, path in self.variants.items() if name not in self.rivals}
+        return first_equals(own, {name: self.settings(name) for name in own})
+
+    @property
+    def spins(self) -> bool:
+        """Whether a session's threads go on spinning after a run."""
+        return any(self.settings(name).spins for name in self.variants)
+
+    def settings(self, variant: str, threads: int | None = None) -> SessionSettings:
+        """How a variant is run: as it is delivered.
+
+        Args:
+            variant: Its name.
+            threads: Where its session leaves that open; None for this line-up's.
+        """
+        threads = self.threads if threads is None else threads
+        if f"{_SESSION}{variant}" in self.context.input_names:
+            told = read_settings(self.context.input(f"{_SESSION}{variant}"))
+            return told.threaded(threads)
+        return self.sessions.get(variant, SessionSettings()).threaded(threads)
+
+    def contenders(
+        self,
+        module: Entrypoint,
+        inputs: Sequence[DummyInput],
+        *,
+        eager: bool,
+        compiled: bool,
+        io_binding: bool,
+    ) -> list[Contender]:
+        """All that are measured.
+
+        Args:
+            module: PyTorch's.
+            inputs: What it takes.
+            eager: Whether it takes part as it is.
+            compiled: Whether it does with torch.compile.
+            io_binding: Whether each variant does twice, once with its inputs and outputs bound.
+        """
+        context, threads, equals = self.context, self.threads, self.equals
+        found = []
+        if eager:
+            found.append(Contender(BASELINE, pytorch(context, module, inputs, threads=threads)))
+        if compiled:
+            opener = pytorch(context, module, inputs, threads=threads, compiled=True)
+            found.append(Contender(COMPILED, opener))
+        for name, folder in self.programs.items():
+            found.append(Contender(name, self.program_opener(folder), program_bytes(folder)))
+        for name, folder in self.variants.items():
+            size, settings, same_as = file_bytes(folder), self.settings(name), equals.get(name, "")
+            found.append(Contender(name, self.opener(folder, settings), size, same_as))
+            if io_binding:
+                bound = self.opener(folder, settings, io_binding=True)
+                same_as = f"{same_as}{_BOUND}" if same_as else ""
+                found.append(Contender(f"{name}{_BOUND}", bound, size, same_as))
+        return found
+
+    def opener(
+        self, folder: Path, settings: SessionSettings, *, io_binding: bool = False
+    ) -> Callable[[], Bind]:
+        """What opens a model on the target."""
+        return onnx_runtime(
+            folder,
+            target=usable(self.context, self.target),
+            library=library_of(self.context, self.target),
+            settings=settings,
+            where=self.context.where,
+            io_binding=io_binding,
+        )
+
+    def program_opener(self, folder: Path) -> Callable[[], Bind]:
+        """What opens a program beside ONNX."""
+        return program(folder, threads=self.threads, where=self.context.where)
+
+    def at(self, point: Point) -> dict[str, Path]:
+        """The variants whose sessions take a point's sizes."""
+        return {
+            name: folder
+            for name, folder in self.variants.items()
+            if takes(self.settings(name).free_dimensions, point)
+        }
+
+
+def inputs_named(context: StepContext, prefix: str) -> dict[str, Path]:
+    """Name without the prefix -> folder, of the inputs that have it."""
+    return {
+        name.removeprefix(prefix): context.input(name)
+        for name in context.input_names
+        if name.startswith(prefix)
+    }
+
+
+def variant_of(contender: str) -> str:
+    """Whose model it is; its own name for PyTorch and for programs."""
+    return contender.removesuffix(_BOUND)

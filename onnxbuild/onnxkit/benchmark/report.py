@@ -1,0 +1,202 @@
+"""What a benchmark tells: figures of each point, ratios with intervals, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from onnxbuild.core.points import Point
+from onnxbuild.onnxkit.benchmark.candidate import Contender
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.host.load import Conditions
+from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, ratio_of
+from onnxbuild.onnxkit.timing.rounds import Groups, Latency, Turns, summarize_turns
+from onnxbuild.onnxkit.timing.warmup import warmup_rounds
+
+BASELINE = "pytorch"
+
+METHOD = {
+    "latency": "rounds of short bursts, all models interleaved in random order in one process; "
+    "each burst after a pause of 10 ms (50 ms where a session's threads may spin on) and one run "
+    "thrown away (none of those over 50 ms); the first "
+    "`warmup_rounds` rounds left out, until the clock settles (MSER-5); inputs and outputs are "
+    "numpy arrays (tensors for PyTorch and the programs that it runs)",
+    "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
+    "a fresh process with its runtime imported; for pytorch, to call the entrypoint, for programs "
+    "beside ONNX to read the file",
+    "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
+    "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
+    "less that before",
+    "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
+    "stretches of the measurement",
+    "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
+    "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
+    "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
+    "speedup_p90, speedup_p95, speedup_p99": "[ratio, low, high] of percentiles of all runs",
+    "against": "the rival's time by this model's, as speedup: [ratio, low, high]",
+    "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
+    "concurrency": "windows of 0.3 s, interleaved in random order, in which so many threads ask "
+    "one after the other; median of the windows' rates, with its 95 % bounds",
+    "joules_per_run": "what all processor packages used while one model ran for half a second, "
+    "idle power included; absent where the machine does not tell",
+    "conditions": "of the machine while latencies were measured; others_busy_percent is the share "
+    "of the usable cores that other processes took",
+}
+_TAILS = (90, 95, 99)
+
+IN_GROUPS = {
+    "groups": "memory did not hold all models at once: those of a group are interleaved with each "
+    "other, one group after the other; what others are compared with is in each, and a ratio is of "
+    "turns of one group"
+}
+"""What METHOD says besides where there are several groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A point's figures.
+
+    Attributes:
+        warmup: Rounds that were left out, of all groups.
+        groups: For each, contender -> its turns after those.
+        latency: Contender -> its figures.
+        ratios: Contender -> how many times as fast as PyTorch; empty if that was not measured.
+    """
+
+    warmup: int
+    groups: Groups
+    latency: Mapping[str, Latency]
+    ratios: Mapping[str, Ratio]
+
+    @classmethod
+    def of(cls, rounds: Groups) -> Measured:
+        """The figures of what `measure_turns` gave for each group."""
+        cuts = [warmup_rounds(group) for group in rounds]
+        kept = [
+            {name: turns[cut:] for name, turns in group.items()}
+            for group, cut in zip(rounds, cuts, strict=True)
+        ]
+        names = dict.fromkeys(name for group in kept for name in group)
+        found = cls(sum(cuts), kept, {n: summarize_turns(_turns_of(kept, n)) for n in names}, {})
+        if BASELINE not in names:
+            return found
+        return replace(found, ratios={n: ratio_of(*found.pair(BASELINE, n)) for n in names})
+
+    def pair(self, one: str, other: str) -> tuple[Turns, Turns]:
+        """The turns of two contenders in the groups that both were in."""
+        return paired(
+            [group.get(one, ()) for group in self.groups],
+            [group.get(other, ()) for group in self.groups],
+        )
+
+
+def _turns_of(groups: Groups, name: str) -> Turns:
+    return [turn for group in groups for turn in group.get(name, ())]
+
+
+def show_point(
+    point: Point, feeds: Feeds, measured: Measured, rivals: Sequence[str] = ()
+) -> dict[str, object]:
+    """A point's part of the report."""
+    first = next(iter(feeds.values()))
+    items = int(first.shape[0]) if first.ndim else 1
+    results = {
+        name: {
+            **asdict(latency),
+            "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
+            **_speedup(measured.ratios.get(name)),
+            **_tails(measured, name),
+            **_against(measured, name, rivals),
+        }
+        for name, latency in measured.latency.items()
+    }
+    return {
+        "point": point.name,
+        "sizes": dict(point.sizes),
+        "items": items,
+        "warmup_rounds": measured.warmup,
+        "results": results,
+    }
+
+
+def _speedup(ratio: Ratio | None) -> dict[str, float | None]:
+    if ratio is None:
+        return dict.fromkeys(("speedup", "speedup_low", "speedup_high"))
+    value, low, high = _rounded(ratio)
+    return {"speedup": value, "speedup_low": low, "speedup_high": high}
+
+
+def _tails(measured: Measured, name: str) -> dict[str, object]:
+    """Ratios of high percentiles to PyTorch's."""
+    if BASELINE not in measured.latency or name == BASELINE:
+        return {}
+    pair = measured.pair(BASELINE, name)
+    return {f"speedup_p{each}": _rounded(percentile_ratio(*pair, each)) for each in _TAILS}
+
+
+def _against(measured: Measured, name: str, rivals: Sequence[str]) -> dict[str, object]:
+    """How many times as fast as each rival."""
+    if not rivals or name in rivals:
+        return {}
+    ratios = {rival: ratio_of(*measured.pair(rival, name)) for rival in rivals}
+    return {"against": {rival: _rounded(ratio) for rival, ratio in ratios.items()}}
+
+
+def _rounded(ratio: Ratio) -> list[float | None]:
+    known = ratio.low > 0
+    bounds = (ratio.low, ratio.high) if known else (None, None)
+    return [None if each is None else round(each, 3) for each in (ratio.value, *bounds)]
+
+
+def table_metrics(
+    point: Point, measured: Measured, contenders: Sequence[Contender], found: Conditions
+) -> dict[str, object]:
+    """For the table: each variant, and PyTorch, at the first point."""
+    return {
+        "point": point.name,
+        "noisy": bool(found.noisy),
+        "variants": {
+            each.name: {
+                "p50_ms": measured.latency[each.name].p50_ms,
+                **_speedup(measured.ratios.get(each.name)),
+                "size_bytes": each.size_bytes,
+            }
+            for each in contenders
+            if each.name in measured.latency
+        },
+    }
+
+
+def benchmark_notes(
+    found: Conditions,
+    measured: Mapping[str, Measured],
+    groups: Sequence[Sequence[str]],
+    *,
+    ranking: bool,
+) -> tuple[str, ...]:
+    """What a user should see.
+
+    Args:
+        found: What the machine did besides.
+        measured: Point -> its figures.
+        groups: Who was measured with whom.
+        ranking: Whether only ratios count.
+    """
+    notes = []
+    if len(groups) > 1:
+        shared = [name for name in groups[0] if all(name in group for group in groups)]
+        told = "; ".join(
+            ", ".join(name for name in group if name not in shared) for group in groups
+        )
+        notes.append(
+            f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
+            f"{', '.join(shared)}: {told}"
+        )
+    notes += [f"the machine was noisy: {why}" for why in found.noisy]
+    shaky = sorted({n for m in measured.values() for n, x in m.latency.items() if not x.stable})
+    if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
+        notes.append(
+            f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
+            "`p50_low_ms` and `p50_high_ms` in benchmark.json"
+        )
+    return tuple(notes)

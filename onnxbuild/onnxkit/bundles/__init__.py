@@ -1,0 +1,1 @@
+"""What a bundle holds besides the model."""

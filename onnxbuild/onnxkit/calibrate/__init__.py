@@ -1,0 +1,1 @@
+"""Statistics of values over data, and the ranges that follow from them."""

@@ -1,0 +1,166 @@
+"""Ranges of a model's values over many feeds, found one sample at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.non_finite import LEAST_INSTEAD, odd_feeds
+from onnxbuild.onnxkit.model.model_files import save_graph
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_FLOAT = 1
+_UNBOUNDED_FROM = 1e9
+"""Masks hold -inf, -1e9 or finfo(float32).min; a scale over such a range maps all else to zero."""
+
+_PROBES = ("ReduceMin", "ReduceMax", "ReduceL1")
+"""ONNX Runtime's ReduceMin and ReduceMax pass over a NaN that is not the first element (1.31), and
+its own calibrator with them; a sum does not."""
+
+
+@dataclass(slots=True)
+class Ranges:
+    """What the samples so far have shown.
+
+    Attributes:
+        bounds: Value name -> [least, greatest], finite, float32.
+        averages: Value name -> means of least and greatest value, the latest samples counting most.
+        unbounded: Values that held a mask's huge or infinite number: not fit to be quantized.
+        samples: How many feeds were run.
+    """
+
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    averages: dict[str, tuple[float, float]] = field(default_factory=dict)
+    unbounded: set[str] = field(default_factory=set)
+    samples: int = 0
+
+
+def measure_ranges(
+    model: onnx.ModelProto,
+    feeds: Iterable[Feeds],
+    *,
+    scratch: Path,
+    where: str,
+    averaging: float = 0.01,
+) -> Ranges:
+    """Run a model on each feed and keep the least and greatest value of each float32 tensor.
+
+    Minimum and maximum are taken inside the graph, so that memory holds one sample's activations
+    at most, as long as ONNX Runtime needs them. One thread, no graph optimization: the values are
+    those of the graph as written, the same each time.
+
+    Args:
+        model: Every value typed, weights loaded or mapped; gets outputs added and is used up.
+        feeds: Checked feeds.
+        scratch: A folder for the augmented model.
+        where: `recipe:step`, for messages.
+        averaging: What a new sample counts in the averages, 0 to 1.
+
+    Raises:
+        StepError: A value is NaN, or ONNX Runtime fails on a sample.
+    """
+    names = _float_values(model.graph)
+    _add_probes(model, names)
+    save_graph(model, scratch / "augmented")
+    del model
+    session = open_session(scratch / "augmented", optimize=False, lean=True, where=where)
+    outputs = [_probe_name(kind, n) for n in range(len(names)) for kind in _PROBES]
+    ranges = Ranges()
+    for sample in feeds:
+        found = run_sample(session, sample, ranges.samples, outputs, where)
+        _merge(ranges, names, found, averaging, where=where, sample=sample)
+        ranges.samples += 1
+    for name in ranges.unbounded:
+        ranges.bounds.pop(name, None)
+        ranges.averages.pop(name, None)
+    return ranges
+
+
+def tensors_data(bounds: Mapping[str, tuple[float, float]]) -> object:
+    """The ranges in the form that ONNX Runtime's quantizers take."""
+    import numpy as np
+    from onnxruntime.quantization.calibrate import CalibrationMethod, TensorsData
+
+    pairs = {
+        name: (np.array(low, np.float32), np.array(high, np.float32))
+        for name, (low, high) in bounds.items()
+    }
+    return TensorsData(CalibrationMethod.MinMax, pairs)
+
+
+def _merge(
+    ranges: Ranges,
+    names: list[str],
+    found: list[np.ndarray],
+    averaging: float,
+    *,
+    where: str,
+    sample: Feeds,
+) -> None:
+    for n, name in enumerate(names):
+        probed = found[3 * n : 3 * n + 3]
+        if not all(value.size for value in probed):
+            continue
+        low, high, total = (float(value.ravel()[0]) for value in probed)
+        if math.isnan(total) or math.isnan(low) or math.isnan(high):
+            odd = odd_feeds(sample)
+            raise StepError(
+                f"value '{name}' holds a NaN on calibration sample {ranges.samples}{odd}",
+                where=where,
+                fix=LEAST_INSTEAD
+                if odd
+                else "look for a division by zero, a root or log of a negative number, or a row "
+                "that is masked wholly",
+            )
+        if low > high:  # nothing was there to compare
+            continue
+        if max(-low, high) >= _UNBOUNDED_FROM:
+            ranges.unbounded.add(name)
+            continue
+        old = ranges.bounds.get(name, (low, high))
+        ranges.bounds[name] = (min(low, old[0]), max(high, old[1]))
+        mean = ranges.averages.get(name, (low, high))
+        ranges.averages[name] = (
+            mean[0] + averaging * (low - mean[0]),
+            mean[1] + averaging * (high - mean[1]),
+        )
+
+
+def _float_values(graph: onnx.GraphProto) -> list[str]:
+    """The float32 inputs and values of the main graph, in the order they come to be."""
+    typed = {
+        value.name
+        for values in (graph.input, graph.value_info, graph.output)
+        for value in values
+        if value.type.tensor_type.elem_type == _FLOAT
+    }
+    made = [value.name for value in graph.input]
+    made += [name for node in graph.node for name in node.output]
+    return [name for name in made if name in typed]
+
+
+def _add_probes(model: onnx.ModelProto, names: list[str]) -> None:
+    """Add a ReduceMin, ReduceMax and ReduceL1 over all axes of each value, as graph outputs."""
+    import onnx
+
+    for n, name in enumerate(names):
+        for kind in _PROBES:
+            output = _probe_name(kind, n)
+            model.graph.node.append(
+                onnx.helper.make_node(kind, [name], [output], output, keepdims=1)
+            )
+            model.graph.output.append(onnx.helper.make_tensor_value_info(output, _FLOAT, None))
+
+
+def _probe_name(kind: str, n: int) -> str:
+    return f"onnxbuild/{kind}/{n}"

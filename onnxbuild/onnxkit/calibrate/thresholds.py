@@ -1,0 +1,231 @@
+"""From a histogram to the range that is quantized: percentile, least squared error, entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from onnxbuild.onnxkit.calibrate.histograms import Histogram
+from onnxbuild.onnxkit.calibrate.kl_divergence import least_divergence
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Range = tuple[float, float]
+HistogramMethod = Literal["percentile", "entropy", "mse"]
+
+_COARSE = 128
+_FINE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The numbers that a range is mapped to.
+
+    Attributes:
+        bits: 8 or 16.
+        symmetric: Zero in the middle: the range is [-t, t] whatever it is said to be.
+    """
+
+    bits: int = 8
+    symmetric: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Steps from one end of the range to the other; symmetric grids leave the least number out.
+
+        Source: onnxruntime.quantization.quant_utils, ONNX_INT_TYPE_SYMMETRIC_RANGE.
+        """
+        return (1 << self.bits) - (2 if self.symmetric else 1)
+
+
+def histogram_bounds(seen: Range, grid: Grid) -> Range:
+    """What a histogram should span: around zero for symmetric grids, so that it can be folded."""
+    top = max(abs(seen[0]), abs(seen[1]))
+    return (-top, top) if grid.symmetric else seen
+
+
+def choose_range(
+    method: HistogramMethod, histogram: Histogram, seen: Range, grid: Grid, *, percentile: float
+) -> Range:
+    """The range to quantize, within what was seen.
+
+    Args:
+        method: How it is drawn.
+        histogram: Over `histogram_bounds(seen, grid)`.
+        seen: Least and greatest value.
+        grid: What it will be mapped to.
+        percentile: For `percentile`: the share of values that stay inside, in percent.
+    """
+    if grid.symmetric:
+        top = _METHODS[method](_folded(histogram), grid, percentile)[1]
+        low, high = -top, top
+    else:
+        low, high = _METHODS[method](histogram, grid, percentile)
+    chosen = max(seen[0], low), min(seen[1], high)
+    if method != "mse" or squared_error(histogram, chosen, grid) < squared_error(
+        histogram, seen, grid
+    ):
+        return chosen
+    return seen
+
+
+def squared_error(histogram: Histogram, bounds: Range, grid: Grid) -> float:
+    """The sum of squared differences that quantization makes, each value taken as its bin's center.
+
+    Args:
+        histogram: Of the values.
+        bounds: What is quantized; a range that leaves zero out is extended to it.
+        grid: What it is mapped to.
+    """
+    import numpy as np
+
+    low, high = min(bounds[0], 0.0), max(bounds[1], 0.0)
+    values = histogram.low + histogram.width * (np.arange(len(histogram.counts)) + 0.5)
+    step = (2 * max(-low, high) if grid.symmetric else high - low) / grid.steps
+    if step > 0:
+        zero = grid.steps // 2 if grid.symmetric else np.rint(-low / step)
+        quantized = (np.clip(np.rint(values / step) + zero, 0, grid.steps) - zero) * step
+    else:
+        quantized = np.zeros_like(values)
+    return float((histogram.counts * (values - quantized) ** 2).sum())
+
+
+def clipped_share(histogram: Histogram, chosen: Range) -> float:
+    """The share of values outside the range, 0 to 1, to within a bin at each end."""
+    import numpy as np
+
+    total = int(histogram.counts.sum()) + histogram.zeros
+    inner = histogram.low + histogram.width * np.arange(len(histogram.counts) + 1)
+    outside = (inner[1:] <= chosen[0]) | (inner[:-1] >= chosen[1])
+    return float(histogram.counts[outside].sum()) / total if total else 0.0
+
+
+def _folded(histogram: Histogram) -> Histogram:
+    """The histogram of absolute values, of one over [-t, t]."""
+    half = len(histogram.counts) // 2
+    counts = histogram.counts[half:] + histogram.counts[:half][::-1]
+    return Histogram(0.0, histogram.high, counts, histogram.zeros)
+
+
+def _percentile(histogram: Histogram, grid: Grid, percentile: float) -> Range:
+    """Both tails lose the same share of values; in a symmetric grid, the one tail all of it."""
+    import numpy as np
+
+    cut = (100.0 - percentile) / 100.0
+    counts: np.ndarray = histogram.counts.astype(np.float64)
+    if histogram.low <= 0 <= histogram.high:
+        at_zero = int(-histogram.low / histogram.width)
+        counts[min(at_zero, len(counts) - 1)] += histogram.zeros
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    edges = histogram.low + histogram.width * np.arange(len(counts) + 1)
+    total = below[-1]
+    if grid.symmetric:
+        return 0.0, float(np.interp(total * (1 - cut), below, edges))
+    # where the sum stays level (no values), the near edge counts: trim from the outside
+    high = float(np.interp(total * (1 - cut / 2), below, edges))
+    low = -float(np.interp(total * (1 - cut / 2), total - below[::-1], -edges[::-1]))
+    return low, high
+
+
+def _least_squares(histogram: Histogram, grid: Grid, _: float) -> Range:
+    """The range whose quantization has the least mean squared error.
+
+    Inside the range a value's error is uniform over a step, its square step^2 / 12 on average
+    (Widrow and Kollar, Quantization Noise, 2008); within half a step of zero it is the value itself,
+    which becomes zero; outside, it is the distance to the range's end. All are sums over bins, so that
+    every pair of ends is weighed by three prefix sums. The uniform error is a model: `choose_range`
+    compares the result with the whole range, number by number.
+    """
+    import numpy as np
+
+    bins = len(histogram.counts)
+    zero = min(max(-histogram.low / histogram.width, 0.0), float(bins))
+    left = _ladder(int(np.floor(zero)))[::-1]
+    low_places: np.ndarray = (
+        int(np.floor(zero)) - left
+    )  # bins cut off below, most of the range first
+    right = _ladder(bins - int(np.ceil(zero)))
+    high_places: np.ndarray = int(np.ceil(zero)) + right
+    if histogram.low >= 0:
+        low_places = np.array([0])
+        high_places = _ladder(bins)[1:]
+    elif histogram.high <= 0:
+        low_places = bins - _ladder(bins)[1:]
+        high_places = np.array([bins])
+    low, high = _best(histogram, grid, low_places, high_places)
+    low, high = _best(histogram, grid, _near(low_places, low), _near(high_places, high))
+    return histogram.low + histogram.width * low, histogram.low + histogram.width * high
+
+
+def _ladder(length: int) -> np.ndarray:
+    """0, then whole numbers up to `length`, each some percent above the one before."""
+    import numpy as np
+
+    if length < 1:
+        return np.zeros(1, np.int64)
+    steps = np.concatenate([[0], np.geomspace(1, length, _COARSE).round()])
+    rungs: np.ndarray = np.unique(steps.astype(np.int64))
+    return rungs
+
+
+def _near(places: np.ndarray, chosen: int) -> np.ndarray:
+    """Places around the chosen one, up to its neighbours."""
+    import numpy as np
+
+    ordered = np.sort(places)
+    at = int(np.searchsorted(ordered, chosen))
+    first, last = ordered[max(at - 1, 0)], ordered[min(at + 1, len(ordered) - 1)]
+    between: np.ndarray = np.unique(np.linspace(first, last, _FINE).round().astype(np.int64))
+    return between
+
+
+def _best(
+    histogram: Histogram, grid: Grid, low_places: np.ndarray, high_places: np.ndarray
+) -> tuple[int, int]:
+    """The pair of edges with the least squared error; of equals, the widest range."""
+    import numpy as np
+
+    counts: np.ndarray = histogram.counts.astype(np.float64)
+    width = histogram.width
+    centers = histogram.low + width * (np.arange(len(counts)) + 0.5)
+    sums = [np.concatenate([[0.0], np.cumsum(counts * centers**power)]) for power in (0, 1, 2)]
+    lows, highs = (histogram.low + width * each for each in (low_places, high_places))
+
+    def distance(below: list[np.ndarray], ends: np.ndarray) -> np.ndarray:
+        squared: np.ndarray = below[2] - 2 * ends * below[1] + ends**2 * below[0]
+        least: np.ndarray = np.maximum(squared, 0.0)
+        return least
+
+    clipped_low = distance([each[low_places] for each in sums], lows)
+    clipped_high = distance([each[-1] - each[high_places] for each in sums], highs)
+    inside = sums[0][high_places][None, :] - sums[0][low_places][:, None]
+    reach = np.maximum(highs, 0.0)[None, :] - np.minimum(lows, 0.0)[:, None]
+    step = (2 * reach if grid.symmetric else reach) / grid.steps
+    below, above = (  # the bins within half a step of zero, as edges inside the range
+        np.clip(
+            np.rint((end - histogram.low) / width).astype(np.int64),
+            low_places[:, None],
+            high_places[None, :],
+        )
+        for end in (-step / 2, step / 2)
+    )
+    vanishing = sums[0][above] - sums[0][below]
+    lost = sums[2][above] - sums[2][below] + (inside - vanishing) * step**2 / 12
+    cost = clipped_low[:, None] + clipped_high[None, :] + lost
+    cost[reach <= 0] = np.inf
+    rows, columns = np.nonzero(cost <= cost.min() * (1 + 1e-9))
+    widest = int(np.argmax(high_places[columns] - low_places[rows]))
+    return int(low_places[rows[widest]]), int(high_places[columns[widest]])
+
+
+def _entropy(histogram: Histogram, grid: Grid, _: float) -> Range:
+    return least_divergence(histogram, levels=grid.steps + 1, folded=grid.symmetric)
+
+
+_METHODS: Mapping[str, Callable[[Histogram, Grid, float], Range]] = {
+    "percentile": _percentile,
+    "mse": _least_squares,
+    "entropy": _entropy,
+}

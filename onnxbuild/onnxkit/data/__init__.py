@@ -1,0 +1,1 @@
+"""Feeds: the user's, from files, or dummy ones; checked."""

@@ -1,0 +1,177 @@
+"""The reference artifact: one .npz a point, and points.json that lists them in order.
+
+A release ships one, which anybody may have written: it is read as such.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.data.array_files import read_arrays
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.reports import write_report
+
+if TYPE_CHECKING:
+    import numpy as np
+
+POINTS_FILE = "points.json"
+_INPUT, _OUTPUT = "input.", "output."
+_KEYS = {"name", "sizes", "file"}
+_FIX = "build it again (`onnxbuild run RECIPE`), or fetch the release again"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePoint:
+    """Inputs and PyTorch's outputs at one point; mappings in the model's own order."""
+
+    name: str
+    sizes: Mapping[str, int]
+    feeds: Feeds
+    outputs: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class PointEntry:
+    """What points.json says of a point.
+
+    Attributes:
+        name: The point's.
+        sizes: Axis -> size.
+        file: Name of its .npz in the artifact's folder.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    file: str
+
+
+class ReferenceWriter:
+    """Writes points one by one, so that only one is held in memory.
+
+    Args:
+        folder: Where to; points.json is written by `finish`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._points: list[dict[str, object]] = []
+
+    def add(self, point: ReferencePoint) -> None:
+        """Write NAME.npz: keys `input.NAME` and `output.NAME`; equal arrays give equal bytes."""
+        import numpy as np
+
+        file = f"{point.name}.npz"
+        arrays = {f"{_INPUT}{name}": array for name, array in point.feeds.items()}
+        arrays |= {f"{_OUTPUT}{name}": array for name, array in point.outputs.items()}
+        arrays = {key: _without_objects(array) for key, array in arrays.items()}
+        np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
+        self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
+
+    @property
+    def count(self) -> int:
+        """How many points were written."""
+        return len(self._points)
+
+    def finish(self) -> int:
+        """Write points.json; returns how many points there are."""
+        write_report(self._folder, self._points, POINTS_FILE)
+        return len(self._points)
+
+
+def read_points(folder: Path) -> tuple[PointEntry, ...]:
+    """The entries of points.json, in order; at least one.
+
+    Raises:
+        StepError: It is not as `ReferenceWriter` writes it: a file is named that is not directly in
+            the folder, a value is of another type, there is no point.
+    """
+    path = folder / POINTS_FILE
+    try:
+        return _entries(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _without_objects(array: np.ndarray) -> np.ndarray:
+    """Strings as fixed-width Unicode: objects would be pickled, which nobody should have to trust."""
+    import numpy as np
+
+    plain: np.ndarray = array.astype(np.str_) if array.dtype.hasobject else array
+    return plain
+
+
+def read_reference(folder: Path) -> Iterator[ReferencePoint]:
+    """The points of a reference artifact, in order, one in memory at a time.
+
+    Raises:
+        StepError: points.json, or a point's file, is not as `ReferenceWriter` writes it; or a point
+            has no outputs, so that anything would equal them.
+    """
+    for entry in read_points(folder):
+        path = folder / entry.file
+        try:
+            feeds, outputs = _sides(read_arrays(path))
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        yield ReferencePoint(entry.name, entry.sizes, feeds, outputs)
+
+
+def _entries(told: Any) -> tuple[PointEntry, ...]:
+    """The elements of points.json.
+
+    Raises:
+        ValueError: There are none, or one is no entry.
+    """
+    if not isinstance(told, list) or not told:
+        raise ValueError("it is no list of points")
+    return tuple(_entry(each, number) for number, each in enumerate(told))
+
+
+def _entry(value: Any, number: int) -> PointEntry:
+    """One element of points.json.
+
+    Raises:
+        ValueError: It is no entry.
+    """
+    if not isinstance(value, dict) or value.keys() != _KEYS:
+        raise ValueError(f"[{number}] is no mapping with name, sizes and file")
+    name, sizes, file = value["name"], value["sizes"], value["file"]
+    if not isinstance(name, str) or not name.isprintable():
+        raise ValueError(f"[{number}].name is no name: {name!a}")
+    if not isinstance(sizes, dict) or any(type(size) is not int for size in sizes.values()):
+        raise ValueError(f"[{number}].sizes is no mapping from axes to whole numbers")
+    if not isinstance(file, str) or file != f"{name}.npz" or "/" in file or "\\" in file:
+        raise ValueError(
+            f"[{number}].file is {file!a}; expected '{name}.npz', a file directly in the folder"
+        )
+    return PointEntry(name, sizes, file)
+
+
+def _unreadable(path: Path, error: Exception) -> StepError:
+    why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return StepError(f"{path.name} can't be read: {why}", where=str(path), fix=_FIX)
+
+
+def _sides(
+    arrays: Mapping[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(inputs, outputs) of a point's file, by name.
+
+    Raises:
+        ValueError: An array is neither, or there is no output.
+    """
+    feeds, outputs = (
+        {name.removeprefix(side): each for name, each in arrays.items() if name.startswith(side)}
+        for side in (_INPUT, _OUTPUT)
+    )
+    odd = [name for name in arrays if not name.startswith((_INPUT, _OUTPUT))]
+    if odd:
+        raise ValueError(f"its array {odd[0]!r} is neither an input nor an output")
+    if not outputs:
+        raise ValueError("it has no outputs to compare with")
+    return feeds, outputs

@@ -1,0 +1,48 @@
+"""The user's data callables: whatever they return or raise, item by item."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.user_code import an, call_user
+
+_END = object()
+
+
+def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
+    """The items of a callable that yields, or returns something iterable; none is kept.
+
+    Raises:
+        StepError: The callable is missing, raises (at once or at an item), or gives nothing to
+            iterate over.
+    """
+    make = context.load(data)
+    found = call_user(
+        lambda: make(**data.args),
+        data.target,
+        context.where,
+        owner="the data's",
+        takes=f"({', '.join(f'{name}={value!r}' for name, value in data.args.items())}), or name "
+        "what it needs in `args` beside `entrypoint`",
+    )
+    if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
+        raise StepError(
+            f"{data.target} returned {an(found)}; expected something to iterate over",
+            where=context.where,
+            fix="write it as a generator: `yield` each sample",
+        )
+    items = iter(found)
+    for number in itertools.count():
+        item = call_user(
+            lambda: next(items, _END),
+            f"{data.target}, asked for item {number},",
+            context.where,
+            owner="the data's",
+        )
+        if item is _END:
+            return
+        yield item

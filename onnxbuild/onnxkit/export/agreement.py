@@ -1,0 +1,117 @@
+"""Whether a model made of another computes the same, at more than one size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import Point
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.accuracy.comparison import Breach, breach, mismatch
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.export.test_sizes import probe_points
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.run import run_session
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_SAME_GRAPH = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2}
+"""Per dtype: |a - b| <= bound * max(1, max |b|) + 10 * bound * |b|. Wide enough for another order
+of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own tolerances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a model gives at one point.
+
+    Attributes:
+        outputs: Output name -> array.
+    """
+
+    point: Point
+    feeds: Feeds
+    outputs: Mapping[str, np.ndarray]
+
+
+def run_at_probes(
+    model: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
+) -> tuple[Run, ...]:
+    """Run a model as it is on seeded feeds, at the points at which an export is compared.
+
+    Raises:
+        StepError: ONNX Runtime refuses the model, or fails.
+    """
+    session = open_session(model, optimize=False, lean=True, where=where)
+    runs = []
+    for point in probe_points(axes):
+        feeds = make_feeds(inputs, point.sizes, f"probe:{point.name}")
+        runs.append(Run(point, feeds, run_session(session, feeds, where)))
+    return tuple(runs)
+
+
+def disagreement(expected: Sequence[Run], model: Path, where: str) -> str:
+    """How a model's outputs differ from those that are expected; empty where they agree.
+
+    Args:
+        expected: Of the model that it was made of.
+        model: Its folder.
+        where: `recipe:step`, for messages.
+    """
+    try:
+        session = open_session(model, optimize=False, lean=True, where=where)
+        for run in expected:
+            found = run_session(session, run.feeds, where, tuple(run.outputs))
+            for name, array in run.outputs.items():
+                reason = _difference(array, found[name])
+                if reason:
+                    return f"output '{name}' {reason} at {_show(run.point)}"
+    except StepError as error:
+        return error.what
+    return ""
+
+
+def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
+    """What shows that a graph computes something else than the one it was made of, or None.
+
+    Args:
+        expected: Of the original.
+        actual: Comparable with it (see `mismatch`).
+    """
+    import numpy as np
+
+    bound = _SAME_GRAPH.get(str(expected.dtype), 0.0)
+    if not bound:
+        return breach(expected, actual, atol=0.0, rtol=0.0)
+    scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+    return breach(expected, actual, atol=bound * scale, rtol=10 * bound)
+
+
+def _difference(expected: np.ndarray, actual: np.ndarray) -> str:
+    import numpy as np
+
+    same_nan = expected.dtype.kind == "f" and bool(np.isnan(expected).any())
+    if same_nan and expected.shape == actual.shape and expected.dtype == actual.dtype:
+        if not np.array_equal(np.isnan(expected), np.isnan(actual)):
+            return "has NaN at other places"
+        expected, actual = np.nan_to_num(expected), np.nan_to_num(actual)
+    reason = mismatch(expected, actual)
+    if reason:
+        return f"has {reason}"
+    if expected.dtype.kind not in "biufc":  # strings
+        return "" if np.array_equal(expected, actual) else "has other strings"
+    worst = graph_breach(expected, actual)
+    if worst is None:
+        return ""
+    return (
+        f"differs in {worst.count} of {expected.size} elements (at {list(worst.index)} it is "
+        f"{worst.actual:.6g} instead of {worst.expected:.6g})"
+    )
+
+
+def _show(point: Point) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in point.sizes.items())
+    return sizes or "its fixed shapes"

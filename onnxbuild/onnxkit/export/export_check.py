@@ -1,0 +1,221 @@
+"""Whether an export computes what the module computes, at more than one size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.axis import sums_of
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import Point
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.accuracy.comparison import mismatch
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
+from onnxbuild.onnxkit.export.agreement import graph_breach
+from onnxbuild.onnxkit.export.axis_search import find_rule
+from onnxbuild.onnxkit.export.forward_faults import explain_failure
+from onnxbuild.onnxkit.export.randomness import refuse_random
+from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
+from onnxbuild.onnxkit.export.torch_module import refuse_nan, run_module
+from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
+from onnxbuild.onnxkit.sessions.run import fit_feeds
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What PyTorch gives at one point."""
+
+    point: Point
+    feeds: Feeds
+    outputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """What PyTorch gives at every probe point; the first is what is exported."""
+
+    module: torch.nn.Module
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    names: tuple[str, ...]
+    runs: tuple[Probe, ...]
+
+
+def run_probes(
+    module: torch.nn.Module,
+    inputs: tuple[DummyInput, ...],
+    axes: tuple[Axis, ...],
+    outputs: Sequence[str],
+    where: str,
+) -> Probes:
+    """Run the module at every probe point.
+
+    Raises:
+        StepError: forward fails (at some sizes only: then the axis is named), its outputs are not
+            as many as declared, or hold NaN.
+    """
+    names = tuple(outputs)
+    runs: list[Probe] = []
+    shapes = [each.shape for each in inputs]
+    for point in probe_points(axes, sums_of(shapes)):
+        feeds = probe_feeds(inputs, point)
+        try:
+            found = run_module(module, feeds, where, names, inputs=inputs)
+        except StepError as error:
+            rule = find_rule(
+                axes,
+                shapes,
+                point,
+                lambda sizes: _runs(module, inputs, Point("", sizes), outputs, where),
+            )
+            if rule is not None:
+                what = f"{rule.what}: forward fails at {_show(point)}: {error.what}"
+                raise StepError(what, where=error.where, fix=rule.fix) from error
+            if not runs:
+                raise explain_failure(error, module, feeds, inputs) from error
+            guilty = _guilty_axes(
+                inputs, axes, point, lambda p: _runs(module, inputs, p, outputs, where)
+            )
+            raise StepError(
+                f"{_name_axes(guilty, axes)} baked into the model: forward runs at "
+                f"{_show(runs[0].point)} but not at {_show(point)}: {error.what}",
+                where=error.where,
+                fix="read sizes from the tensors in forward (x.shape[0]) instead of numbers, or "
+                "narrow the axis in `dynamic_axes`",
+            ) from error
+        names = tuple(found.outputs)
+        refuse_nan(found.outputs, _show(point), where)
+        if not runs:
+            refuse_random(module, feeds, found.outputs, where, inputs=inputs)
+        runs.append(Probe(point, feeds, tuple(found.outputs.values())))
+    return Probes(module, inputs, axes, names, tuple(runs))
+
+
+def probe_feeds(inputs: Sequence[DummyInput], point: Point) -> Feeds:
+    """Feeds of their own for each point, so that a branch taken by value shows."""
+    return make_feeds(inputs, point.sizes, f"probe:{point.name}")
+
+
+def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = False) -> None:
+    """Compare the graph in ONNX Runtime (CPU) with PyTorch at every probe point.
+
+    Args:
+        folder: Holds the model.
+        probes: What PyTorch gives.
+        where: `recipe:step`, for messages.
+        frozen: The exporter says that it froze a choice made by value: more values are tried.
+
+    Raises:
+        StepError: It fails or differs somewhere; names output, sizes, the worst element, and
+            which sizes are right where one axis alone is to blame.
+    """
+    session = open_session(folder, where=where)
+    for probe in (*probes.runs, *(_value_probes(probes, where) if frozen else ())):
+        reason = _difference(session, probe, probes.names)
+        if reason:
+            guilty = _guilty_axes(
+                probes.inputs,
+                probes.axes,
+                probe.point,
+                lambda p: _agrees(session, probes, p, where),
+            )
+            baked = f"{_name_axes(guilty, probes.axes)} baked into the graph: " if guilty else ""
+            fix = "forward must not choose by sizes or values in Python (`if`, int(), .item())"
+            axis = only_axis(probes.axes, guilty)
+            if axis is not None:
+                first = probes.runs[0].point
+                sizes = try_sizes(axis, first, lambda p: _agrees(session, probes, p, where))
+                reason, fix = reason + sizes.what, fix + sizes.fix
+            raise StepError(f"{baked}at {_show(probe.point)} {reason}", where=where, fix=fix)
+
+
+def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
+    """The exported sizes with other values: the same negated, and fresh ones."""
+    first = probes.runs[0]
+    negated = {
+        each.name: -first.feeds[each.name]
+        if first.feeds[each.name].dtype.kind == "f" and each.low is None and each.mask is None
+        else first.feeds[each.name]
+        for each in probes.inputs
+    }
+    feeds = [negated]
+    feeds += [make_feeds(probes.inputs, first.point.sizes, f"value:{n}") for n in range(4)]
+    return tuple(_probe(probes, first.point, each, where) for each in feeds)
+
+
+def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
+    found = run_module(probes.module, feeds, where, probes.names, inputs=probes.inputs)
+    return Probe(point, feeds, tuple(found.outputs.values()))
+
+
+def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
+    """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
+    try:
+        found = session.run(list(names), fit_feeds(session, probe.feeds))
+    except session_errors() as error:
+        return f"ONNX Runtime fails: {first_line(error)}"
+    for name, expected, actual in zip(names, probe.outputs, found, strict=True):
+        reason = mismatch(expected, actual)
+        if reason:
+            return f"output '{name}' has {reason}"
+        worst = graph_breach(expected, actual)
+        if worst:
+            return (
+                f"output '{name}' differs from PyTorch in {worst.count} of {expected.size} "
+                f"elements; worst {list(worst.index)}: {worst.actual:.6g}, "
+                f"PyTorch {worst.expected:.6g}"
+            )
+    return ""
+
+
+def _runs(
+    module: torch.nn.Module,
+    inputs: Sequence[DummyInput],
+    point: Point,
+    outputs: Sequence[str],
+    where: str,
+) -> bool:
+    try:
+        run_module(module, probe_feeds(inputs, point), where, outputs, inputs=inputs)
+    except StepError:
+        return False
+    return True
+
+
+def _agrees(
+    session: onnxruntime.InferenceSession, probes: Probes, point: Point, where: str
+) -> bool:
+    try:
+        probe = _probe(probes, point, probe_feeds(probes.inputs, point), where)
+    except StepError:
+        return False
+    return not _difference(session, probe, probes.names)
+
+
+def _guilty_axes(
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    point: Point,
+    fine: Callable[[Point], bool],
+) -> list[str]:
+    sums = sums_of([each.shape for each in inputs])
+    return [name for name, single in axis_by_axis(axes, point, sums) if not fine(single)]
+
+
+def _name_axes(guilty: Sequence[str], axes: Sequence[Axis]) -> str:
+    names = list(guilty) or [axis.name for axis in axes]
+    shown = " and ".join(f"'{name}'" for name in names)
+    return f"axis {shown} is" if len(names) == 1 else f"axes {shown} are"
+
+
+def _show(point: Point) -> str:
+    sizes = ", ".join(f"{name}={size}" for name, size in point.sizes.items())
+    return sizes or "its fixed shapes"

@@ -1,0 +1,211 @@
+"""PyTorch's two ONNX exporters behind one signature, quiet, with their errors in one line each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.export.errors import explain_export
+from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
+from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
+from onnxbuild.onnxkit.export.names import settle_names
+from onnxbuild.onnxkit.export.operator_lines import line_of_operator
+from onnxbuild.onnxkit.export.output_axes import spell_dimensions
+from onnxbuild.onnxkit.export.torch_wrapping import (
+    WRAPPED,
+    dimension_spellings,
+    dynamic_shapes,
+    example_tensors,
+    flattening_wrapper,
+    quiet,
+    trace_remarks,
+    without_output,
+)
+from onnxbuild.onnxkit.model.opsets import OpsetError
+
+if TYPE_CHECKING:
+    import onnx
+    import torch
+
+EXPORTERS = ("dynamo", "torchscript")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What is to be exported.
+
+    Attributes:
+        feeds: Example inputs, one for each of `inputs`.
+        output_names: Of the outputs, in their order; see `named_outputs`.
+        translations: PyTorch operator -> onnxscript function(s), for the dynamo exporter.
+        scratch: A folder for the exporter's own files.
+        where: `recipe:step`, for messages.
+        with_lines: Nodes say which lines of the module they come from, whichever exporter it is.
+    """
+
+    module: torch.nn.Module
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    feeds: Feeds
+    output_names: tuple[str, ...]
+    opset: int
+    constant_folding: bool
+    translations: Mapping[Any, Any]
+    scratch: Path
+    where: str
+    with_lines: bool = False
+
+
+def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+    """Export with one of EXPORTERS.
+
+    Returns: The model as the exporter made it but for the names, and remarks for the user.
+
+    Raises:
+        StepError: The exporter gave up; names the operator or the axis where it can.
+    """
+    import torch
+
+    wrapper = _wrapper(request)
+    export = _export_dynamo if exporter == "dynamo" else _export_torchscript
+    # torch documents OnnxExporterError but lets these through as well
+    failures = (
+        torch.onnx.OnnxExporterError, torch.jit.TracingCheckError, ArithmeticError,
+        AssertionError, AttributeError, ImportError, LookupError, NotImplementedError,
+        RuntimeError, TypeError, ValueError,
+    )  # fmt: skip
+    notes: set[str] = set()
+
+    def line_of(operator: str) -> str:
+        return line_of_operator(request.module, request.feeds, operator)
+
+    try:
+        with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
+            model = export(wrapper, request, notes)
+    except failures as error:
+        told = explain_export(error, exporter, request.opset, request.where, line_of)
+        if isinstance(told, OpsetError):
+            raise _tried_at_least(exporter, wrapper, request, told, failures) from error
+        raise told from error
+    names = [each.name for each in request.inputs]
+    final = dict(zip(_safe_names("input", len(names)), names, strict=True))
+    names = list(request.output_names)
+    final |= zip(_safe_names("output", len(names)), names, strict=True)
+    settle_names(model, final, WRAPPED)
+    spell_dimensions(model, dimension_spellings(request.inputs, request.axes))
+    return model, (*trace_remarks(caught), *sorted(notes))
+
+
+def _tried_at_least(
+    exporter: str,
+    wrapper: torch.nn.Module,
+    request: ExportRequest,
+    told: OpsetError,
+    failures: tuple[type[Exception], ...],
+) -> StepError:
+    """Export at the opset that an error names: another operator may need a later one, or have none."""
+    import torch
+
+    export = _export_dynamo if exporter == "dynamo" else _export_torchscript
+    while True:
+        try:
+            with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
+                export(wrapper, replace(request, opset=told.least), set())
+        except failures as error:
+            again = explain_export(error, exporter, told.least, request.where)
+            if not isinstance(again, OpsetError):
+                return again
+            told = OpsetError(again.what, where=again.where, least=again.least)
+        else:
+            return told
+
+
+def explain_specialization(request: ExportRequest) -> str:
+    """torch.export's own line on why an axis can't be dynamic; empty where it has nothing to say."""
+    import torch
+
+    shapes = (dynamic_shapes(request.inputs, request.axes),)
+    try:
+        with quiet(), scanned_recurrences(request.module, set()), torch.no_grad():
+            torch.export.export(
+                _wrapper(request),
+                example_tensors(request.inputs, request.feeds),
+                dynamic_shapes=shapes,
+                strict=False,
+            )
+    except (RuntimeError, ValueError, TypeError, AssertionError) as error:
+        lines = [line.strip() for line in str(error).splitlines()]
+        said = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+        return said[0].split(". If you're")[0] if said else ""
+    return ""
+
+
+def _wrapper(request: ExportRequest) -> torch.nn.Module:
+    return flattening_wrapper(request.module, request.inputs, request.output_names, request.where)
+
+
+def _export_dynamo(
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+) -> onnx.ModelProto:
+    import torch
+
+    with scanned_recurrences(wrapper, notes):
+        program = torch.onnx.export(
+            wrapper,
+            example_tensors(request.inputs, request.feeds),
+            dynamic_shapes=(dynamic_shapes(request.inputs, request.axes),),
+            input_names=_safe_names("input", len(request.inputs)),
+            output_names=_safe_names("output", len(request.output_names)),
+            opset_version=request.opset,
+            custom_translation_table={**dynamo_translations(notes), **request.translations},
+            dynamo=True,
+            optimize=request.constant_folding,
+            verbose=False,
+        )
+    return program.model_proto
+
+
+def _export_torchscript(
+    wrapper: torch.nn.Module, request: ExportRequest, notes: set[str]
+) -> onnx.ModelProto:
+    import onnx
+    import torch
+
+    axes = {
+        safe: {n: name for n, name in enumerate(each.shape) if isinstance(name, str)}
+        for safe, each in zip(
+            _safe_names("input", len(request.inputs)), request.inputs, strict=True
+        )
+    }
+    file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
+    discarded = without_output() if request.with_lines else contextlib.nullcontext()
+    with torchscript_symbolics(request.opset, notes), discarded:
+        torch.onnx.export(
+            wrapper,
+            example_tensors(request.inputs, request.feeds),
+            str(file),
+            input_names=_safe_names("input", len(request.inputs)),
+            output_names=_safe_names("output", len(request.output_names)),
+            dynamic_axes={name: dims for name, dims in axes.items() if dims},
+            opset_version=request.opset,
+            do_constant_folding=request.constant_folding,
+            keep_initializers_as_inputs=False,
+            dynamo=False,
+            verbose=request.with_lines,
+        )
+    return onnx.load(str(file))
+
+
+def _safe_names(kind: str, count: int) -> list[str]:
+    """Names that no value inside can have.
+
+    With torch 2.13's dynamo exporter an output called `embedding` collides with the value of the
+    node of that name, and the graph is no longer in SSA form.
+    """
+    return [f"onnxbuild::{kind}_{n}" for n in range(count)]

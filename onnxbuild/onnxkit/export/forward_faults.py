@@ -1,0 +1,111 @@
+"""What an input must be declared as where forward fails on it: its dtype, its values; by trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.export.torch_module import call_forward
+
+if TYPE_CHECKING:
+    import torch
+
+_DTYPES = ("int64", "float32", "bool", "int32")
+"""Those that a model may want instead, the likeliest first."""
+
+
+def explain_failure(
+    error: StepError, module: torch.nn.Module, feeds: Feeds, inputs: Sequence[DummyInput] = ()
+) -> StepError:
+    """The error that forward raised, with the declaration on which forward runs, if there is one.
+
+    All zeros stand for the values, so that ids are in range of any table. What runs on zeros of its
+    own dtype fails by its values, and by its dtype what runs on zeros of another.
+
+    Args:
+        error: As `run_module` raised it.
+        module: Whose forward it is.
+        feeds: What it failed on.
+        inputs: Their dtypes, where numpy lacks one.
+    """
+    tried = _Tried(module, inputs)
+    if tried.runs(feeds):
+        return error  # it is about what forward returns
+    if tried.runs(_zeros(feeds)):
+        fix = _values_fix(tried, feeds)
+    else:
+        fix = next((_written(new) for new in _other_dtypes(feeds) if tried.takes(feeds, new)), "")
+    return StepError(error.what, where=error.where, fix=fix) if fix else error
+
+
+def _other_dtypes(feeds: Feeds) -> Iterator[dict[str, str]]:
+    """Input -> dtype: one input at a time, then all that have one dtype together."""
+    for dtype in _DTYPES:
+        for name, array in feeds.items():
+            if str(array.dtype) != dtype:
+                yield {name: dtype}
+    for dtype in _DTYPES:
+        for found in dict.fromkeys(str(array.dtype) for array in feeds.values()):
+            if found != dtype:
+                yield {name: dtype for name, each in feeds.items() if str(each.dtype) == found}
+
+
+def _written(dtypes: Mapping[str, str]) -> str:
+    names = " and ".join(f"'{name}'" for name in dtypes)
+    return f"write `dtype: {next(iter(dtypes.values()))}` for {names} in `dummy_inputs`"
+
+
+def _values_fix(tried: _Tried, feeds: Feeds) -> str:
+    """Which input's values forward does not take; for ids the end of the table that it takes."""
+    import numpy as np
+    import torch
+
+    zeros = _zeros(feeds)
+    guilty = [name for name in feeds if tried.runs(feeds | {name: zeros[name]})]
+    if len(guilty) != 1:
+        return ""
+    name = guilty[0]
+    if feeds[name].dtype.kind not in "iu":
+        return f"bound the values of '{name}' in `dummy_inputs`: `low`, `high`, or `fill`"
+    tables = {
+        each.num_embeddings
+        for each in tried.module.modules()
+        if isinstance(each, torch.nn.Embedding)
+    }
+    for rows in sorted(tables, reverse=True):
+        if tried.runs(feeds | {name: np.full_like(zeros[name], rows - 1)}):
+            return f"write `high: {rows}` for '{name}' in `dummy_inputs`"
+    return f"bound the values of '{name}' in `dummy_inputs`: `low` and `high`"
+
+
+def _zeros(feeds: Feeds) -> Feeds:
+    import numpy as np
+
+    return {name: np.zeros_like(array) for name, array in feeds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A module, tried on one set of inputs after another."""
+
+    module: torch.nn.Module
+    inputs: Sequence[DummyInput]
+
+    def runs(self, feeds: Feeds, inputs: Sequence[DummyInput] | None = None) -> bool:
+        """Whether forward runs."""
+        try:
+            call_forward(self.module, feeds, self.inputs if inputs is None else inputs)
+        except StepError:
+            return False
+        return True
+
+    def takes(self, feeds: Feeds, dtypes: Mapping[str, str]) -> bool:
+        """Whether forward runs on zeros where these inputs have these dtypes."""
+        zeros = _zeros(feeds)
+        others = [each for each in self.inputs if each.name not in dtypes]
+        changed: Feeds = {name: zeros[name].astype(to) for name, to in dtypes.items()}
+        return self.runs(zeros | changed, others)

@@ -1,0 +1,182 @@
+"""What a module's forward returned, as named tensors: by key where it has keys, else by position."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.onnxkit.data.user_code import an
+
+if TYPE_CHECKING:
+    import torch
+
+_Path = tuple["str | int", ...]
+"""The way to a value: keys and names of fields as str, places in tuples and lists as int."""
+
+
+class OutputError(StepError):
+    """What forward returned is not what the recipe's `outputs` name."""
+
+
+def named_outputs(
+    value: object,
+    declared: Sequence[str] = (),
+    where: str = "",
+    *,
+    inputs: Collection[str] = (),
+) -> dict[str, torch.Tensor]:
+    """Output name -> tensor, in the order declared.
+
+    Mappings (HuggingFace's ModelOutput, too), dataclasses and named tuples have keys, and what is
+    in them is found by these, joined by dots: `encoder.hidden`, or `hidden_states.0` for the first
+    of a tuple. Where nothing has a key, tensors go by position: depth first, output_0, output_1 and
+    so on where nothing is declared. None is dropped, and so is what nobody declared, tensor or not.
+    A key that is an input's name, too, is called KEY_out: names in a graph are unique.
+
+    Args:
+        value: As forward returned it.
+        declared: Names for the outputs; empty for all of them, under their own.
+        where: `recipe:step`, for messages.
+        inputs: Names of the inputs.
+
+    Raises:
+        OutputError: A name declared is not among the keys, or names are not as many as positions;
+            something else than a tensor is wanted, or there is none.
+    """
+    import torch
+
+    found = _leaves(value)
+    if has_keys(value):
+        wanted = _by_key(_named(found, inputs, where), declared, where)
+    else:
+        wanted = _in_order(found, declared, where)
+        for path, each in found:
+            if each is not None and not isinstance(each, torch.Tensor):
+                raise _no_tensor(f"output{''.join(f'[{step}]' for step in path)}", each, where)
+    if not wanted:
+        raise OutputError(
+            "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
+        )
+    return wanted
+
+
+def has_keys(value: object) -> bool:
+    """Whether what forward returned holds a key anywhere, so that outputs go by name."""
+    if isinstance(value, Mapping) or _fields(value) is not None:
+        return True
+    return isinstance(value, (tuple, list)) and any(has_keys(item) for item in value)
+
+
+def _fields(value: object) -> tuple[str, ...] | None:
+    """Names of the fields of a dataclass or a named tuple; None of anything else."""
+    if isinstance(value, tuple):
+        fields: tuple[str, ...] | None = getattr(value, "_fields", None)
+        return fields
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return tuple(field.name for field in dataclasses.fields(value))
+    return None
+
+
+def _leaves(value: object, path: _Path = ()) -> list[tuple[_Path, Any]]:
+    """Everything that is no container, None too, depth first."""
+    items: list[tuple[str | int, object]]
+    fields = _fields(value)
+    if isinstance(value, Mapping):
+        items = [(str(key), item) for key, item in value.items()]
+    elif fields is not None:
+        items = [(name, getattr(value, name)) for name in fields]
+    elif isinstance(value, (tuple, list)):
+        items = list(enumerate(value))
+    else:
+        return [(path, value)]
+    return [leaf for key, item in items for leaf in _leaves(item, (*path, key))]
+
+
+def _named(
+    found: Sequence[tuple[_Path, Any]], inputs: Collection[str], where: str
+) -> dict[str, Any]:
+    named: dict[str, Any] = {}
+    for path, value in found:
+        name = _dotted(path)
+        name = f"{name}_out" if name in inputs else name
+        if name in named:
+            raise OutputError(
+                f"forward returns two outputs named '{name}'",
+                where=where,
+                fix="give one of the two keys another name",
+            )
+        named[name] = value
+    return named
+
+
+def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> dict[str, Any]:
+    import torch
+
+    tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
+    for name in declared:
+        if named.get(name) is None:
+            is_none = (
+                "which forward returns as None"
+                if name in named
+                else "which is no key of what forward returns"
+            )
+            raise OutputError(
+                f"`outputs` names '{name}', {is_none}; its keys are "
+                f"{', '.join(tensors) or 'none'}",
+                where=where,
+                fix=_other_key(name, tensors),
+            )
+    wanted = declared or [name for name, value in named.items() if value is not None]
+    for name in wanted:
+        if name not in tensors:
+            raise _no_tensor(f"'{name}'", named[name], where, tensors)
+    return {name: named[name] for name in wanted}
+
+
+def _other_key(name: str, there: Sequence[str]) -> str:
+    below = [each for each in there if each.startswith(f"{name}.")]
+    if below:
+        return f"name what is in it: `outputs: [{', '.join(below)}]`"
+    return did_you_mean(name, there) or (
+        f"write `outputs: [{', '.join(there)}]` or some of them, in any order; to give an output "
+        "another name, return it under that key from a small wrapper module"
+    )
+
+
+def _in_order(
+    found: Sequence[tuple[_Path, Any]], declared: Sequence[str], where: str
+) -> dict[str, Any]:
+    given = [value for _, value in found if value is not None]
+    names = declared or [f"output_{n}" for n in range(len(given))]
+    if len(names) != len(given):
+        count = len(given)
+        raise OutputError(
+            f"`outputs` names {len(names)} ({', '.join(names)}) but forward returns {count} "
+            f"tensor{'s' if count != 1 else ''} when flattened, which have no keys and go by "
+            "position",
+            where=where,
+            fix=f"name {count}, or return a dict of those that are wanted from a small wrapper "
+            "module",
+        )
+    return dict(zip(names, given, strict=True))
+
+
+def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> OutputError:
+    return OutputError(
+        f"forward's {shown} is {an(value)}; expected a tensor, or a tuple, list, dict or dataclass "
+        "of tensors",
+        where=where,
+        fix=f"leave it out: `outputs: [{', '.join(tensors)}]`"
+        if tensors
+        else "wrap the model in a small module whose forward returns tensors alone",
+    )
+
+
+def _dotted(path: _Path) -> str:
+    """`hidden_states.0`; what is in a tuple at the very top begins with output_0 and so on."""
+    first = (
+        [f"output_{path[0]}" if isinstance(path[0], int) else path[0]] if path else ["output_0"]
+    )
+    return ".".join([*first, *map(str, path[1:])])

@@ -1,0 +1,70 @@
+"""Give a graph's dimensions the recipe's names: what it declares, and what PyTorch really returned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.axis import size_at
+from onnxbuild.onnxkit.model.graphs import all_graphs
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def spell_dimensions(model: onnx.ModelProto, spellings: Mapping[str, str]) -> None:
+    """Rename dimensions wherever they are named, in place.
+
+    Args:
+        model: As an exporter made it.
+        spellings: The exporter's name -> the recipe's.
+    """
+    for graph in all_graphs(model):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in spellings:
+                    dim.dim_param = spellings[dim.dim_param]
+
+
+def name_output_axes(
+    model: onnx.ModelProto,
+    observed: Sequence[tuple[Mapping[str, int], Sequence[tuple[int, ...]]]],
+    symbols: Sequence[str],
+) -> None:
+    """Name the outputs' dimensions, in place.
+
+    A dimension that has an axis's size wherever the sizes were tried gets that axis's name; any
+    other that varied is named after the output, unless the exporter knows a formula for it.
+
+    Args:
+        model: Its outputs are in the order of the shapes.
+        observed: For each point tried: axis name -> size, and each output's shape.
+        symbols: The declared axes, then the sums of them, in order.
+    """
+    for n, value in enumerate(model.graph.output):
+        shapes = [shapes[n] for _, shapes in observed]
+        rank = len(shapes[0])
+        if any(len(shape) != rank for shape in shapes):
+            continue
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) != rank:
+            del dims[:]
+            for _ in range(rank):
+                dims.add()
+        for axis, dim in enumerate(dims):
+            seen = [shape[axis] for shape in shapes]
+            symbol = next(
+                (s for s in symbols if [size_at(s, sizes) for sizes, _ in observed] == seen), None
+            )
+            if len(set(seen)) == 1 and dim.HasField("dim_value"):
+                continue
+            if symbol is not None:
+                dim.dim_param = symbol
+            elif not _is_formula(dim.dim_param, symbols):
+                dim.dim_param = f"{value.name}_dim_{axis}"
+
+
+def _is_formula(name: str, symbols: Sequence[str]) -> bool:
+    """Whether the exporter's own name tells of a declared axis: `2*batch`, `(sequence//2)`."""
+    return any(re.search(rf"\b{re.escape(symbol)}\b", name) for symbol in symbols)

@@ -1,0 +1,209 @@
+"""The user's PyTorch module: load it, check what it takes, run it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError, did_you_mean
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+
+def make_torch_deterministic() -> None:
+    """Fix the seed, use one thread (sums keep their order) and deterministic kernels.
+
+    The fused fast path of torch.nn.TransformerEncoder goes too: no exporter has its operator, and
+    it computes something else at padded positions.
+    """
+    import torch
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    torch.set_deterministic_debug_mode("warn")  # its other name imports a compiler, for 0.8 s
+    torch.backends.mha.set_fastpath_enabled(False)
+
+
+def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
+    """The module that the user's callable returns, in eval mode, without gradients.
+
+    Raises:
+        StepError: The callable is missing, raises, or returns something else.
+    """
+    import torch
+
+    load = context.load(entrypoint)
+    with torch.no_grad():
+        module = call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)
+    if not isinstance(module, torch.nn.Module):
+        raise StepError(
+            f"{entrypoint.target} returned {an(module)}; expected a torch.nn.Module",
+            where=context.where,
+            fix="return the module itself"
+            + (", an instance and not its class" if isinstance(module, type) else ""),
+        )
+    module.requires_grad_(requires_grad=False)
+    return module.eval()
+
+
+def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where: str) -> None:
+    """See that forward takes every dummy input, and that nothing it requires is missing.
+
+    Raises:
+        StepError: It does not, or something is; or an input is of strings.
+    """
+    import numpy as np
+
+    for each in inputs:
+        if each.dtype == STRING:
+            tensor_of(each.name, each.dtype, np.zeros(0), where)  # says why it can't be
+    parameters = inspect.signature(module.forward).parameters
+    kinds = inspect.Parameter
+    by_name = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+    }
+    takes_any = any(p.kind is kinds.VAR_KEYWORD for p in parameters.values())
+    names = [each.name for each in inputs]
+    shown = f"{type(module).__name__}.forward"
+    for name in names:
+        if name not in by_name and not takes_any:
+            near = did_you_mean(name, by_name)
+            raise StepError(
+                f"dummy input '{name}' is not a parameter of {shown}, which takes "
+                f"{', '.join(by_name) or 'none'}",
+                where=where,
+                fix=near or _unknown_fix(name),
+            )
+    for name, parameter in by_name.items():
+        if parameter.default is kinds.empty and name not in names:
+            raise StepError(
+                f"{shown} requires '{name}', which `dummy_inputs` does not give; it gives "
+                f"{', '.join(names) or 'none'}",
+                where=where,
+                fix=f"add `{name}: {{dtype: ..., shape: [...]}}` to `dummy_inputs`, or give "
+                "the parameter a default",
+            )
+
+
+def _unknown_fix(name: str) -> str:
+    if name.isidentifier():
+        return f"rename or remove `dummy_inputs.{name}`"
+    return (
+        f"a name with dots or slashes reaches forward by `**inputs` alone: write a small wrapper "
+        f'module with `def forward(self, **inputs)` that reads `inputs["{name}"]`'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRun:
+    """What forward gave for some feeds.
+
+    Attributes:
+        outputs: Name -> array, contiguous; see `named_outputs`.
+        by_position: Whether nothing that forward returned has a key, so that names went by position.
+    """
+
+    outputs: dict[str, np.ndarray]
+    by_position: bool
+
+
+def run_module(
+    module: torch.nn.Module,
+    feeds: Feeds,
+    where: str = "PyTorch",
+    outputs: Sequence[str] = (),
+    *,
+    inputs: Sequence[DummyInput] = (),
+) -> ModuleRun:
+    """Call forward by keyword.
+
+    Args:
+        module: The user's.
+        feeds: Its inputs.
+        where: `recipe:step`, for messages.
+        outputs: Names for what it returns, as `named_outputs` takes them.
+        inputs: Their dtypes, where numpy lacks one.
+
+    Raises:
+        StepError: forward raises, or does not give the outputs.
+    """
+    value = call_forward(module, feeds, inputs, where)
+    found = named_outputs(value, outputs, where, inputs=feeds)
+    return ModuleRun(
+        {name: _as_array(tensor, where) for name, tensor in found.items()}, not has_keys(value)
+    )
+
+
+def call_forward(
+    module: torch.nn.Module, feeds: Feeds, inputs: Sequence[DummyInput], where: str = "PyTorch"
+) -> object:
+    """Return what forward gives, whatever that is; arguments as for `run_module`.
+
+    Raises:
+        StepError: forward raises.
+    """
+    import torch
+
+    tensors = module_tensors(feeds, inputs, where)
+    with torch.no_grad():
+        target = f"{type(module).__name__}.forward"
+        return call_user(lambda: module(**tensors), target, where)
+
+
+def module_tensors(
+    feeds: Feeds, inputs: Sequence[DummyInput], where: str
+) -> dict[str, torch.Tensor]:
+    """Input -> tensor of the declared dtype.
+
+    Raises:
+        StepError: An input is of strings.
+    """
+    dtypes = {each.name: each.dtype for each in inputs}
+    return {
+        name: tensor_of(name, dtypes.get(name, ""), array, where) for name, array in feeds.items()
+    }
+
+
+def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
+    import numpy as np
+
+    try:
+        array: np.ndarray = np.array(tensor.detach().cpu().numpy(), order="C")
+    except TypeError as error:  # bfloat16, float8, sparse: numpy has no such thing
+        raise StepError(
+            f"forward returns a tensor of {tensor.dtype}, which numpy can't hold",
+            where=where,
+            fix="return `.float()` of it",
+        ) from error
+    return array
+
+
+def refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
+    """Fail on NaN in PyTorch's own outputs: nothing can be compared with them.
+
+    Raises:
+        StepError: Names the output and the point.
+    """
+    import numpy as np
+
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+            raise StepError(
+                f"PyTorch's own output '{name}' holds {int(np.isnan(array).sum())} NaN among "
+                f"{array.size} elements at point '{point}'",
+                where=where,
+                fix="mend the model, or give the inputs the values it expects "
+                "(`low`, `high`, `fill` in `dummy_inputs`)",
+            )

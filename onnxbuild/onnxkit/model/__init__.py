@@ -1,0 +1,1 @@
+"""ONNX graphs, weights and files: read, written, compared; no session."""

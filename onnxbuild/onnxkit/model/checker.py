@@ -1,0 +1,83 @@
+"""ONNX's own checker and shape inference, by path, so that models over 2 GB pass through.
+
+Neither reads weights that lie beside the graph, but both refuse them behind a link, as a step's
+inputs are. There, both are given the graph beside a hole of the weights' size.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from onnxbuild.core.step import Finding
+from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, model_path
+from onnxbuild.onnxkit.model.opsets import needed_opset
+
+
+def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
+    """What onnx's checker and strict shape inference say against a model.
+
+    Operators of unknown domains (com.microsoft) are left unchecked, as onnx does.
+
+    Args:
+        folder_or_file: The model.
+        scratch: Where the inferred model may be written.
+
+    Raises:
+        StepError: The model can't be read, or its weights are not where it says.
+    """
+    import onnx
+
+    path = str(_checkable(model_path(folder_or_file), scratch))
+    try:
+        onnx.checker.check_model(path)
+    except onnx.checker.ValidationError as error:
+        return [
+            _later_opset(path, "checker")
+            or Finding(
+                f"the ONNX checker refuses the model: {_essence(error)}",
+                where="checker",
+                fix="run `onnxbuild inspect` on the model: its operators are not as ONNX has them "
+                "(https://onnx.ai/onnx/operators)",
+            )
+        ]
+    try:
+        onnx.shape_inference.infer_shapes_path(
+            path, str(scratch / "inferred.onnx"), check_type=True, strict_mode=True
+        )
+    except (onnx.shape_inference.InferenceError, RuntimeError) as error:
+        return [
+            _later_opset(path, "shape inference")
+            or Finding(
+                f"shape inference fails: {_essence(error)}",
+                where="shape inference",
+                fix="the model's shapes or types contradict each other: run `onnxbuild inspect` on it",
+            )
+        ]
+    return []
+
+
+def _later_opset(path: str, where: str) -> Finding | None:
+    """The finding that names what needs a later opset; None where that is not the cause."""
+    needed = needed_opset(load_model(Path(path), weights="left"))
+    return needed and Finding(needed[0], where=where, fix=f"write `opset: {needed[1]}`")
+
+
+def _checkable(path: Path, scratch: Path) -> Path:
+    """The model, or its graph beside as many bytes of nothing as its weights have."""
+    weights = path.parent / WEIGHTS_FILE
+    if not weights.is_symlink():
+        return path
+    load_model(path, weights="mapped")  # holds offsets and lengths against the real file
+    folder = scratch / "checked"
+    folder.mkdir(exist_ok=True)
+    shutil.copyfile(path, folder / path.name)
+    with (folder / WEIGHTS_FILE).open("wb") as file:
+        file.truncate(weights.stat().st_size)
+    return folder / path.name
+
+
+def _essence(error: Exception) -> str:
+    """A message's lines that say something, in one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(line for line in lines if not line.startswith("==>"))[:400]

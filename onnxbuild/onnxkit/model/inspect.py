@@ -1,0 +1,76 @@
+"""What a model consists of, as plain JSON: for reports and `onnxbuild inspect`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.model.graphs import all_nodes, element_count, initializers, tensor_bytes
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def summarize(model: onnx.ModelProto) -> dict[str, Any]:
+    """Sum up a model; its weights need not be loaded.
+
+    Returns: `ir_version`, `opsets` (domain -> version, the default domain as `ai.onnx`),
+        `inputs` and `outputs` (name, dtype, shape with symbols), `nodes` (total), `operators`
+        (type -> count, most frequent first), `initializers`, `parameters` (elements of all
+        initializers), `weights_bytes`, `weights_bytes_by_dtype`, `functions`.
+    """
+    operators = Counter(_operator(node) for node in all_nodes(model))
+    weights = list(initializers(model))
+    by_dtype: Counter[str] = Counter()
+    for tensor in weights:
+        by_dtype[dtype_name(tensor.data_type)] += tensor_bytes(tensor)
+    return {
+        "ir_version": int(model.ir_version),
+        "opsets": {each.domain or "ai.onnx": int(each.version) for each in model.opset_import},
+        "inputs": [describe_value(value) for value in model.graph.input],
+        "outputs": [describe_value(value) for value in model.graph.output],
+        "nodes": sum(operators.values()),
+        "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        "initializers": len(weights),
+        "parameters": sum(map(element_count, weights)),
+        "weights_bytes": sum(by_dtype.values()),
+        "weights_bytes_by_dtype": dict(sorted(by_dtype.items())),
+        "functions": len(model.functions),
+    }
+
+
+def describe_value(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    """A graph input or output: name, dtype (`float32`), shape (ints, symbols, `?`), or no shape."""
+    kind = value.type
+    if not kind.HasField("tensor_type"):
+        return {"name": value.name, "dtype": str(kind.WhichOneof("value")), "shape": None}
+    tensor = kind.tensor_type
+    return {
+        "name": value.name,
+        "dtype": dtype_name(tensor.elem_type),
+        "shape": dimensions(value),
+    }
+
+
+def dimensions(value: onnx.ValueInfoProto) -> list[int | str] | None:
+    """A tensor's dimensions: an int where fixed, a symbol, `?` where nothing is known."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return [
+        int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in tensor.shape.dim
+    ]
+
+
+def dtype_name(element_type: int) -> str:
+    """The word numpy has for an ONNX element type; ONNX's own, in lower case, where numpy has none."""
+    import onnx
+
+    word = str(onnx.TensorProto.DataType.Name(element_type)).lower()
+    return {"float": "float32", "double": "float64"}.get(word, word)
+
+
+def _operator(node: onnx.NodeProto) -> str:
+    standard = node.domain in ("", "ai.onnx")
+    return node.op_type if standard else f"{node.domain}.{node.op_type}"

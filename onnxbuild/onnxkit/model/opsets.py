@@ -1,0 +1,169 @@
+"""Which opset has which operator of ONNX's own domain, by the installed onnx's schemas."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of, subgraphs
+
+if TYPE_CHECKING:
+    import onnx
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+_REFUSED_TYPE = re.compile(r"op_type:(\w+).*unsupported type")
+"""InferenceError of onnx (onnx/defs/schema.cc, checkInputOutput)."""
+
+
+class OpsetError(StepError):
+    """Something that an opset does not have, and a later one does.
+
+    Args:
+        what: Names the operator and the least opset.
+        where: `recipe:step`.
+        fix: Empty: write the least opset.
+        least: The least opset that has it.
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", least: int = 0) -> None:
+        super().__init__(what, where=where, fix=fix or f"write `opset: {least}`")
+        self.least = least
+
+
+def has_operator(operator: str, opset: int) -> bool:
+    """Whether an opset has an operator; a deprecated one is not there."""
+    import onnx
+
+    if not onnx.defs.has(operator, opset, ""):
+        return False
+    return not onnx.defs.get_schema(operator, opset, "").deprecated
+
+
+@dataclass(frozen=True, slots=True)
+class MissingForm:
+    """An operator that a model uses in a form which its declared opset lacks.
+
+    Attributes:
+        operator: Its type.
+        least: The least opset that has that form; None where no later one has.
+    """
+
+    operator: str
+    least: int | None
+
+
+def missing_forms(model: onnx.ModelProto) -> tuple[MissingForm, ...]:
+    """Operators of ONNX's own domain that don't fit the declared opset, by name.
+
+    By ONNX's checker: there is no such operator, or it takes other inputs or attributes. Of an operator
+    that holds graphs only the name is looked at; types are not.
+    """
+    opset = opset_of(model)
+    own = {function.name for function in model.functions if function.domain in DEFAULT_DOMAINS}
+    found: dict[str, int | None] = {}
+    for node in all_nodes(model):
+        if node.domain not in DEFAULT_DOMAINS or node.op_type in own or _fits(node, opset, model):
+            continue
+        later = range(opset + 1, newest_opset() + 1)
+        least = next((each for each in later if _fits(node, each, model)), None)
+        known = found.get(node.op_type, 0)
+        found[node.op_type] = None if known is None or least is None else max(known, least)
+    return tuple(MissingForm(name, least) for name, least in sorted(found.items()))
+
+
+def newest_opset() -> int:
+    """The newest opset that the installed onnx knows."""
+    import onnx
+
+    return int(onnx.defs.onnx_opset_version())
+
+
+def _fits(node: onnx.NodeProto, opset: int, model: onnx.ModelProto) -> bool:
+    import onnx
+
+    if not has_operator(node.op_type, opset):
+        return False
+    if any(True for _ in subgraphs(node)):
+        return True
+    context = onnx.checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = {"": opset}
+    try:
+        onnx.checker.check_node(node, context)
+    except onnx.checker.ValidationError:
+        return False
+    return True
+
+
+def since_version(operator: str, opset: int) -> int | None:
+    """The opset that brought the form that an operator has at `opset`; None where it is not there."""
+    import onnx
+
+    if not onnx.defs.has(operator, opset, ""):
+        return None
+    return int(onnx.defs.get_schema(operator, opset, "").since_version)
+
+
+def newest_form(model: onnx.ModelProto) -> tuple[str, int]:
+    """The operator whose form came last, and the opset that brought it: the least that has them all.
+
+    Args:
+        model: Of a form that the checker takes; has a node of ONNX's own domain.
+    """
+    opset = opset_of(model)
+    used = {node.op_type for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS}
+    forms = {name: since_version(name, opset) or 0 for name in sorted(used)}
+    newest = max(forms, key=lambda name: forms[name])
+    return newest, forms[newest]
+
+
+def needed_opset(model: onnx.ModelProto) -> tuple[str, int] | None:
+    """What a model that ONNX refuses needs a later opset for, one sentence, and the least that takes it.
+
+    Args:
+        model: Its weights need not be loaded.
+
+    Returns: None where no later opset is known to take it.
+    """
+    opset = opset_of(model)
+    found = [(each.operator, each.least) for each in missing_forms(model)] or _types(model)
+    known = [(operator, least) for operator, least in found if least is not None]
+    if not known or len(known) < len(found):
+        return None
+    needs = " and ".join(f"'{operator}' needs opset {least}" for operator, least in known)
+    return (
+        f"{needs} in the form in which the graph has it; it declares opset {opset}",
+        max(least for _, least in known),
+    )
+
+
+def _types(model: onnx.ModelProto) -> list[tuple[str, int | None]]:
+    """The operator whose types don't fit, and the opset from which on they do."""
+    opset = opset_of(model)
+    operator = _REFUSED_TYPE.search(_inference_error(model, opset))
+    if operator is None:
+        return []
+    later = range(opset + 1, newest_opset() + 1)
+    return [(operator[1], next((n for n in later if not _inference_error(model, n)), None))]
+
+
+def _inference_error(model: onnx.ModelProto, opset: int) -> str:
+    """What onnx's strict shape inference says against the model at an opset; empty for nothing."""
+    import onnx
+
+    imports = [onnx.helper.make_opsetid("", opset)]
+    imports += [each for each in model.opset_import if each.domain not in DEFAULT_DOMAINS]
+    other = onnx.ModelProto(
+        ir_version=model.ir_version,
+        graph=model.graph,
+        functions=model.functions,
+        opset_import=imports,
+    )
+    try:
+        onnx.shape_inference.infer_shapes(other, check_type=True, strict_mode=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,43 @@
+"""Calling third-party graph tools, whose errors are of any type and tell little by themselves."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import TypeVar
+
+from onnxbuild.core.errors import BuildError
+from onnxbuild.onnxkit.sessions.open import first_line
+
+T = TypeVar("T")
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENOMEM}
+
+
+class ToolError(Exception):
+    """A tool gave up; the message is its error's type and first line."""
+
+
+def call_tool(call: Callable[[], T]) -> T:
+    """Run one of ONNX Runtime's Python tools: fusions, quantizers, converters, shape inference.
+
+    They walk graphs they did not expect with bare indexing and asserts, and raise `Exception`
+    itself (symbolic_shape_infer.py: "Incomplete symbolic shape inference"), so nothing narrower
+    than that catches their failures. Some leave files in the working folder
+    (sym_shape_infer_temp.onnx), which in a child is the step's scratch.
+
+    Args:
+        call: The call, arguments applied.
+
+    Raises:
+        ToolError: The tool raised.
+        OSError, MemoryError: The machine has no room for it.
+    """
+    try:
+        return call()
+    except (BuildError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise
+        raise ToolError(f"{type(error).__name__}: {first_line(error)}") from error

@@ -1,0 +1,1 @@
+"""Whether an execution provider loads, why not, and which nodes ran there."""

@@ -1,0 +1,1 @@
+"""Weights and activations in fewer bits."""

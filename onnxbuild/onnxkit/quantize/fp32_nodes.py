@@ -1,0 +1,148 @@
+"""Nodes that stay in fp32 while ONNX Runtime converts the rest of a model to fp16.
+
+The converter can leave nodes out itself, but looks through all values of a model for each of their
+inputs, and puts the casts of nested graphs' nodes into the main graph, which does not know their
+values. So the nodes are hidden from it, and put back between casts of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
+from onnxbuild.onnxkit.model.scopes import Scope, all_names, name_maker, rename_reads, scopes
+from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
+from onnxbuild.onnxkit.sessions.element_types import without_weights
+
+if TYPE_CHECKING:
+    import onnx
+
+_PLACEHOLDER = "KeptInFp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A node that was taken out.
+
+    Attributes:
+        graph: That it is in.
+        place: The node that stands there meanwhile; reads and makes the same values, but for constants.
+        node: As it was.
+        values: The values that it reads, floats among them, in the order of the placeholder's inputs.
+        constants: The float32 initializers that it reads.
+        floats: Those of the values and of its outputs that are float32.
+    """
+
+    graph: onnx.GraphProto
+    place: onnx.NodeProto
+    node: onnx.NodeProto
+    values: tuple[str, ...]
+    constants: Mapping[str, onnx.TensorProto]
+    floats: frozenset[str]
+
+
+def hide_kept(
+    model: onnx.ModelProto, op_types: Sequence[str], names: Sequence[str]
+) -> tuple[Kept, ...]:
+    """Put a placeholder in the place of each node that stays in fp32; returns what to put back.
+
+    Args:
+        model: Every value of the main graph typed, names separate; changed.
+        op_types: Operator types that stay.
+        names: Names of nodes that stay.
+    """
+    stay_types, stay_names = set(op_types), set(names)
+
+    def stays(node: onnx.NodeProto) -> bool:
+        return node.op_type in stay_types or node.name in stay_names
+
+    floats = _floats(model, stays)
+    found = []
+    for scope in scopes(model):
+        found += [_hidden(scope, node, floats) for node in scope.graph.node if stays(node)]
+    return tuple(found)
+
+
+def restore_kept(model: onnx.ModelProto, kept: Sequence[Kept]) -> None:
+    """Put the nodes back, with casts from and to fp16 around them, in place.
+
+    Args:
+        model: Converted: all that was float32 is fp16.
+        kept: From `hide_kept`.
+    """
+    import onnx
+
+    make = name_maker(all_names(model))
+    infos = {value.name: value for graph in all_graphs(model) for value in graph.value_info}
+    read: dict[tuple[int, str], str] = {}
+    for each in kept:
+        now = dict(zip(each.values, each.place.input, strict=True))
+        outputs = list(each.place.output)
+        renamed = {name: new for name, new in now.items() if new != name}
+        turned = [(name, new) for name, new in now.items() if name in each.floats]
+        turned += [(n, n) for n, t in each.constants.items() if t.data_type == FLOAT16]
+        for name, new in turned:
+            key = id(each.graph), new
+            if key not in read:
+                read[key] = make(f"{new}_cast_to_fp32")
+                each.graph.node.append(_cast(new, read[key], FLOAT))
+            renamed[name] = read[key]
+        each.place.CopyFrom(each.node)
+        rename_reads(each.place, renamed)
+        for n, output in enumerate(outputs):
+            each.place.output[n] = output
+            if each.node.output[n] not in each.floats:
+                continue
+            made = make(f"{output}_cast_to_fp16")
+            each.place.output[n] = made
+            each.graph.node.append(_cast(made, output, FLOAT16))
+            info = onnx.ValueInfoProto()
+            info.CopyFrom(infos.get(output, info))
+            info.name, info.type.tensor_type.elem_type = made, FLOAT
+            each.graph.value_info.append(info)
+
+
+def _hidden(scope: Scope, node: onnx.NodeProto, floats: set[str]) -> Kept:
+    """Turn a node into its placeholder."""
+    import onnx
+
+    constants = {}
+    values = []
+    for name in sorted(names_read(node)):
+        tensor = scope.initializer(name)
+        if tensor is None:
+            values.append(name)
+        elif tensor.data_type == FLOAT:
+            constants[name] = tensor
+    original = onnx.NodeProto()
+    original.CopyFrom(node)
+    node.Clear()
+    node.name, node.op_type = original.name, _PLACEHOLDER
+    node.input.extend(values)
+    node.output.extend(original.output)
+    own = frozenset(name for name in (*values, *original.output) if name in floats)
+    return Kept(scope.graph, node, original, tuple(values), constants, own)
+
+
+def _floats(model: onnx.ModelProto, stays: Callable[[onnx.NodeProto], bool]) -> set[str]:
+    """The float32 values of all graphs; those of nested graphs are inferred if they are asked for."""
+    import onnx
+
+    typed = model
+    if any(stays(n) for s in scopes(model) if s.outer is not None for n in s.graph.node):
+        typed = without_weights(model)
+        typed.graph.value_info.extend(model.graph.value_info)
+        typed = onnx.shape_inference.infer_shapes(typed)
+    found = set()
+    for scope in (*scopes(model), *(scopes(typed) if typed is not model else ())):
+        for field in (scope.graph.input, scope.graph.output, scope.graph.value_info):
+            found |= {each.name for each in field if each.type.tensor_type.elem_type == FLOAT}
+    return found
+
+
+def _cast(source: str, target: str, to: int) -> onnx.NodeProto:
+    from onnx import helper
+
+    return helper.make_node("Cast", [source], [target], f"{target}_node", to=to)

@@ -1,0 +1,127 @@
+"""ONNX Runtime's QDQ quantizer from behind its calibration on, with what it gets wrong mended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.calibrate.ranges import tensors_data
+from onnxbuild.onnxkit.model.captures import hide_captures, show_captures
+from onnxbuild.onnxkit.model.external_data import map_weights, weights_in_reach
+from onnxbuild.onnxkit.model.graphs import opset_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_SCALE_PER_CHANNEL_FROM = 13
+"""The opset since which ONNX's DequantizeLinear has an axis; com.microsoft's always had one."""
+
+
+def quantize_with_ranges(
+    model: onnx.ModelProto,
+    ranges: Mapping[str, tuple[float, float]],
+    *,
+    weight_type: Any,
+    activation_type: Any,
+    symmetric: bool,
+    per_channel: bool,
+    reduce_range: bool,
+    op_types: Sequence[str],
+    included: Sequence[str],
+    excluded: Sequence[str],
+    overrides: Mapping[str, Any],
+) -> onnx.ModelProto:
+    """Put QDQ pairs around activations, and weights behind DequantizeLinear.
+
+    Args:
+        model: Every value typed, weights inside or mapped; is used up.
+        ranges: Value name -> [least, greatest].
+        weight_type: onnxruntime's QuantType.
+        activation_type: The same of activations.
+        symmetric: Activations have zero in the middle of their grid.
+        per_channel: One scale a channel.
+        reduce_range: 7 bits a weight.
+        op_types: Operator types.
+        included: The only nodes, by name; empty for all.
+        excluded: Nodes that stay in fp32.
+        overrides: `TensorQuantOverrides`, see `pair_overrides`.
+
+    Raises:
+        Exception: The quantizer met a graph it can't read.
+    """
+    from onnxruntime.quantization.quant_utils import add_infer_metadata
+    from onnxruntime.quantization.quantize import update_opset_version
+
+    shown = show_captures(model)
+    with weights_in_reach(model) as folder:
+        if folder is not None:  # else all weights are copied, written and read, only for shapes
+            add_infer_metadata(model)
+        quantizer = _quantizer_class()(
+            update_opset_version(model, weight_type),
+            per_channel,
+            reduce_range,
+            weight_type,
+            activation_type,
+            tensors_data(ranges),
+            list(included),
+            list(excluded),
+            list(op_types),
+            {
+                "ActivationSymmetric": symmetric,
+                "TensorQuantOverrides": dict(overrides),
+                "UseQDQContribOps": per_channel and opset_of(model) < _SCALE_PER_CHANNEL_FROM,
+            },
+        )
+        quantizer.quantize_model()
+        quantized: onnx.ModelProto = quantizer.model.model
+        if folder is not None:
+            map_weights(quantized, folder)
+    hide_captures(quantized, shown)
+    return quantized
+
+
+def _quantizer_class() -> Any:
+    """The QDQ quantizer, with a scale for each bias of a grouped ConvTranspose.
+
+    Its weights are (inputs, outputs of one group, ...), so a scale along their axis of outputs is
+    shared by the groups. The quantizer multiplies the scales of a bias with those, one to one, and
+    fails (base_quantizer.py, quantize_bias_static_impl).
+    """
+    import numpy as np
+    import onnx
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+    class GroupedBiasQuantizer(QDQQuantizer):  # type: ignore[misc]
+        def quantize_bias_static_impl(
+            self, bias_name: str, input_scale: np.ndarray, weight_scale: np.ndarray, beta: float
+        ) -> Any:
+            biases = self.model.get_initializer(bias_name)
+            if _are_grouped(biases, weight_scale):
+                weight_scale = np.tile(weight_scale, biases.dims[0] // weight_scale.size)
+            return super().quantize_bias_static_impl(bias_name, input_scale, weight_scale, beta)
+
+        def _adjust_weight_scale_for_int32_bias(
+            self,
+            input_scale: np.ndarray,
+            weight_scale: np.ndarray,
+            weight_name: str,
+            bias_tp: onnx.TensorProto,
+            is_per_channel: bool,  # noqa: FBT001 - as it is called
+        ) -> Any:
+            """Go by the greatest bias that shares a scale, not by the first group's."""
+            if is_per_channel and _are_grouped(bias_tp, weight_scale):
+                biases = onnx.numpy_helper.to_array(bias_tp).reshape(-1, weight_scale.size)
+                bias_tp = onnx.numpy_helper.from_array(np.abs(biases).max(axis=0), bias_tp.name)
+            return super()._adjust_weight_scale_for_int32_bias(
+                input_scale, weight_scale, weight_name, bias_tp, is_per_channel
+            )
+
+    return GroupedBiasQuantizer
+
+
+def _are_grouped(biases: onnx.TensorProto, weight_scale: np.ndarray) -> bool:
+    """Whether several biases of a vector share each of the scales."""
+    count = biases.dims[0] if len(biases.dims) == 1 else 0
+    one_a_channel = weight_scale.ndim == 1
+    return one_a_channel and count > weight_scale.size and count % weight_scale.size == 0

@@ -1,0 +1,222 @@
+"""Nodes with constant weights, and the com.microsoft operators that read them in few bits.
+
+MatMulNBits and GatherBlockQuantized (onnxruntime, docs/ContribOperators.md) hold their weights as
+uint8, so neither asks for a newer opset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.model.external_data import weight_array
+from onnxbuild.onnxkit.model.scopes import Scope, all_names, name_maker, scopes
+from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+DOMAIN = "com.microsoft"
+
+_MATRIX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A node whose weight can be kept in few bits.
+
+    Attributes:
+        scope: Of the graph that the node is in.
+        weight: Name of the initializer in that scope, a float32 matrix.
+        transposed: The initializer is (rows, columns) as blockwise wants it: one row an output.
+    """
+
+    scope: Scope
+    node: onnx.NodeProto
+    weight: str
+    transposed: bool
+
+    @property
+    def reads_main_graph(self) -> bool:
+        """Whether the activation is a value of the main graph, which can be observed."""
+        home = self.scope.home(self.node.input[0])
+        return home is not None and home.outer is None
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The initializer's shape."""
+        tensor = self.scope.initializer(self.weight)
+        assert tensor is not None
+        rows, columns = tensor.dims
+        return rows, columns
+
+
+def weighted_nodes(model: onnx.ModelProto) -> Iterator[Weighted]:
+    """MatMul, Gemm and Gather nodes with a constant float32 matrix, nested graphs' included."""
+    for scope in scopes(model):
+        for node in scope.graph.node:
+            attributes = {each.name: each for each in node.attribute}
+            place = 0 if node.op_type == "Gather" else 1
+            if node.domain not in ("", "ai.onnx") or len(node.input) <= place:
+                continue
+            weight = node.input[place]
+            if not _is_matrix(scope.initializer(weight)):
+                continue
+            if node.op_type == "MatMul":
+                yield Weighted(scope, node, weight, transposed=False)
+            elif node.op_type == "Gemm" and _is_plain(attributes):
+                transposed = "transB" in attributes and bool(attributes["transB"].i)
+                yield Weighted(scope, node, weight, transposed=transposed)
+            elif node.op_type == "Gather" and _axis(attributes) in (0, -_MATRIX):
+                yield Weighted(scope, node, weight, transposed=True)
+
+
+def replace_weights(
+    model: onnx.ModelProto,
+    nodes: list[Weighted],
+    quantize: Callable[[Weighted, np.ndarray], Blocks],
+    accuracy_level: int,
+) -> None:
+    """Let each node read its weight in blocks, in place; a weight is quantized once a layout.
+
+    Args:
+        model: Its weights loaded or mapped; fp32 ones that nobody reads any more stay, for `canonicalize`.
+        nodes: Of `weighted_nodes`.
+        quantize: (node, its weight as float32 (rows, columns)) -> blocks.
+        accuracy_level: MatMulNBits' attribute; 0 leaves it out.
+    """
+    import numpy as np
+    import onnx
+
+    make = name_maker(all_names(model))
+    done: dict[tuple[Scope, str, bool, bool], _Stored] = {}
+    for each in nodes:
+        home = each.scope.home(each.weight)
+        assert home is not None
+        is_gather = each.node.op_type == "Gather"
+        key = (home, each.weight, each.transposed, is_gather)
+        if key not in done:
+            weight = weight_array(home.initializers[each.weight])
+            rows = np.ascontiguousarray(weight if each.transposed else weight.T)
+            stem = each.weight + ("_rows" if is_gather else "")
+            blocks = quantize(each, rows)
+            done[key] = _Stored.of(stem, blocks, rows.shape, make, as_rows=is_gather)
+            home.graph.initializer.extend(done[key].tensors)
+        if is_gather:
+            _gather(each, done[key])
+        else:
+            _multiply(each, done[key], accuracy_level, make)
+    if DOMAIN not in {imported.domain for imported in model.opset_import}:
+        model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A weight as initializers: codes, scales and, unless symmetric, zero points."""
+
+    tensors: tuple[onnx.TensorProto, ...]
+    shape: tuple[int, int]
+    attributes: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls,
+        stem: str,
+        blocks: Blocks,
+        shape: tuple[int, ...],
+        make: Callable[[str], str],
+        *,
+        as_rows: bool,
+    ) -> _Stored:
+        """Store blocks under names that begin with the weight's.
+
+        Args:
+            stem: The beginning.
+            blocks: The weight.
+            shape: (rows, columns).
+            make: Makes a name that nothing has.
+            as_rows: Store codes as the matrix they were, which is what Gather picks rows from.
+        """
+        import numpy as np
+        import onnx
+
+        bits, zeros = blocks.grid.bits, blocks.zero_points
+        rows, columns = shape
+        codes = blocks.codes.reshape(rows, -1)[:, :columns] if as_rows else blocks.codes
+        arrays = {f"{stem}_Q{bits}": pack(codes, bits), f"{stem}_scales": blocks.scales}
+        if zeros is not None:
+            packed = pack(zeros, bits) if zeros.dtype == np.uint8 else zeros
+            arrays[f"{stem}_zero_points"] = packed
+        tensors = tuple(onnx.numpy_helper.from_array(a, make(name)) for name, a in arrays.items())
+        return cls(tensors, (rows, columns), {"bits": bits, "block_size": blocks.grid.block_size})
+
+    @property
+    def names(self) -> list[str]:
+        return [tensor.name for tensor in self.tensors]
+
+
+def _multiply(
+    each: Weighted, stored: _Stored, accuracy_level: int, make: Callable[[str], str]
+) -> None:
+    """MatMul, or Gemm without its addend, which an Add behind it takes over."""
+    node, (rows, columns) = each.node, stored.shape
+    addend = node.input[2] if node.op_type == "Gemm" and len(node.input) > _MATRIX else ""
+    attributes = {**stored.attributes, "K": columns, "N": rows}
+    if accuracy_level:
+        attributes["accuracy_level"] = accuracy_level
+    output = node.output[0]
+    if addend:
+        product = make(f"{output}_product")
+        added = each.scope.graph.node.add(op_type="Add", name=f"{node.name}_add")
+        added.input.extend([product, addend])
+        added.output.append(output)
+        output = product
+    _become(node, "MatMulNBits", [node.input[0], *stored.names], output, attributes)
+
+
+def _gather(each: Weighted, stored: _Stored) -> None:
+    codes, *rest = stored.names
+    inputs = [codes, each.node.input[1], *rest]
+    attributes = {**stored.attributes, "gather_axis": 0, "quantize_axis": 1}
+    _become(each.node, "GatherBlockQuantized", inputs, each.node.output[0], attributes)
+
+
+def _become(
+    node: onnx.NodeProto,
+    op_type: str,
+    inputs: list[str],
+    output: str,
+    attributes: Mapping[str, int],
+) -> None:
+    """Another operator under the node's name, so that tables and options still find it."""
+    import onnx
+
+    made = onnx.helper.make_node(
+        op_type, inputs, [output], name=node.name, domain=DOMAIN, **attributes
+    )
+    node.CopyFrom(made)
+
+
+def _is_matrix(tensor: onnx.TensorProto | None) -> bool:
+    """Whether it is float32, two-dimensional and not empty."""
+    import onnx
+
+    return (
+        tensor is not None
+        and tensor.data_type == onnx.TensorProto.FLOAT
+        and len(tensor.dims) == _MATRIX
+        and all(tensor.dims)
+    )
+
+
+def _is_plain(attributes: Mapping[str, Any]) -> bool:
+    """A Gemm that multiplies and adds, without factors and with its input as it is."""
+    factors = [attributes[name].f for name in ("alpha", "beta") if name in attributes]
+    flipped = "transA" in attributes and attributes["transA"].i
+    return not flipped and all(factor == 1 for factor in factors)
+
+
+def _axis(attributes: Mapping[str, Any]) -> int:
+    return int(attributes["axis"].i) if "axis" in attributes else 0

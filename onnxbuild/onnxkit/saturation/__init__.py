@@ -1,0 +1,1 @@
+"""16-bit sums of x86 processors without VNNI."""

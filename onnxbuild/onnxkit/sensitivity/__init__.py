@@ -1,0 +1,1 @@
+"""How much each node and block loses in fewer bits."""

@@ -1,0 +1,132 @@
+"""What opening some gates of a gated model does to its outputs, each set of them measured once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
+    Fidelity,
+    Projection,
+    compare_vectors,
+    output_vectors,
+)
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.sensitivity.dynamic_rounding import GATES, gates_open
+from onnxbuild.onnxkit.sessions.run import run_session
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+Outputs = Sequence[dict[str, "np.ndarray"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What some nodes in few bits do.
+
+    Attributes:
+        fidelity: How near the outputs are to the exact ones.
+        score: The user's metric, where it is asked for.
+        drop: How far that is below the exact model's.
+    """
+
+    fidelity: Fidelity
+    score: float | None = None
+    drop: float | None = None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Sorts the greatest loss first: by the metric's drop if there is one, then by cosine."""
+        return (-(self.drop or 0.0), self.fidelity.cosine_mean)
+
+    @property
+    def size(self) -> float:
+        """What ranks it, as a number that grows with the loss: the drop, or 1 - mean cosine."""
+        return 1 - self.fidelity.cosine_mean if self.drop is None else self.drop
+
+    def as_json(self) -> dict[str, object]:
+        """cosine_mean, cosine_min, worst, sqnr_db, and score and drop where there are such."""
+        told = asdict(self.fidelity)
+        found = {key: told[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")}
+        if self.drop is not None:
+            found |= {"score": self.score, "drop": self.drop}
+        return found
+
+
+class GatedLosses:
+    """Measures sets of gates.
+
+    Args:
+        session: The gated model.
+        count: How many gates it has.
+        feeds: Checked; all are run for each set.
+        project: The user's, or None.
+        target: Its name, for messages.
+        score: The outputs of all feeds -> the user's metric; None to do without.
+        where: `recipe:step`, for messages.
+
+    Attributes:
+        runs: How often the model was run.
+        score: The exact model's.
+    """
+
+    def __init__(
+        self,
+        session: onnxruntime.InferenceSession,
+        count: int,
+        feeds: Sequence[Feeds],
+        *,
+        project: Projection | None,
+        target: str,
+        score: Callable[[Outputs], float] | None,
+        where: str,
+    ) -> None:
+        self._session = session
+        self._count = count
+        self._feeds = feeds
+        self._project = project
+        self._target = target
+        self._score = score
+        self._where = where
+        self._found: dict[frozenset[int], Loss] = {}
+        self.runs = 0
+        exact, self.score = self._run(())
+        self._exact: list[np.ndarray] = exact
+
+    def of(self, opened: Collection[int]) -> Loss:
+        """What these gates do, open together.
+
+        Raises:
+            StepError: The outputs are not finite, or the metric gives no number.
+        """
+        key = frozenset(opened)
+        if key not in self._found:
+            vectors, score = self._run(key)
+            fidelity = compare_vectors(self._exact, vectors, self._where)
+            drop = None if score is None or self.score is None else self.score - score
+            self._found[key] = Loss(fidelity, score, drop)
+        return self._found[key]
+
+    def _run(self, opened: Collection[int]) -> tuple[list[np.ndarray], float | None]:
+        gates = gates_open(self._count, opened)
+        vectors: list[np.ndarray] = []
+        kept: list[dict[str, np.ndarray]] = []
+        for number, item in enumerate(self._feeds):
+            gated = dict(itertools.chain(item.items(), [(GATES, gates)]))
+            outputs = run_session(self._session, gated, self._where)
+            self.runs += 1
+            vectors += output_vectors(
+                outputs,
+                item,
+                number,
+                project=self._project,
+                target=self._target,
+                where=self._where,
+            )
+            if self._score is not None:
+                kept.append(outputs)
+        return vectors, None if self._score is None else self._score(kept)

@@ -1,0 +1,1 @@
+"""ONNX Runtime sessions: settings, opening, running, here or under another interpreter."""

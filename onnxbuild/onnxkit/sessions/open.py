@@ -1,0 +1,269 @@
+"""ONNX Runtime sessions that run where they were asked to, or say why not."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.provider_options import USE_ARENA
+from onnxbuild.core.providers import CPU, short_name
+from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
+from onnxbuild.onnxkit.model.model_files import has_weights_beside
+from onnxbuild.onnxkit.model.session_input import loadable
+from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
+from onnxbuild.onnxkit.sessions.remote_session import HostedSession
+from onnxbuild.onnxkit.sessions.rpc_client import host_of
+from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_NOISE = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?"
+    r"|Status Message: (?=/)|/onnxruntime_src/\S+:\d+ (.*\) )?"
+)
+
+RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+"""The entry that makes a session remember which nodes went where; see placement."""
+
+_LOG_FATAL = 4
+"""ONNX Runtime's severities: 0 verbose ... 4 fatal; what matters is raised."""
+
+
+def open_session(
+    path: Path,
+    *,
+    target: Target = CPU_TARGET,
+    library: Path | None = None,
+    threads: int = 1,
+    optimize: bool = True,
+    settings: SessionSettings | None = None,
+    profile: Path | None = None,
+    lean: bool = False,
+    where: str = "",
+) -> onnxruntime.InferenceSession:
+    """Open a model on a target, all of whose providers must load.
+
+    In another environment, if the target has one: what comes back stands for the session there.
+
+    Args:
+        path: A model's file, or the folder that holds MODEL_FILE.
+        target: Where it is to run.
+        library: A plug-in's shared library; None for providers that are built in.
+        threads: Threads within an operator; 1 makes sums come out the same everywhere, 0 leaves
+            the choice to ONNX Runtime.
+        optimize: Whether the session fuses and folds the graph for this host.
+        settings: All of that and more, as a recipe's `session` has it; `threads` and `optimize`
+            don't count then.
+        profile: ONNX Runtime writes its profile to this path, with a time and `.json` after it.
+        lean: Do without repacked weights, a copy of all of them, where they lie beside the graph:
+            for fp32 models and few runs. (In few bits, kernels depend on it.)
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: A provider is not in this ONNX Runtime, did not load, or the model is refused.
+    """
+    asked = asked_for(
+        path,
+        target=target,
+        library=library,
+        settings=settings or _steady(threads, optimize=optimize),
+        profile=profile,
+        lean=lean,
+        where=where,
+    )
+    if target.environment is None:
+        return open_here(asked)
+    return open_there(target.environment.interpreter, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that makes a session, in a form that another process can be told.
+
+    Attributes:
+        model: Its path, or what it holds where its weights lie elsewhere.
+        target: Whose providers must load.
+        library: A plug-in's path; None for providers that are built in.
+        settings: The session's.
+        profile: Where ONNX Runtime writes its profile; None for nowhere.
+        entries: More of its config: key -> value.
+        where: `recipe:step`, for messages.
+    """
+
+    model: str | bytes
+    target: Target
+    library: str | None
+    settings: SessionSettings
+    profile: str | None
+    entries: Mapping[str, str]
+    where: str
+
+
+def asked_for(
+    path: Path,
+    *,
+    target: Target,
+    library: Path | None,
+    settings: SessionSettings,
+    profile: Path | None = None,
+    lean: bool = False,
+    where: str = "",
+) -> Asked:
+    """What `open_session` opens; its arguments.
+
+    Raises:
+        StepError: The model can't be read.
+    """
+    entries: dict[str, str] = {}
+    model = loadable(path, entries)
+    if lean and has_weights_beside(path):
+        entries["session.disable_prepacking"] = "1"
+    return Asked(
+        model=model,
+        target=replace(target, environment=None),
+        library=None if library is None else str(library),
+        settings=settings,
+        profile=None if profile is None else str(profile),
+        entries=entries,
+        where=where,
+    )
+
+
+def open_there(interpreter: str, asked: Asked) -> HostedSession:
+    """Open a session under another interpreter; see `open_session` for the errors."""
+    return HostedSession(host_of(interpreter, asked.where).keep(open_here, asked))
+
+
+def open_here(asked: Asked) -> onnxruntime.InferenceSession:
+    """Open a session in this process; see `open_session` for the errors."""
+    import onnxruntime
+
+    target, where = asked.target, asked.where
+    options = _session_options(asked.settings, asked.profile)
+    if asked.library is None:
+        _check_packaged(target, where)
+        _preload(target)
+        chain = [(link.full_name, _own_options(link, options)) for link in target.chain]
+        wanted = [name for name, _ in chain]
+    else:
+        chain, wanted = None, [add_plugin(options, target, Path(asked.library), where)]
+    for key, value in asked.entries.items():
+        options.add_session_config_entry(key, value)
+    try:
+        session = onnxruntime.InferenceSession(
+            asked.model, options, providers=chain, enable_fallback=0
+        )
+    except session_errors() as error:
+        raise StepError(
+            f"ONNX Runtime refuses the model on {', '.join(wanted)}: {first_line(error)}",
+            where=where,
+            fix="run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
+        ) from error
+    found = session.get_providers()
+    absent = [name for name in wanted if name not in found]
+    if absent:
+        raise StepError(
+            f"execution provider '{short_name(absent[0])}' ({absent[0]}) did not load; "
+            f"ONNX Runtime fell back to {', '.join(found)}",
+            where=where,
+            fix="run `onnxbuild doctor` to see which library is missing, or write "
+            "`providers: [cpu]`",
+        )
+    return session
+
+
+def _check_packaged(target: Target, where: str) -> None:
+    import onnxruntime
+
+    available = onnxruntime.get_available_providers()
+    for link in target.chain:
+        if link.full_name not in available:
+            raise StepError(
+                f"execution provider '{link.provider}' ({link.full_name}) is not in the installed "
+                f"ONNX Runtime {onnxruntime.__version__}, which has {', '.join(available)}",
+                where=where,
+                fix=f"install an ONNX Runtime with {link.full_name}, or write `providers: [cpu]`",
+            )
+
+
+def _own_options(link: Link, options: onnxruntime.SessionOptions) -> dict[str, str]:
+    """A provider's options; the CPU's arena is a session's option in Python."""
+    own = dict(link.options)
+    if link.provider == CPU and USE_ARENA in own:
+        options.enable_cpu_mem_arena = own.pop(USE_ARENA) == "1"
+    return own
+
+
+def _preload(target: Target) -> None:
+    """Load CUDA's and TensorRT's libraries from their wheels, where they are installed as such."""
+    import onnxruntime
+
+    if not {"cuda", "tensorrt"} & {link.provider for link in target.chain}:
+        return
+    if importlib.util.find_spec("nvidia") is not None and hasattr(onnxruntime, "preload_dlls"):
+        with redirect_stdout(StringIO()):  # it prints what it does not find
+            onnxruntime.preload_dlls()
+    tensorrt = importlib.util.find_spec("tensorrt_libs")
+    for folder in () if tensorrt is None else tensorrt.submodule_search_locations or ():
+        for library in sorted(Path(folder).glob("libnv*.so.10")):
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def check_loads(path: Path, where: str) -> None:
+    """See that ONNX Runtime takes a model, as a user's session would.
+
+    Where weights lie beside the graph, they are mapped and left alone: a session that folds and
+    repacks them takes up to two copies more, and `validate` opens one anyway.
+
+    Raises:
+        StepError: It is refused.
+    """
+    large = has_weights_beside(path)
+    open_session(path, optimize=not large, lean=large, where=where)
+
+
+def session_errors() -> tuple[type[Exception], ...]:
+    """All that ONNX Runtime raises when it opens or runs a model."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return (
+        state.EPFail, state.EngineError, state.Fail, state.InvalidArgument, state.InvalidGraph,
+        state.InvalidProtobuf, state.NoModel, state.NoSuchFile, state.NotImplemented,
+        state.RuntimeException, RuntimeError, ValueError,
+    )  # fmt: skip
+
+
+def first_line(error: BaseException) -> str:
+    """An exception's message up to its first line break, without ONNX Runtime's own source."""
+    lines = str(error).strip().splitlines()
+    return _NOISE.sub("", lines[0]).strip() if lines else type(error).__name__
+
+
+def _steady(threads: int, *, optimize: bool) -> SessionSettings:
+    level = STEADY.graph_optimization if optimize else "disable"
+    return replace(STEADY, intra_op_threads=threads, graph_optimization=level)
+
+
+def _session_options(settings: SessionSettings, profile: str | None) -> onnxruntime.SessionOptions:
+    """What a bundle's load.py makes of the settings: what is measured is what is delivered."""
+    import onnxruntime
+
+    options: onnxruntime.SessionOptions = session_options(to_json(settings))
+    options.log_severity_level = _LOG_FATAL
+    if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
+        options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = profile
+    return options

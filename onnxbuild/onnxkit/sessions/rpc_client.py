@@ -1,0 +1,204 @@
+"""ONNX Runtime under another interpreter: a process that keeps sessions and does what it is told.
+
+Only calls and their values cross over; what is timed is timed there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.sessions import rpc_server
+from onnxbuild.onnxkit.sessions.rpc_codec import Held, receive, send
+from onnxbuild.own_folder import REAL_OWN_FOLDER
+
+_START = """\
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location(
+    "onnxbuild", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]]
+)
+sys.modules["onnxbuild"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["onnxbuild"])
+from onnxbuild.onnxkit.sessions.rpc_server import serve
+serve(int(sys.argv[2]))
+"""  # this very onnxbuild, and nothing else of the folder that it lies in
+
+_PATIENCE_S = 10.0
+
+_hosts: dict[tuple[int, str], SessionHost] = {}
+
+
+class HostedError(RuntimeError):
+    """What ONNX Runtime raised under the other interpreter."""
+
+
+class SessionHost:
+    """One process of another interpreter, which has imported its ONNX Runtime.
+
+    Args:
+        interpreter: Its absolute path.
+        where: `recipe:step`, for messages.
+
+    Raises:
+        StepError: It does not start, or can't import ONNX Runtime.
+    """
+
+    def __init__(self, interpreter: str, where: str) -> None:
+        self._interpreter = interpreter
+        self._where = where
+        self._dropped: list[int] = []
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [interpreter, "-I", "-B", "-c", _START, REAL_OWN_FOLDER, str(theirs.fileno())],
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                )
+            except OSError as error:
+                ours.close()
+                raise StepError(
+                    f"the interpreter {interpreter} can't be executed: {error.strerror}",
+                    where=where,
+                    fix="run again: the environment is looked at anew",
+                ) from error
+        self._connection = Connection(ours.detach())
+        try:
+            self.call(_import_runtime)
+        except HostedError as error:
+            self.end()
+            raise StepError(
+                f"{interpreter} can't import its ONNX Runtime: {error}",
+                where=where,
+                fix=f"`{interpreter} -m pip check` tells what does not fit; install versions that do",
+            ) from error
+
+    def call(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """What a function of this program returns there.
+
+        Args:
+            function: At the top of one of its modules.
+            arguments: Plain values, this program's dataclasses, arrays, or what is held there.
+
+        Raises:
+            StepError: The function raised it, or the process died.
+            HostedError: The function raised something else.
+        """
+        kind, value = self._answer(function, arguments, keep=False)
+        return self._taken(kind, value)
+
+    def keep(self, function: Callable[..., Any], *arguments: object) -> HeldThere:
+        """As `call`, and what it returns stays there."""
+        kind, value = self._answer(function, arguments, keep=True)
+        return HeldThere(self, self._taken(kind, value).number)
+
+    def drop(self, number: int) -> None:
+        """Let go of what is held there; told with the next call."""
+        self._dropped.append(number)
+
+    def _answer(
+        self, function: Callable[..., Any], arguments: Sequence[object], *, keep: bool
+    ) -> tuple[str, Any]:
+        dropped, self._dropped = self._dropped, []
+        try:
+            send(self._connection, (function, tuple(arguments), keep, dropped))
+            answer: tuple[str, Any] = receive(self._connection)
+        except (EOFError, OSError) as error:
+            self.end()
+            code = self._process.returncode
+            how = (
+                f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+            )
+            raise StepError(
+                f"the process of {self._interpreter}, which runs ONNX Runtime, {how}",
+                where=self._where,
+                fix="see its last lines in the step's log; SIGKILL often means that memory ran out",
+            ) from error
+        return answer
+
+    def _taken(self, kind: str, value: Any) -> Any:
+        if kind == rpc_server.REFUSED:
+            raise value
+        if kind == rpc_server.FAILED:
+            name, text = value
+            raise HostedError(text or name)
+        return value
+
+    def end(self) -> None:
+        """Close; the process ends by itself, or is made to."""
+        self._connection.close()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class HeldThere(Held):
+    """Something in a host's process, let go of when this is."""
+
+    def __init__(self, host: SessionHost, number: int) -> None:
+        super().__init__(number)
+        self.host = host
+
+    def __del__(self) -> None:
+        self.host.drop(self.number)
+
+
+def host_of(interpreter: str, where: str) -> SessionHost:
+    """This process's host of an interpreter, started when it is first asked for.
+
+    Raises:
+        StepError: It does not start, or can't import ONNX Runtime.
+    """
+    key = (os.getpid(), interpreter)
+    if key not in _hosts:
+        _hosts[key] = SessionHost(interpreter, where)
+    return _hosts[key]
+
+
+def hosted_bytes(measure: Callable[[], int]) -> int:
+    """Memory of this process's hosts.
+
+    Args:
+        measure: Gives that of the process that it is called in, such as memory.resident_bytes.
+
+    Raises:
+        StepError: One of them has died.
+    """
+    own = [host for (owner, _), host in _hosts.items() if owner == os.getpid()]
+    return sum(int(host.call(measure)) for host in own)
+
+
+@atexit.register
+def _end_hosts() -> None:
+    for (owner, _), host in _hosts.items():
+        if owner == os.getpid():
+            host.end()
+    _hosts.clear()
+
+
+def _import_runtime() -> None:
+    import onnxruntime  # noqa: F401 - what it costs is paid now
+
+
+def runtime_facts() -> dict[str, str]:
+    """The interpreter's Python and ONNX Runtime, for reports."""
+    import platform
+    from importlib import metadata
+
+    import onnxruntime
+
+    owners = metadata.packages_distributions().get("onnxruntime", ["onnxruntime"])
+    return {
+        "python": platform.python_version(),
+        "onnxruntime": str(onnxruntime.__version__),
+        "package": f"{owners[0]} {metadata.version(owners[0])}",
+    }

@@ -1,0 +1,1 @@
+"""Samples of latency and what follows from them."""

@@ -1,0 +1,138 @@
+"""How much models get done when several clients ask at once."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from onnxbuild.onnxkit.timing.rounds import SPIN_SETTLE_S, Elsewhere, median_bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What was measured of one model with one number of clients.
+
+    Attributes:
+        clients: Threads that asked, each as soon as its last answer came.
+        runs_per_s: Median over the windows.
+        low: With `high`, what holds it with 95 % confidence.
+        high: See low.
+        p50_ms: Median time of an answer.
+        p99_ms: 99th percentile.
+        windows: How many were measured.
+    """
+
+    clients: int
+    runs_per_s: float
+    low: float
+    high: float
+    p50_ms: float
+    p99_ms: float
+    windows: int
+
+
+def measure_throughput(
+    runners: Mapping[str, Sequence[Callable[[], object]]],
+    clients: Sequence[int],
+    *,
+    window_s: float = 0.3,
+    windows: int = 7,
+    seed: int = 0,
+) -> dict[str, list[Throughput]]:
+    """Measure each model with each number of clients, windows interleaved in random order.
+
+    Args:
+        runners: Name -> calls that do the work once; client n uses call n, and they may be one.
+        clients: Numbers of threads.
+        window_s: Seconds of a window.
+        windows: Windows of each.
+        seed: Of the order.
+
+    Raises:
+        Exception: Whatever a call raised.
+    """
+    turns = [(name, count) for name in runners for count in clients]
+    taken: dict[tuple[str, int], list[list[float]]] = {turn: [] for turn in turns}
+    rates: dict[tuple[str, int], list[float]] = {turn: [] for turn in turns}
+    shuffle = random.Random(seed).shuffle  # noqa: S311 - an order of turns, nothing secret
+    for _ in range(windows):
+        shuffle(turns)
+        for name, count in turns:
+            calls = [runners[name][n % len(runners[name])] for n in range(count)]
+            runs, elapsed_s = run_window(calls, window_s)
+            taken[name, count].append(runs)
+            rates[name, count].append(len(runs) / elapsed_s)
+    return {
+        name: [_summary(count, taken[name, count], rates[name, count]) for count in clients]
+        for name in runners
+    }
+
+
+def run_window(
+    calls: Sequence[Callable[[], object]], window_s: float
+) -> tuple[list[float], float]:
+    """Seconds of each run, and of the whole window up to the last answer.
+
+    Args:
+        calls: What each client does, over and over, in a thread of its own.
+        window_s: How long, in seconds.
+    """
+    if isinstance(calls[0], Elsewhere):
+        return calls[0].window(calls, window_s)
+    time.sleep(SPIN_SETTLE_S)
+    start = threading.Barrier(len(calls) + 1)
+    runs: list[list[float]] = [[] for _ in calls]
+    failures: list[BaseException] = []
+    end = float("inf")
+
+    def ask(number: int, call: Callable[[], object]) -> None:
+        try:
+            call()  # what the one before left in caches
+            start.wait()
+            while (begin := time.perf_counter()) < end:
+                call()
+                runs[number].append(time.perf_counter() - begin)
+        except BaseException as error:  # noqa: BLE001 - it is raised below, in the caller's thread
+            failures.append(error)
+            start.abort()
+
+    threads = [
+        threading.Thread(target=ask, args=(number, call), daemon=True)
+        for number, call in enumerate(calls)
+    ]
+    end = time.perf_counter() + 60 + window_s
+    for thread in threads:
+        thread.start()
+    try:
+        start.wait()
+    except threading.BrokenBarrierError:
+        begin = time.perf_counter()
+    else:
+        begin = time.perf_counter()
+        end = begin + window_s
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise next(
+            (each for each in failures if not isinstance(each, threading.BrokenBarrierError)),
+            failures[0],
+        )
+    return [run for each in runs for run in each], time.perf_counter() - begin
+
+
+def _summary(clients: int, taken: Sequence[Sequence[float]], rates: Sequence[float]) -> Throughput:
+    runs = sorted(run for window in taken for run in window)
+    low, high, _ = median_bounds(rates)
+    return Throughput(
+        clients=clients,
+        runs_per_s=round(statistics.median(rates), 3),
+        low=round(low, 3),
+        high=round(high, 3),
+        p50_ms=round(statistics.median(runs) * 1e3, 5),
+        p99_ms=round(runs[min(len(runs) - 1, int(0.99 * len(runs)))] * 1e3, 5),
+        windows=len(rates),
+    )

@@ -1,0 +1,1 @@
+"""What a schema can not say: faults that need the whole recipe."""

@@ -1,0 +1,1 @@
+"""Files, callables and environments that a recipe names."""

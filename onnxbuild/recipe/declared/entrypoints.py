@@ -1,0 +1,175 @@
+"""The user's callables as a recipe names them: found on disk, never run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
+from onnxbuild.core.user_files import read_user_file
+from onnxbuild.recipe.declared.definitions import top_level_names
+from onnxbuild.recipe.declared.globs import Glob
+from onnxbuild.recipe.declared.outside_project import OutsideNames
+from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
+from onnxbuild.recipe.yaml.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.recipe.yaml.node import Node, dotted, plain
+from onnxbuild.recipe.yaml.node import Path as KeyPath
+
+_FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
+_PLAIN_DATA = {("calibration", "data")}
+_DATA_SUFFIXES = (".npy", ".npz", "/", "*")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class EntrypointReader:
+    """Reads entrypoints; each source file is parsed once and each pattern expanded once.
+
+    Attributes:
+        asked: (source file, name that it was asked to define).
+    """
+
+    def __init__(self, sources: Sources, environment: Mapping[str, str], glob: Glob) -> None:
+        self._sources = sources
+        self._environment = environment
+        self._glob = glob
+        self.asked: set[tuple[Path, str]] = set()
+        self._names: dict[Path, frozenset[str] | None] = {}
+        self._expanded: dict[tuple[str, Path], list[Path]] = {}
+
+    def read(
+        self, node: Node, path: KeyPath, sound: Callable[..., bool], faults: Faults
+    ) -> Entrypoint | None:
+        """The entrypoint at `node`, or None where it has faults.
+
+        Args:
+            node: A string, or a mapping.
+            path: Where it stands in the recipe.
+            sound: Whether the schema has no fault at a path; only such parts are read.
+            faults: Takes what is wrong.
+        """
+        is_short = not isinstance(node.value, dict)
+        if path[0] == "providers":  # a plug-in's library
+            return self._plain_data(node, path, faults)
+        if path in _PLAIN_DATA and is_short and self._is_plain_data(node):
+            return self._plain_data(node, path, faults) if sound(*path) else None
+        target = node if is_short else node.child("entrypoint")
+        target_path = path if is_short else (*path, "entrypoint")
+        outside = OutsideNames(dotted(path), self._sources.project)
+        found = None
+        if target is not None and sound(*target_path):
+            found = self._target(str(target.value), target.at, target_path, outside, faults)
+        args, files, env = (
+            node.child(key) if sound(*path, key) else None for key in ("args", "files", "env")
+        )
+        expanded = () if files is None else tuple(self._files(files, (*path, "files"), faults))
+        declared = outside.files(expanded)
+        variables = {} if env is None else self._env(env, (*path, "env"), faults)
+        if found is None or not sound(*path):
+            return None
+        return Entrypoint(
+            target=found[0],
+            args={} if args is None else plain(args),
+            files=declared,
+            env=variables,
+            roots=found[1],
+            outside=outside.folders,
+        )
+
+    def _is_plain_data(self, node: Node) -> bool:
+        """Whether it is data itself, and no callable that yields it."""
+        text = str(node.value)
+        folder = absolute(Path(text), self._sources.folder(node.at.path))
+        return text == DUMMY_DATA or text.endswith(_DATA_SUFFIXES) or folder.is_dir()
+
+    def _plain_data(self, node: Node, path: KeyPath, faults: Faults) -> Entrypoint | None:
+        if node.value == DUMMY_DATA:
+            return Entrypoint(DUMMY_DATA)
+        outside = OutsideNames(dotted(path), self._sources.project)
+        files = outside.files(self._files(Node(node.at, (node,)), path, faults))
+        return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
+
+    def _target(
+        self, text: str, at: Location, path: KeyPath, outside: OutsideNames, faults: Faults
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """(target, roots)."""
+        home, _, name = text.rpartition(":")
+        form = f"{_FORM}, .npz or .npy files, or dummy" if path in _PLAIN_DATA else _FORM
+        if not home or not name.isidentifier():
+            fix = f"write `{text}:CALLABLE`" if text.endswith(".py") else f"write {form}"
+            what = f"{dotted(path)} is {show(text)}; expected {form}"
+            faults.add(Fault(what, at, fix, path))
+            return None
+        folder = self._sources.folder(at.path)
+        if not home.endswith(".py"):
+            if not _MODULE.fullmatch(home):
+                fix = "end the file's name with `.py`, or name a module with dots"
+                what = f"{dotted(path)} is {show(text)}; expected {form}"
+                faults.add(Fault(what, at, fix, path))
+                return None
+            return text, outside.code_folders((folder, self._sources.project))
+        file = absolute(Path(home), folder)
+        refusal = self._refusal(file, home, name)
+        if refusal is not None:
+            what, fix = refusal
+            faults.add(Fault(f"{dotted(path)}: {what}", at, fix, path))
+            return None
+        target = f"{outside.code_file(file)}:{name}"
+        return target, outside.code_folders((file.parent, folder, self._sources.project))
+
+    def _refusal(self, file: Path, home: str, name: str) -> tuple[str, str] | None:
+        """(what, fix) where the file is not there or does not define the name."""
+        try:
+            if file not in self._names:
+                self._names[file] = top_level_names(read_user_file(file))
+        except (OSError, ValueError) as error:
+            near = nearest(file.name, sibling_names(file, (".py",)))
+            shown = show(relative_to_project(file, self._sources.project))
+            if near == file.name:
+                reason = getattr(error, "strerror", None) or str(error)
+                return f"{shown} can't be read: {reason}", "check what it is, and who may read it"
+            fix = f"write `{home[: -len(file.name)]}{near}:{name}`" if near else ""
+            what = hinted(f"there is no file {shown}", near)
+            return what, fix or "write a path relative to this recipe"
+        self.asked.add((file, name))
+        names = self._names[file]
+        if names is None or name in names:
+            return None
+        near = nearest(name, sorted(each for each in names if not each.startswith("_")))
+        fix = f"write `{home}:{near}`" if near else f"define `{name}` in {home}"
+        return hinted(f"{home} defines no '{name}'", near), fix
+
+    def _files(
+        self, node: Node, path: KeyPath, faults: Faults
+    ) -> Iterator[tuple[Path, list[Path]]]:
+        """(fixed part, files) of each pattern."""
+        for n, item in enumerate(node.items):
+            pattern, folder = str(item.value), self._sources.folder(item.at.path)
+            try:
+                if (pattern, folder) not in self._expanded:
+                    self._expanded[pattern, folder] = self._glob.expand(pattern, folder)
+            except (OSError, ValueError, RuntimeError) as error:
+                what = f"{dotted((*path, n))} is {show(pattern)}: {error}"
+                faults.add(Fault(what, item.at, "name files that can be read", path))
+                continue
+            found = self._expanded[pattern, folder]
+            if not found:
+                shown = show(relative_to_project(folder, self._sources.project))
+                what = f"{show(pattern)} in {dotted(path)} matches no file below {shown}"
+                fix = "write a path or glob relative to this recipe, or remove it"
+                faults.add(Fault(what, item.at, fix, path))
+            yield self._glob.anchor(pattern, folder), found
+
+    def _env(self, node: Node, path: KeyPath, faults: Faults) -> dict[str, str]:
+        if not node.items:
+            return {name: str(member.node.value) for name, member in node.members.items()}
+        values = {}
+        for n, item in enumerate(node.items):
+            name = str(item.value)
+            if name in self._environment:
+                values[name] = self._environment[name]
+                continue
+            what = f"environment variable {show(name)} of {dotted((*path, n))} is not set"
+            fix = f"`export {name}=...`, or write its value: `env: {{{name}: ...}}`"
+            faults.add(Fault(what, item.at, fix, path))
+        return values

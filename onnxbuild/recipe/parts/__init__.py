@@ -1,0 +1,1 @@
+"""The typed parts of a recipe."""

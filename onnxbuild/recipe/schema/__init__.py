@@ -1,0 +1,1 @@
+"""The JSON Schema of recipes, and what it says of a faulty one."""

@@ -1,0 +1,169 @@
+"""What the schema refuses, said as a person would: value found, value expected, what to type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, cast
+
+from onnxbuild.recipe.parts.dimensions import symbol_for
+from onnxbuild.recipe.parts.keys import PATTERN_WORDS
+from onnxbuild.recipe.schema.json_schema import Schema
+from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
+from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
+from onnxbuild.recipe.yaml.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.recipe.yaml.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
+
+_SURELY = 0.75
+"""How like two keys are of which one is a slip of the pen; `method` is not `mode`."""
+
+_KIND_KEYWORDS = ("type", "enum", "const", "anyOf")
+
+
+class Explainer:
+    """Turns jsonschema's errors into faults at the places of nodes."""
+
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._phrases = Phrases(definitions)
+
+    def faults(self, error: ValidationError, root: Node, above: Path) -> Iterator[Fault]:
+        """The faults behind one error.
+
+        Args:
+            error: Found below the value at `above`.
+            root: The whole recipe.
+            above: The path of the value that was validated.
+        """
+        found: Any = error.instance
+        wanted: Any = error.validator_value
+        schema = cast("Schema", error.schema)
+        if found is UNKNOWN:
+            return
+        path = (*above, *error.absolute_path)
+        keyword = str(error.validator)
+        if keyword == "anyOf":
+            yield from self._union(error, root, above, path)
+        elif keyword == "additionalProperties":
+            unknown = (key for key in found if key not in schema["properties"])
+            for key in unknown:
+                yield unknown_key(key, schema, (*path, key), root)
+        elif keyword == "required":
+            for key in wanted:
+                if key not in found:
+                    yield missing_key(key, schema, root, path)
+        elif "propertyNames" in error.absolute_schema_path:
+            yield _bad_name(found, wanted, root, path)
+        elif keyword == "uniqueItems":
+            yield from _repeated(found, root, path)
+        elif keyword == "maxProperties":
+            what = f"{dotted(path)} is a mapping of {len(found)} keys; expected one"
+            yield Fault(what, locate(root, path), "write each as an item of its own", path)
+        else:
+            yield self._mismatch(found, schema, root, path)
+
+    def _union(
+        self, error: ValidationError, root: Node, above: Path, path: Path
+    ) -> Iterator[Fault]:
+        branches: dict[object, list[ValidationError]] = {}
+        for below in error.context or ():
+            branches.setdefault(below.relative_schema_path[0], []).append(below)
+        for errors in branches.values():
+            if not any(_is_other_kind(below) for below in errors):
+                for below in errors:
+                    yield from self.faults(below, root, above)
+                return
+        yield self._mismatch(error.instance, cast("Schema", error.schema), root, path)
+
+    def _mismatch(self, found: object, schema: Schema, root: Node, path: Path) -> Fault:
+        what = f"{dotted(path)} is {show(found)}"
+        if isinstance(found, str) and self._phrases.wants_other_type(schema):
+            what += " (a string)"
+        what = f"{what}; expected {self._phrases.expected(schema)}"
+        near = meant(found, list(self._phrases.enumerated(schema)))
+        symbol = symbol_for(found, root, path)
+        fix = f"write `{near}`" if near else symbol or self._phrases.fix(found, schema)
+        return Fault(hinted(what, near), locate(root, path), fix, path)
+
+
+def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
+    """A key that `schema` does not know, and the one that is meant."""
+    title, known = str(schema["title"]), list(schema["properties"])
+    there = members_at(root, path[:-1])
+    near = nearest(key, [each for each in known if each not in there])
+    twice = (
+        ""
+        if near
+        else next(
+            iter(
+                get_close_matches(
+                    key, [each for each in there if each != key and each in known], 1, _SURELY
+                )
+            ),
+            "",
+        )
+    )
+    what = f"key {show(key)} is not {_kind_of_key(title)} {title}"
+    what = hinted(what, near or twice, f"expected {choices(known)}")
+    fix = f"remove it: `{twice}` is there already" if twice else "remove it"
+    return Fault(what, locate_key(root, path), f"write `{near}`" if near else fix, path)
+
+
+def missing_key(key: str, schema: Schema, root: Node, path: Path) -> Fault:
+    """A key that must be there."""
+    at = locate_key(root, path) if path else root.at
+    owner = dotted(path) or "the recipe"
+    return Fault(
+        f"key '{key}' is missing in {owner}", at, f"add `{key}: {_example(key, schema)}`", path
+    )
+
+
+def _example(key: str, schema: Schema) -> str:
+    examples = {
+        "version": "1",
+        "entrypoint": "FILE.py:CALLABLE",
+        "model": "FILE.py:CALLABLE",
+        "mode": "dynamic",
+        "dtype": "int64",
+        "shape": "[batch, 128]",
+        "dummy_inputs": "{INPUT: {dtype: float32, shape: [1, 3]}}",
+    }
+    described = schema.get("properties", {}).get(key, {})
+    return examples.get(key, "1" if "minimum" in described else "...")
+
+
+def _kind_of_key(title: str) -> str:
+    return "a key of" if title.startswith(("a ", "an ", "variant ")) else "an option of"
+
+
+def _is_other_kind(error: ValidationError) -> bool:
+    """The value is not even of this branch's kind, so that its other errors say nothing."""
+    parent = error.parent
+    same_place = parent is not None and list(error.absolute_path) == list(parent.absolute_path)
+    is_name = "propertyNames" in error.relative_schema_path
+    return same_place and not is_name and error.validator in _KIND_KEYWORDS
+
+
+def _bad_name(name: str, wanted: str | list[str], root: Node, path: Path) -> Fault:
+    """A key of the user's own that is not allowed: by a pattern, or by a list of names."""
+    at, whole = locate_key(root, (*path, name)), (*path, name)
+    what = f"name {show(name)} in {dotted(path)} is not allowed"
+    if not isinstance(wanted, str):
+        near = meant(name, wanted)
+        fix = f"write `{near}`" if near else "write one of these"
+        return Fault(hinted(what, near, f"expected {choices(wanted)}"), at, fix, whole)
+    fixed = mended(name)
+    fix = f"write `{fixed}`" if re.search(wanted, fixed) else "choose another name"
+    return Fault(f"{what}; expected {PATTERN_WORDS[wanted]}", at, fix, whole)
+
+
+def _repeated(items: list[Any], root: Node, path: Path) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for n, item in enumerate(items):
+        if item is UNKNOWN:
+            continue
+        if repr(item) in seen:
+            at = locate(root, (*path, n))
+            what = f"{dotted(path)} holds {show(item)} twice; expected each value once"
+            yield Fault(what, at, "remove one of the two", path)
+        seen.add(repr(item))

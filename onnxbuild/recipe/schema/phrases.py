@@ -1,0 +1,140 @@
+"""The words for what a schema takes, and for what to type instead of a value that it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from onnxbuild.recipe.parts.keys import PATTERN_WORDS
+from onnxbuild.recipe.schema.aliases import meaning
+from onnxbuild.recipe.schema.json_schema import Schema
+from onnxbuild.recipe.yaml.faults import choices, nearest, show
+
+_TYPES = {
+    "string": "a string", "integer": "an integer", "number": "a number", "array": "a list",
+    "boolean": "true or false", "object": "a mapping", "null": "nothing",
+}  # fmt: skip
+_WORDS = {
+    "true": "yes on y True TRUE Yes YES On ON",
+    "false": "no off n False FALSE No NO Off OFF",
+}
+_BOOLEAN_WORDS = {word: value for value, words in _WORDS.items() for word in words.split()}
+
+
+class Phrases:
+    """Phrases on schemas that may refer to `definitions`."""
+
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self._definitions = definitions
+
+    def fix(self, found: object, schema: Schema) -> str:
+        """What to type instead of `found`."""
+        types = set(self._types(schema))
+        if found is None:
+            return "write a value, or remove the key"
+        if "boolean" in types and isinstance(found, str) and found in _BOOLEAN_WORDS:
+            return f"write `{_BOOLEAN_WORDS[found]}`"
+        if types & {"integer", "number"}:
+            number = _number(found, schema)
+            if number is not None:
+                return f"write `{number}`"
+        pattern = schema.get("pattern")
+        if pattern and isinstance(found, str) and re.search(pattern, mended(found)):
+            return f"write `{mended(found)}`"
+        if "const" in schema:
+            return f"write `{schema['const']}`"
+        if "string" in types and isinstance(found, (bool, int, float)):
+            return f'quote it: `"{show(found)}"`'
+        is_item = schema.get("type") == "array" or isinstance(found, str)
+        if "array" in types and is_item and not isinstance(found, (dict, list)):
+            return f"write `[{found}]`"
+        example = next(iter(schema.get("properties", ())), None)
+        return (
+            f"write a mapping, such as `{{{example}: ...}}`"
+            if example
+            else f"write {self.expected(schema)}"
+        )
+
+    def expected(self, schema: Schema) -> str:
+        """What `schema` takes."""
+        schema = self._resolved(schema)
+        if "anyOf" in schema:
+            return ", or ".join(dict.fromkeys(map(self.expected, schema["anyOf"])))
+        if "enum" in schema:
+            return choices(schema["enum"])
+        if "const" in schema:
+            return show(schema["const"]).strip("'")
+        if schema.get("type") == "string" and "title" in schema:
+            return str(schema["title"])
+        types = schema["type"]
+        if isinstance(types, list) and "title" in schema:
+            return str(schema["title"])
+        names = [_TYPES[each] for each in ([types] if isinstance(types, str) else types)]
+        return " or ".join(names) + _bounds(schema)
+
+    def _resolved(self, schema: Schema) -> Schema:
+        reference = schema.get("$ref")
+        return self._definitions[reference.rpartition("/")[2]] if reference else schema
+
+    def _types(self, schema: Schema) -> Iterator[str]:
+        schema = self._resolved(schema)
+        for branch in schema.get("anyOf", ()):
+            yield from self._types(branch)
+        types = schema.get("type", ())
+        yield from [types] if isinstance(types, str) else types
+
+    def enumerated(self, schema: Schema) -> Iterator[str]:
+        """The words that `schema` takes."""
+        schema = self._resolved(schema)
+        for branch in schema.get("anyOf", ()):
+            yield from self.enumerated(branch)
+        yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
+
+    def wants_other_type(self, schema: Schema) -> bool:
+        """Whether a string's very type is what may be wrong with it."""
+        types = set(self._types(schema))
+        takes_strings = "string" in types or any(self.enumerated(schema))
+        return "boolean" in types or not takes_strings
+
+
+def meant(found: object, known: list[str]) -> str:
+    """The one of `known` that `found` seems to mean: by its case, as a word of others, by its letters."""
+    if not isinstance(found, str):
+        return ""
+    return meaning(found, known) or nearest(found, known)
+
+
+def mended(name: str) -> str:
+    """A name with what no name may hold replaced."""
+    return re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+
+
+def _number(found: object, schema: Schema) -> str | None:
+    """The number that is meant: by a string, by a float without fraction, or the nearest bound."""
+    if isinstance(found, str) and re.fullmatch(r"[-+]?[0-9_]{1,18}", found, re.ASCII):
+        digits = found.replace("_", "")
+        found = int(digits) if digits.strip("+-") else None
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        return None
+    number = int(found) if isinstance(found, int) or found.is_integer() else found
+    number = max(number, schema.get("minimum", number))
+    number = min(number, schema.get("maximum", number))
+    return str(number) if isinstance(number, int) or schema.get("type") == "number" else None
+
+
+def _bounds(schema: Schema) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    if least is not None:
+        return f" of at least {least}"
+    if most is not None:
+        return f" of at most {most}"
+    if "maxProperties" in schema:
+        return " with one entry"
+    if schema.get("minItems") or schema.get("minProperties"):
+        return " with at least one entry"
+    if "minLength" in schema:
+        return " that is not empty"
+    pattern = schema.get("pattern")
+    return f" of {PATTERN_WORDS.get(pattern, pattern)}" if pattern else ""

@@ -1,0 +1,282 @@
+"""The JSON Schema of a recipe, generated from the step kinds' options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_args
+
+from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
+from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, Mode
+from onnxbuild.recipe.parts.keys import CALLABLES, DIMENSION, INPUT, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.parts.parts import SECTIONS
+from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
+from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_ONE_VALUE: Schema = {
+    "type": ["string", "integer", "number", "boolean"],
+    "title": "a string, a number, true or false",
+}
+
+
+def recipe_schema() -> dict[str, Any]:
+    """The schema that editors use: every scalar may be a template as well."""
+    return _schema(templated=True)
+
+
+@cache
+def rendered_schema() -> dict[str, Any]:
+    """The schema of a recipe after templates are rendered and bases are merged."""
+    return _schema(templated=False)
+
+
+def schema_text() -> str:
+    """The file schemas/recipe.schema.json."""
+    return json.dumps(recipe_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _schema(*, templated: bool) -> Schema:
+    builder = SchemaBuilder(templated=templated)
+    properties = {**_head(builder), **_sections(builder)}
+    for key, schema in properties.items():
+        schema.setdefault("description", PARTS.get(key, ""))
+    definitions = {
+        "entrypoint": _entrypoint(builder),
+        "dummy_input": _dummy_input(builder),
+        "axis": _axis(builder),
+        "variant": _variant(builder),
+        **_modes(builder),
+        **_formats(builder),
+        **provider_definitions(builder),
+        **builder.definitions,
+    }
+    if templated:
+        definitions["template"] = TEMPLATE
+    return {
+        "$schema": DIALECT,
+        "$id": "https://onnxbuild.dev/schemas/recipe.schema.json",
+        "title": "a recipe",
+        "description": "A recipe of onnxbuild: one model, from its source to a checked bundle.",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "required": ["version"],
+        "if": {"not": {"required": ["extends"]}},
+        "then": {"required": ["version", "name", "model", "dummy_inputs"]},
+        "$defs": definitions,
+    }
+
+
+def _head(builder: SchemaBuilder) -> dict[str, Schema]:
+    value = builder.value
+    modes = {"enum": list(get_args(Mode))}
+    return {
+        "version": {"const": 1},
+        "name": {"type": "string", **_pattern(NAME, builder)},
+        "description": {"type": "string"},
+        "extends": {"type": "string"},
+        "vars": {"type": "object", "propertyNames": {"pattern": SYMBOL}},
+        "matrix": _named(
+            {
+                "type": "array",
+                "minItems": 1,
+                "uniqueItems": True,
+                "items": {**_ONE_VALUE, "type": [*_ONE_VALUE["type"], "null"]},
+            },
+            {"pattern": SYMBOL},
+        ),
+        "model": {"$ref": "#/$defs/entrypoint"},
+        "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
+        "outputs": {
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^\S+$", "title": "a name without blanks"},
+            "uniqueItems": True,
+            "default": [],
+        },
+        "dynamic_axes": _named({"$ref": "#/$defs/axis"}, {"pattern": SYMBOL}),
+        "opset": value({"type": "integer", "minimum": OPSET_MIN, "maximum": OPSET_MAX})
+        | {"default": 18},
+        "quantization": {
+            "anyOf": [
+                value(modes),
+                _named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
+            ],
+            "default": "none",
+        },
+        "formats": {
+            "anyOf": [
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "uniqueItems": True,
+                    "items": value({"enum": [ONNX, *KIND_OF_FORMAT]}),
+                },
+                {
+                    "type": "object",
+                    "title": "formats",
+                    "properties": {
+                        name: {"$ref": f"#/$defs/format_{name}"}
+                        for name in (ONNX, *KIND_OF_FORMAT)
+                    },
+                    "minProperties": 1,
+                    "additionalProperties": False,
+                },
+            ],
+            "default": [ONNX],
+        },
+        "providers": providers_schema(builder),
+    }
+
+
+def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
+    sections: dict[str, Schema] = {}
+    for section, options in SECTIONS.items():
+        extra = {
+            key: {"description": text, "$ref": "#/$defs/entrypoint"}
+            for key, (_, text) in CALLABLES.get(section, {}).items()
+        }
+        schema = builder.mapping(options, section, extra)
+        if section == "optimize":
+            level = schema["properties"]["level"]
+            short = {key: level[key] for key in level if key in ("enum", "anyOf")}
+            builder.definitions["optimize"] = {"anyOf": [short, schema]}
+            schema = {"$ref": "#/$defs/optimize", "description": schema["description"]}
+        if section == "session":
+            builder.definitions["session"] = schema
+            schema = {"$ref": "#/$defs/session", "description": schema["description"]}
+        sections[section] = schema
+    return sections
+
+
+def _entrypoint(builder: SchemaBuilder) -> Schema:
+    target = {
+        "type": "string",
+        "title": "FILE.py:CALLABLE or package.module:CALLABLE",
+        "description": PARTS["entrypoint"],
+    }
+    properties: dict[str, Schema] = {
+        "entrypoint": target,
+        "args": {"type": "object", "propertyNames": {"pattern": SYMBOL}, "default": {}},
+        "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
+        "env": {
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": SYMBOL}},
+                _named(builder.value({"type": ["string", "integer"]}), {"pattern": SYMBOL}),
+            ],
+            "default": [],
+        },
+    }
+    for key, schema in properties.items():
+        schema["description"] = PARTS[key]
+    return {"anyOf": [target, _closed("an entrypoint", properties, ["entrypoint"])]}
+
+
+def _dummy_input(builder: SchemaBuilder) -> Schema:
+    value = builder.value
+    size = {"type": "integer", "minimum": 1}
+    symbol = {"type": "string", "title": "a symbol of dynamic_axes, or a sum of them"}
+    one = {"type": ["number", "boolean", "string"], "title": "a number, true, false or a string"}
+    properties: dict[str, Schema] = {
+        "dtype": value({"enum": list(DTYPES)}),
+        "shape": {
+            "type": "array",
+            "items": {"anyOf": [size, {**symbol, **_pattern(DIMENSION, builder)}]},
+        },
+        "low": value({"type": "number"}),
+        "high": value({"type": "number"}),
+        "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
+        "mask": value({"enum": ["right", "left"]}),
+    }
+    for key, schema in properties.items():
+        schema["description"] = PARTS[key]
+    return _closed("a dummy input", properties, ["dtype", "shape"])
+
+
+def _axis(builder: SchemaBuilder) -> Schema:
+    least = {"min": 0, "max": 1, "example": 1, "multiple_of": 1}
+    properties: dict[str, Schema] = {
+        key: {
+            "description": PARTS[key],
+            **builder.value({"type": "integer", "minimum": minimum}),
+        }
+        for key, minimum in least.items()
+    }
+    properties["multiple_of"]["default"] = 1
+    return _closed("an axis", properties, ["min", "max", "example"])
+
+
+def _variant(builder: SchemaBuilder) -> Schema:
+    modes = {"enum": list(get_args(Mode))}
+    branches = [
+        {
+            "if": {"properties": {"mode": {"const": mode}}, "required": ["mode"]},
+            "then": {"$ref": f"#/$defs/mode_{mode}"},
+        }
+        for mode in get_args(Mode)
+    ]
+    written_out = {
+        "type": "object",
+        "title": "a variant",
+        "properties": {"mode": {"description": PARTS["mode"], **builder.value(modes)}},
+        "required": ["mode"],
+        "allOf": branches,
+    }
+    return {"anyOf": [builder.value(modes), written_out]}
+
+
+def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
+    definitions = {}
+    for mode in get_args(Mode):
+        kind = KIND_OF_MODE.get(mode)
+        options = builder.properties(kind.options) if kind and kind.options else {}
+        properties: dict[str, Schema] = {
+            "mode": {"const": mode, "description": PARTS["mode"]},
+            **options,
+            "validate": {"description": PARTS["variant.validate"], **_tolerances()},
+            "optimize": {"description": PARTS["variant.optimize"], "$ref": "#/$defs/optimize"},
+            "session": {"description": PARTS["variant.session"], "$ref": "#/$defs/session"},
+        }
+        definitions[f"mode_{mode}"] = _closed(f"mode '{mode}'", properties, [])
+    return definitions
+
+
+def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
+    definitions = {f"format_{ONNX}": _closed(f"format '{ONNX}'", {}, [])}
+    for name, kind in KIND_OF_FORMAT.items():
+        properties: dict[str, Schema] = {
+            **(builder.properties(kind.options) if kind.options else {}),
+            "validate": {"description": PARTS["format.validate"], **_tolerances()},
+        }
+        definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])
+    return definitions
+
+
+def _tolerances() -> Schema:
+    return {"$ref": "#/$defs/VariantTolerances"}
+
+
+def _closed(title: str, properties: Mapping[str, Schema], required: list[str]) -> Schema:
+    return {
+        "type": "object",
+        "title": title,
+        "properties": dict(properties),
+        "additionalProperties": False,
+        "required": required,
+    }
+
+
+def _named(item: Schema, names: Schema, *, least: int = 0, title: str = "") -> Schema:
+    """A mapping whose keys are the user's own."""
+    bounds: Schema = {"minProperties": least} if least else {}
+    titled: Schema = {"title": title} if title else {}
+    return {
+        "type": "object", **titled, **bounds, "propertyNames": names, "additionalProperties": item,
+    }  # fmt: skip
+
+
+def _pattern(pattern: str, builder: SchemaBuilder) -> Schema:
+    """A pattern on rendered texts; an editor sees templates, which match none."""
+    return {} if builder.value({"type": "integer"}).get("anyOf") else {"pattern": pattern}

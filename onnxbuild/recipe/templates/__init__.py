@@ -1,0 +1,1 @@
+"""Jinja, `extends`, matrices and `--set`."""

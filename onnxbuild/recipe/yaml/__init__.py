@@ -1,0 +1,1 @@
+"""Strict YAML whose every value knows its line and column."""

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.core.action import Action
+
+
+@pytest.fixture
+def index(tmp_path):
+    made = Index(tmp_path / "index.db")
+    made.save_stats({"p": ("1:2:3:4", 5, "d")})
+    action = Action("export", 1, {"opset": 18}, {}, {}, {}, None)
+    made.save_steps({"r:s": (action, ["first build"], "log", 7)})
+    made.save_recipes("q", "witnesses", "recipes", 1.0)
+    made.save_memo("q", "summary", [("p", "1:2:3:4")], 1.0)
+    return made
+
+
+def answers(index):
+    return {
+        "stat": index.stat("p"),
+        "step": index.step("r:s"),
+        "recipe": index.recipes("q"),
+        "memo": index.memo("q"),
+    }
+
+
+def test_what_was_recorded_is_answered(index):
+    found = answers(index)
+    assert found["stat"] == ("1:2:3:4", 5, "d")
+    assert found["step"][1:] == (["first build"], "log", 7)
+    assert found["recipe"] == ("witnesses", "recipes")
+    assert found["memo"] == "summary"
+    assert list(index.witnesses("q")) == [("p", "1:2:3:4")]
+    assert index.memo_used_s("q") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        *(("stat", each) for each in ("identity", "checked_ns", "digest", "sum")),
+        *(("step", each) for each in ("key", "action", "reasons", "log", "peak", "sum")),
+        *(("recipe", each) for each in ("witnesses", "recipes", "sum")),
+        *(("memo", each) for each in ("summary", "sum")),
+    ],
+)
+@pytest.mark.parametrize("value", ["'x'", "17", "NULL", "x'00ff'", "{}||'x'"])
+def test_a_row_that_is_damaged_anywhere_is_no_row(index, table, column, value):
+    before = answers(index)
+    with sqlite3.connect(index.path) as other:
+        other.execute(f"UPDATE {table} SET {column}={value.format(column)}")
+    other.close()
+    after = answers(index)
+    assert after.pop(table) is None
+    assert before.items() >= after.items()
+
+
+@pytest.mark.parametrize("value", ["'x'", "NULL", "x'00ff'"])
+def test_a_time_of_use_that_is_damaged_is_long_ago(index, value):
+    index._connection.execute(f"UPDATE memo SET used_s={value}")
+    assert index.memo_used_s("q") == 0.0

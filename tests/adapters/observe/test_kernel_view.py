@@ -1,0 +1,77 @@
+"""What the kernel reported and what Python recorded, merged into one record."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.adapters.observe.kernel_view import View, merged
+from onnxbuild.adapters.toolchain.path_names import PathNames
+from onnxbuild.core.step import DEVICES
+
+PYTHON = {"sources": {"models/m.py": "a"}, "data": {}, "listings": {}, "distributions": ["torch"]}
+KERNEL = {
+    "read": {}, "listed": {}, "looked": {}, "links": {}, "installed": [], "sites_listed": False,
+    "devices": False, "refused": {}, "written": {},
+}  # fmt: skip
+
+
+@pytest.fixture
+def record(tmp_path):
+    names = PathNames(tmp_path, {"<home>": "/home/somebody"})
+    view = View(names, lambda _: (), ("data/declared.bin",))
+
+    def record(**told):
+        at = {
+            key: {str(tmp_path / path): what for path, what in found.items()}
+            if isinstance(found, dict)
+            else found
+            for key, found in told.items()
+        }
+        return merged(PYTHON, {**KERNEL, **at}, view)
+
+    return record
+
+
+def test_paths_are_recorded_relative_to_the_project_or_a_named_folder(record):
+    found = record(read={"a.bin": "1", "/home/somebody/b.bin": "2", "/opt/c.bin": "3"})
+    assert found["data"] == {"a.bin": "1", "<home>/b.bin": "2", "/opt/c.bin": "3"}
+
+
+def test_a_listing_is_recorded_with_a_slash(record):
+    assert record(listed={"layers": "1"})["data"] == {"layers/": "1"}
+
+
+def test_installed_files_count_by_all_their_owners_and_by_themselves_if_they_have_none(tmp_path):
+    names = PathNames(tmp_path, {})
+    owners = {"/site/a.so": ("one", "two")}
+    view = View(names, lambda path: owners.get(path, ()), ())
+    found = merged(PYTHON, {**KERNEL, "installed": ["/site/a.so", "/site/own.py"]}, view)
+    assert found["distributions"] == ["one", "torch", "two"]
+    assert found["data"] == {"/site/own.py": ""}
+
+
+def test_devices_that_were_looked_for_are_a_distribution(record):
+    assert DEVICES in record(devices=True)["distributions"]
+
+
+def test_a_look_at_what_was_used_says_nothing_more(record):
+    found = record(
+        read={"a.bin": "1"},
+        looked={
+            "a.bin": "file",
+            "models/m.py": "file",
+            "models": "folder",
+            "data/declared.bin": "file",
+            "data": "folder",
+            "flag": "absent",
+            "empty": "folder",
+        },
+    )
+    assert found["existence"] == {"flag": "absent", "empty": "folder"}
+
+
+def test_links_are_recorded_with_targets_as_they_are_or_relative_to_named_folders(
+    record, tmp_path
+):
+    found = record(links={"latest": "step1", "weights": f"{tmp_path}/real"})
+    assert found["links"] == {"latest": "step1", "weights": "real"}

@@ -1,0 +1,146 @@
+"""What another environment is, found without starting its ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+import pytest
+
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.environments import Environments
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
+from onnxbuild.core.environment import Environment
+from onnxbuild.core.errors import StepError
+from tests.environments import make_venv, write_distribution
+
+
+def environments(tmp_path):
+    stats = StatCache(Index(tmp_path / "index.db"))
+    return Environments(stats, lambda path: str(tmp_path / path))
+
+
+@pytest.fixture
+def there(tmp_path):
+    """An environment with a runtime, what it needs, and what it does not."""
+    site = tmp_path / "packages"
+    write_distribution(
+        site, "onnxruntime-openvino", "1.24.1", ("numpy>=1.21", "sympy; extra == 'x'")
+    )
+    write_distribution(site, "numpy", "2.2.6")
+    write_distribution(site, "sympy", "1.14.0")
+    write_distribution(site, "openvino", "2025.3")
+    make_venv(tmp_path / "venv", site)
+    return Environment(python="venv/bin/python")
+
+
+def names(found):
+    return sorted(name.partition(" of ")[0] for name in found.packages)
+
+
+def test_the_runtime_and_what_it_needs_count_and_nothing_else(tmp_path, there):
+    found = environments(tmp_path).look(there, "")
+    assert found.path == str(tmp_path / "venv/bin/python")
+    assert names(found) == ["numpy", "onnxruntime-openvino", "openvino", "python"]
+    runtime = found.packages["onnxruntime-openvino of interpreter venv/bin/python"]
+    assert runtime.startswith("onnxruntime-openvino 1.24.1 ")
+    assert found.packages["python of interpreter venv/bin/python"].endswith(sys.version)
+    assert {str(tmp_path / "venv"), str(tmp_path / "packages"), sys.base_prefix} <= set(
+        found.folders
+    )
+
+
+def test_another_version_counts_and_a_package_that_is_not_needed_does_not(tmp_path, there):
+    known = environments(tmp_path)
+    before = known.look(there, "").packages
+    write_distribution(tmp_path / "packages", "pytest", "9.0")
+    assert environments(tmp_path).look(there, "").packages == before
+    old = tmp_path / "packages" / "onnxruntime_openvino-1.24.1.dist-info"
+    old.rename(old.with_name("onnxruntime_openvino-1.23.0.dist-info"))
+    assert known.look(there, "").packages == before  # within a run it is looked at once
+    known.forget()
+    after = known.look(there, "").packages
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"onnxruntime-openvino of interpreter venv/bin/python"}
+
+
+def test_a_package_of_an_environment_is_found_by_its_name_alone(tmp_path, there):
+    stats = StatCache(Index(tmp_path / "index.db"))
+    prints = DiskFingerprints(tmp_path, stats, Distributions(stats))
+    found = prints.environment(there, "").packages
+    assert {name: prints.distribution(name) for name in found} == dict(found)
+    assert prints.distribution("numpy of interpreter gone/bin/python") is None
+
+
+def test_an_up_to_date_run_need_not_start_the_interpreter(tmp_path, there):
+    first = environments(tmp_path)
+    found = first.look(there, "")
+    first._stats.save()
+    settings = tmp_path / "venv" / "pyvenv.cfg"
+    assert str(settings) in first._stats.seen
+    assert str(tmp_path / "packages") in first._stats.seen
+    python = tmp_path / "venv/bin/python"
+    real = os.path.realpath(python)
+    assert environments(tmp_path).look(there, "") == found
+    assert os.path.realpath(python) == real
+
+
+def refused(tmp_path, python):
+    with pytest.raises(StepError) as caught:
+        environments(tmp_path).look(Environment(python=python), "tiny.yaml:9")
+    assert caught.value.where == "tiny.yaml:9"
+    assert caught.value.fix
+    return caught.value.what
+
+
+def test_an_interpreter_that_is_missing_is_told(tmp_path):
+    assert (
+        refused(tmp_path, "gone/bin/python")
+        == f"there is no interpreter {tmp_path}/gone/bin/python"
+    )
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path):
+    (tmp_path / "python").symlink_to("/nowhere/python")
+    assert refused(tmp_path, "python").endswith("is a link to /nowhere/python, which is not there")
+
+
+def test_a_folder_is_no_interpreter(tmp_path):
+    make_venv(tmp_path / "venv")
+    assert refused(tmp_path, "venv") == f"{tmp_path}/venv is a folder; expected an interpreter"
+
+
+def test_a_file_that_can_not_be_executed_is_told(tmp_path):
+    (tmp_path / "python").write_text("#!/bin/sh\n")
+    assert refused(tmp_path, "python").endswith("can't be executed: permission denied")
+    (tmp_path / "python").write_text("no program")
+    (tmp_path / "python").chmod(stat.S_IRWXU)
+    assert refused(tmp_path, "python").endswith("can't be executed: Exec format error")
+
+
+def test_another_program_is_no_interpreter(tmp_path):
+    (tmp_path / "python").write_text("#!/bin/sh\necho no such option >&2\nexit 2\n")
+    (tmp_path / "python").chmod(stat.S_IRWXU)
+    assert refused(tmp_path, "python").endswith(
+        "is no Python interpreter that works: no such option"
+    )
+
+
+def test_an_environment_without_onnx_runtime_is_told(tmp_path):
+    make_venv(tmp_path / "venv")
+    assert refused(tmp_path, "venv/bin/python").endswith("has no ONNX Runtime")
+
+
+def test_what_is_not_made_yet_has_a_key_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "list.txt").write_text("onnxruntime==1.23.0\n")
+    known, listed = environments(tmp_path), Environment(requirements="list.txt")
+    assert known.is_missing(listed)
+    found = known.look(listed, "")
+    assert found.path.startswith(str(tmp_path / "cache/environments"))
+    assert found.packages == {"onnxruntime of list list.txt": "not made yet"}
+    (tmp_path / "list.txt").write_text("onnxruntime==1.23.1\n")
+    assert environments(tmp_path).interpreter(listed) != found.path

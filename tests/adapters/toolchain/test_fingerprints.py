@@ -1,0 +1,134 @@
+"""What counts as a change of a source, a folder, a package."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.adapters.disk.index import Index
+from onnxbuild.adapters.disk.statcache import StatCache
+from onnxbuild.adapters.toolchain.distributions import Distributions
+from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints, source_digest_of
+from onnxbuild.adapters.toolchain.importable import Importable, entries_of
+from onnxbuild.core.step import COMPILER
+
+SOURCE = b'def load(width=8):\n    """Say."""\n    return width + 1\n'
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        b'# new\ndef load(width=8):\n    """Say."""\n    return width + 1  # why\n',
+        b'def load(\n    width = 8,\n):\n    """Say."""\n\n    return (width + 1)\n',
+    ],
+)
+def test_comments_and_layout_do_not_count(edited):
+    assert source_digest_of(edited) == source_digest_of(SOURCE)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        SOURCE.replace(b"+ 1", b"+ 2"),
+        SOURCE.replace(b"Say.", b"Tell."),
+        SOURCE.replace(b"width + 1", b"width + 1  # type: int") + b"x = []  # type: list\n",
+        SOURCE.replace(b"return", b"retrun it"),
+    ],
+)
+def test_code_doc_strings_and_type_comments_count(edited):
+    assert source_digest_of(edited) != source_digest_of(SOURCE)
+
+
+def test_a_source_that_does_not_parse_counts_as_bytes():
+    assert source_digest_of(b"def (") != source_digest_of(b"def ( ")
+
+
+def test_a_listing_sees_what_could_be_imported_and_nothing_else(tmp_path):
+    for name in ("helper.py", "other.py", "helper.txt", "json.py", "helper.cpython-311.so"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "pack").mkdir()
+    found = Importable(entries_of(str(tmp_path))).of(["helper", "pack", "gone"])
+    assert found == ("helper.cpython-311.so", "helper.py", "json.py", "pack")
+    assert Importable(entries_of(str(tmp_path / "gone"))).of(["helper"]) == ()
+
+
+@pytest.fixture
+def site(tmp_path):
+    info = tmp_path / "site" / "Some_Tool-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "RECORD").write_text(
+        "some_tool/__init__.py,sha256=abc,10\n"
+        "some_tool/__pycache__/__init__.cpython-311.pyc,,\n"
+        "../../../bin/some-tool,sha256=shebang,20\n"
+        "Some_Tool-1.0.dist-info/INSTALLER,sha256=zz,4\n"
+        "Some_Tool-1.0.dist-info/RECORD,,\n"
+    )
+    return info
+
+
+def distributions(site, tmp_path):
+    stats = StatCache(Index(tmp_path / "index.db"))
+    return Distributions(stats, (str(site.parent),))
+
+
+def test_a_distribution_is_known_by_its_files(site, tmp_path):
+    first = distributions(site, tmp_path).digest("some-tool")
+    assert first is not None
+    assert first.startswith("some-tool 1.0 ")
+    record = site / "RECORD"
+    record.write_text(record.read_text().replace("sha256=abc", "sha256=def"))
+    assert distributions(site, tmp_path).digest("some_tool") != first
+
+
+def test_what_an_installer_writes_differently_elsewhere_does_not_count(site, tmp_path):
+    first = distributions(site, tmp_path).digest("some-tool")
+    record = site / "RECORD"
+    text = record.read_text().replace("sha256=shebang", "sha256=else").replace("sha256=zz", "x")
+    record.write_text(text + "some_tool/__pycache__/x.cpython-312.pyc,,\n")
+    assert distributions(site, tmp_path).digest("some-tool") == first
+
+
+def test_a_distribution_that_is_not_installed_has_no_digest(site, tmp_path):
+    found = distributions(site, tmp_path)
+    assert found.digest("gone") is None
+    assert found.version("gone") is None
+
+
+def test_the_gpu_package_stands_for_onnxruntime(tmp_path):
+    info = tmp_path / "site" / "onnxruntime_gpu-1.2.dist-info"
+    info.mkdir(parents=True)
+    found = Distributions(StatCache(Index(tmp_path / "i.db")), (str(info.parent),))
+    assert found.version("onnxruntime") == "1.2"
+    assert found.digest("onnxruntime") == "onnxruntime-gpu 1.2 no-record"
+
+
+def test_owners_tell_which_distribution_a_module_comes_from(site, tmp_path):
+    assert distributions(site, tmp_path).owners() == {"some_tool": ("some-tool",)}
+
+
+def test_files_are_found_from_the_project_and_by_absolute_path(tmp_path):
+    (tmp_path / "data.bin").write_bytes(b"x")
+    stats = StatCache(Index(tmp_path / "index.db"))
+    prints = DiskFingerprints(tmp_path, stats, Distributions(stats, ()))
+    assert prints.file("data.bin") == prints.file(str(tmp_path / "data.bin"))
+    assert prints.file("gone.bin") is None
+    assert set(stats.seen) == {str(tmp_path / "data.bin"), str(tmp_path / "gone.bin")}
+
+
+def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
+    def digest():
+        stats = StatCache(Index(tmp_path / "index.db"))
+        found = DiskFingerprints(
+            tmp_path, stats, Distributions(stats, ()), [f"{tmp_path}/none", f"{tmp_path}/bin"]
+        ).distribution(COMPILER)
+        return found, stats.seen
+
+    assert digest()[0] is None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0")
+    (tmp_path / "bin" / "g++").symlink_to("g++-12")
+    first, seen = digest()
+    assert first.startswith("g++ g++-12 ")
+    assert len(first.split(" ")) == 3
+    assert {f"{tmp_path}/none/g++", f"{tmp_path}/bin/g++"} <= set(seen)
+    (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0-14+deb12u2")
+    assert digest()[0] != first

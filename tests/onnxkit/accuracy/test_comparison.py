@@ -1,0 +1,124 @@
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.accuracy.comparison import breach, compare, mismatch
+
+FLOATS = st.floats(-(2.0**100), 2.0**100, width=32)
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+def test_measures_are_what_their_formulas_say():
+    found = compare(f32(1, 2, -4), f32(1, 2.5, -5))
+    assert found.max_abs == 1.0
+    assert found.max_rel == 0.25
+    assert found.mean_abs == 0.5
+    assert found.cosine == pytest.approx((1 + 5 + 20) / math.sqrt(21 * (1 + 6.25 + 25)))
+    assert found.sqnr_db == pytest.approx(10 * math.log10(21 / 1.25))
+    assert (found.worst, found.worst_expected, found.worst_actual) == ((2,), -4.0, -5.0)
+
+
+def test_dead_elements_do_not_spoil_the_relative_error():
+    assert compare(f32(1, 1e-29), f32(1.5, 1e-3)).max_rel == 0.5
+
+
+def test_equal_arrays_zeros_and_empty_arrays_have_measures_too():
+    for array in (f32(1, 2), f32(0, 0)):
+        same = compare(array, array)
+        assert (same.max_abs, same.cosine, same.sqnr_db) == (0.0, 1.0, None)
+    assert compare(f32(0, 0), f32(0, 1)).cosine == 0.0
+    assert compare(f32(0, 0), f32(0, 1)).sqnr_db is None
+    empty = compare(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32))
+    assert (empty.elements, empty.max_abs, empty.cosine, empty.worst) == (0, 0.0, 1.0, None)
+
+
+@given(arrays.arrays(np.float32, (2, 3), elements=FLOATS),
+       arrays.arrays(np.float32, (2, 3), elements=FLOATS))  # fmt: skip
+def test_every_measure_is_finite_json(expected, actual):
+    found = compare(expected, actual)
+    json.dumps(found.to_json(), allow_nan=False)
+    assert -1.0 <= found.cosine <= 1.0
+    assert found.max_abs >= found.mean_abs >= 0.0
+
+
+def test_64_bit_integers_are_compared_exactly():
+    big = np.array([2**62, -(2**62)], np.int64)
+    assert compare(big, big + 1).max_abs == 1.0
+    assert compare(np.array([-(2**63)]), np.array([2**63 - 1])).max_abs == 2.0**64
+    assert compare(np.array([True, False]), np.array([True, True])).max_abs == 1.0
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "said"),
+    [
+        (f32(1, 2), f32(1), "shape [1]; expected [2]"),
+        (f32(1), np.array([1.0]), "dtype float64; expected float32"),
+        (f32(1, 2), f32(1, np.nan), "1 NaN, the first at [1]"),
+        (f32(np.nan), f32(1), "the reference holds 1 NaN"),
+        (f32(1, 2), f32(np.inf, 2), "1 infinities that differ, the first at [0]: inf"),
+        (f32(np.inf), f32(-np.inf), "1 infinities that differ"),
+    ],
+)
+def test_what_cant_be_compared_is_said_first(expected, actual, said):
+    assert said in mismatch(expected, actual)
+    with pytest.raises(StepError, match="can't be compared"):
+        compare(expected, actual)
+
+
+def test_equal_infinities_are_no_difference():
+    found = compare(f32(-np.inf, 1, 2), f32(-np.inf, 1, 3))
+    assert (found.max_abs, found.worst) == (1.0, (2,))
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_a_breach_is_the_element_farthest_beyond_its_own_bound():
+    found = breach(f32(100, 0), f32(101, 0.5), atol=0.1, rtol=0.01)
+    assert found is not None
+    assert (found.count, found.index) == (1, (1,))
+    assert (found.expected, found.actual, found.bound) == (0.0, 0.5, 0.1)
+    assert breach(f32(100, 0), f32(101, 0.05), atol=0.1, rtol=0.01) is None
+
+
+@given(arrays.arrays(np.float32, 5, elements=FLOATS), st.floats(0, 1e-3))
+def test_breach_agrees_with_numpys_allclose(expected, step):
+    actual = (expected.astype(np.float64) * (1 + step)).astype(np.float32)
+    close = bool(
+        np.allclose(actual.astype(np.float64), expected.astype(np.float64), atol=1e-5, rtol=1e-4)
+    )
+    assert (breach(expected, actual, atol=1e-5, rtol=1e-4) is None) == close
+
+
+_COMPARED = """
+import os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
+import numpy as np  # libraries count the cores when they are loaded
+from onnxbuild.onnxkit.accuracy.comparison import compare
+a = np.random.default_rng(0).standard_normal(1_000_003)
+print(repr(compare(a, a + 1e-3)))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="there is one core")
+def test_the_number_of_cores_does_not_matter():
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", _COMPARED, str(cores)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for cores in (1, len(os.sched_getaffinity(0)))
+    }
+    assert len(said) == 1

@@ -1,0 +1,220 @@
+"""Two models side by side: where an error comes in, and what each node alone does."""
+
+import math
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from onnxbuild.diagnosis.remedies import suspects
+from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
+from onnxbuild.onnxkit.accuracy.node_trace import trace
+from onnxbuild.onnxkit.model.model_files import save_model
+from tests.onnxkit.models import model, value, weight
+
+SIZE = 8
+MATRIX = np.random.default_rng(0).standard_normal((3, SIZE, SIZE)).astype(np.float32)
+X = np.random.default_rng(1).standard_normal((4, SIZE)).astype(np.float32)
+
+
+def chain(folder, *, noise=(0, 0, 0)):
+    """y = Tanh(x @ w0) @ w1 @ w2; `noise` is added to one element of each matrix."""
+    weights = MATRIX.copy()
+    weights[:, 0, 0] += np.asarray(noise, np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+        helper.make_node("Tanh", ["a"], ["b"], name="tanh"),
+        helper.make_node("MatMul", ["b", "w1"], ["c"], name="second"),
+        helper.make_node("MatMul", ["c", "w2"], ["y"], name="third"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [weight(f"w{n}", each) for n, each in enumerate(weights)],
+    )
+    save_model(made, folder)
+    return folder
+
+
+def feeds():
+    yield {"x": X}
+    yield {"x": X[:1]}
+
+
+def test_the_error_appears_at_the_node_that_makes_it(tmp_path):
+    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0, 0.5, 0))
+    nodes = trace(exact, wrong, feeds)
+    assert [each.name for each in nodes] == ["first", "tanh", "second", "third"]
+    assert [each.after == 0 for each in nodes] == [True, True, False, False]
+    assert nodes[2].before_db == math.inf
+    assert nodes[3].before == nodes[2].after
+    assert max(nodes, key=lambda each: each.added).name in ("second", "third")
+
+
+def test_tensors_fetched_one_at_a_time_tell_the_same(tmp_path):
+    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0.1, 0.5, 0))
+    together = trace(exact, wrong, feeds)
+    assert trace(exact, wrong, feeds, most_bytes=1) == together
+
+
+def test_a_value_that_overflows_is_told_by_name_and_the_next_is_not_blamed(tmp_path):
+    def made(folder, factor):
+        nodes = [
+            helper.make_node("Mul", ["x", "factor"], ["large"], name="grow"),
+            helper.make_node("Mul", ["large", "factor"], ["y"], name="more"),
+        ]
+        large = model(
+            nodes,
+            [value("x", ["n", SIZE])],
+            [value("y", ["n", SIZE])],
+            [weight("factor", np.float32(factor))],
+        )
+        save_model(large, folder)
+        return folder
+
+    nodes = trace(made(tmp_path / "1", 10), made(tmp_path / "2", np.inf), feeds)
+    assert nodes[0].lost == f"{X.size + SIZE} inf"
+    assert [each.added for each in nodes] == [math.inf, 0.0]
+
+
+def test_a_node_of_another_kind_or_type_is_changed(tmp_path):
+    exact = chain(tmp_path / "1")
+    nodes = [
+        helper.make_node("Cast", ["x"], ["x16"], name="down", to=TensorProto.FLOAT16),
+        helper.make_node("MatMul", ["x16", "w0"], ["a"], name="first"),
+        helper.make_node("Cast", ["a"], ["a32"], name="up", to=TensorProto.FLOAT),
+        helper.make_node("Tanh", ["a32"], ["b"], name="tanh"),
+        helper.make_node("MatMul", ["b", "w1"], ["c"], name="second"),
+        helper.make_node("Gemm", ["c", "w2"], ["y"], name="third"),
+    ]
+    weights = [MATRIX[0].astype(np.float16), MATRIX[1], MATRIX[2]]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [weight(f"w{n}", each) for n, each in enumerate(weights)],
+    )
+    save_model(made, tmp_path / "2")
+    found = trace(exact, tmp_path / "2", feeds)
+    changed = {each.name: each.changed for each in found}
+    assert changed == {"first": True, "tanh": True, "second": False, "third": True}
+
+
+def test_what_a_node_alone_does_is_what_the_model_with_only_it_changed_does(tmp_path):
+    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0.3, 0.2, 0.1))
+    found = output_effects(exact, wrong, ("first", "second", "third"), {"x": X})
+    assert set(found) == {"first", "second", "third"}
+    for n, name in enumerate(found):
+        only = chain(tmp_path / name, noise=[0.3 * (n == 0), 0.2 * (n == 1), 0.1 * (n == 2)])
+        last = trace(exact, only, lambda: [{"x": X}])[-1]
+        assert found[name] == pytest.approx(last.after, rel=1e-3)
+
+
+def test_an_unchanged_node_does_nothing_and_an_unknown_one_is_left_out(tmp_path):
+    exact, wrong = chain(tmp_path / "1"), chain(tmp_path / "2", noise=(0.3, 0, 0))
+    found = output_effects(exact, wrong, ("second", "nobody"), {"x": X})
+    assert found == {"second": 0.0}
+    assert output_effects(exact, wrong, (), {"x": X}) == {}
+
+
+def test_a_relu_left_to_the_quantizers_clipping_is_seen_as_its_readers_see_it(tmp_path):
+    def made(folder, nodes):
+        io = [value("x", ["n", SIZE])], [value("y", ["n", SIZE])]
+        weights = [weight("w0", MATRIX[0]), weight("w1", MATRIX[1])]
+        low = [weight("scale", np.float32(0.05)), weight("zero", np.uint8(0))]
+        save_model(model(nodes, *io, [*weights, *low]), folder)
+        return folder
+
+    last = ["w1"], ["y"]
+    exact = made(
+        tmp_path / "1",
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+            helper.make_node("Relu", ["a"], ["b"], name="clip"),
+            helper.make_node("MatMul", ["b", *last[0]], last[1], name="second"),
+        ],
+    )
+    quantized = made(
+        tmp_path / "2",
+        [
+            helper.make_node("MatMul", ["x", "w0"], ["b"], name="first"),
+            helper.make_node("QuantizeLinear", ["b", "scale", "zero"], ["q"], name="q"),
+            helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["dq"], name="dq"),
+            helper.make_node("MatMul", ["dq", *last[0]], last[1], name="second"),
+        ],
+    )
+    clip, second = trace(exact, quantized, feeds)
+    assert (clip.name, second.name) == ("clip", "second")
+    assert 30 < clip.after_db < 60
+    assert clip.changed
+    found = output_effects(exact, quantized, ("clip", "second"), {"x": X})
+    assert found["second"] == pytest.approx(0, abs=1e-12)
+    whole = trace(exact, quantized, lambda: [{"x": X}])[-1].after
+    assert found["clip"] == pytest.approx(whole, rel=1e-3)
+
+
+def test_a_node_that_was_fused_into_the_next_is_named_with_it(tmp_path):
+    exact = chain(tmp_path / "1")
+    nodes = [
+        helper.make_node("Gemm", ["x", "w0"], ["other"], name="fused"),
+        helper.make_node("Tanh", ["other"], ["b"], name="tanh"),
+        helper.make_node("MatMul", ["b", "w1"], ["y"], name="rest"),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [weight("w0", MATRIX[0]), weight("w1", MATRIX[1])],
+    )
+    save_model(made, tmp_path / "2")
+    behind = {each.name: each.behind for each in trace(exact, tmp_path / "2", feeds)}
+    assert behind == {"tanh": ("first",), "third": ("second",)}
+
+
+def branching(folder, *, noise=0.0, op="Tanh"):
+    """y = Tanh(x @ w0) @ w1 if all is well, in the body of an If."""
+    weights = MATRIX.copy()
+    weights[1, 0, 0] += noise
+    then = helper.make_graph(
+        [
+            helper.make_node(op, ["a"], ["b"], name="inner_tanh"),
+            helper.make_node("MatMul", ["b", "w1"], ["c"], name="inner"),
+        ],
+        "then",
+        [],
+        [value("c", ["n", SIZE])],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["a"], ["d"], name="inner_identity")],
+        "else",
+        [],
+        [value("d", ["n", SIZE])],
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], name="first"),
+        helper.make_node("If", ["yes"], ["y"], name="choice", then_branch=then, else_branch=other),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["n", SIZE])],
+        [value("y", ["n", SIZE])],
+        [
+            *(weight(f"w{n}", each) for n, each in enumerate(weights)),
+            weight("yes", np.array(True)),
+        ],
+    )
+    save_model(made, folder)
+    return folder
+
+
+def test_nodes_in_a_body_are_counted_and_the_node_that_runs_it_stands_for_them(tmp_path):
+    exact = branching(tmp_path / "1")
+    first, choice = trace(exact, branching(tmp_path / "2", noise=0.5), feeds)
+    assert (first.name, first.after, first.bodies) == ("first", 0.0, 0)
+    assert (choice.name, choice.bodies, choice.inside) == ("choice", 3, ())
+    assert choice.added > 0
+    _, choice = trace(exact, branching(tmp_path / "3", op="Sigmoid"), feeds)
+    assert choice.changed
+    assert choice.inside == ("inner_tanh",)
+    assert suspects("quantize-weights", (first, choice), {}) == (("inner_tanh", "choice"),)

@@ -1,0 +1,46 @@
+import numpy as np
+
+from onnxbuild.onnxkit.accuracy.point_reports import findings_of, metrics_of, pooled
+from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
+
+
+def judged(*wrong_of, least=0.95):
+    """A point for each (wrong, elements), with an output `ids`."""
+    bounds = Bounds(None, None, None, None, equal_min=least)
+    points = []
+    for n, (wrong, elements) in enumerate(wrong_of):
+        expected = np.arange(elements) + 20_000
+        actual = expected + (np.arange(elements) < wrong)
+        points.append(
+            (f"point-{n}", {"batch": elements}, {"ids": judge(expected, actual, bounds)})
+        )
+    return pooled(points, lambda name: least)
+
+
+def test_one_other_id_at_a_small_point_is_excused_by_all_others():
+    found = judged((1, 2), (0, 98))
+    assert findings_of(found, "variant 'int8'", "fix") == ()
+    assert metrics_of(found)["equal_min"] == 0.99
+    assert metrics_of(found)["points_passed"] == 2
+
+
+def test_too_many_over_all_points_are_told_at_the_worst():
+    found = judged((1, 2), (6, 98))
+    (finding,) = findings_of(found, "variant 'int8'", "fix", "other fix")
+    assert finding.what.startswith("1 of 2 elements differ: the share of equal ones, 0.5000, is ")
+    assert finding.what.endswith("(and at 1 more of 2 points)")
+    assert finding.fix == "other fix"
+
+
+def test_where_all_must_be_equal_nothing_is_excused():
+    assert findings_of(judged((0, 2), (1, 998), least=1.0), "variant 'fp32'", "fix")
+    assert findings_of(judged((0, 2), (0, 998), least=1.0), "variant 'fp32'", "fix") == ()
+
+
+def test_errors_are_those_of_floats_and_ids_do_not_drown_them():
+    ids = np.array([3, 20_000])
+    floats = np.array([1.0, 2.0], np.float32)
+    none = Bounds(None, None, None, None)
+    outputs = {"ids": judge(ids, ids[::-1], none), "y": judge(floats, floats + 0.5, none)}
+    found = metrics_of([("example", {}, outputs)])
+    assert (found["max_abs"], found["equal_min"]) == (0.5, 0.0)

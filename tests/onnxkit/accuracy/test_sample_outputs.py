@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.accuracy.sample_outputs import (
+    compare_vectors,
+    read_vectors,
+    sample_vectors,
+    write_vectors,
+)
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.sessions.open import open_session
+from tests.steps.graphs import digits
+
+
+def images(*sizes):
+    generator = np.random.default_rng(0)
+    return [{"image": generator.random((n, 1, 8, 8), np.float32)} for n in sizes]
+
+
+def taken(folder, feeds, project=None):
+    session = open_session(digits(folder))
+    return list(sample_vectors(session, feeds, project=project, target="mine:project", where="x"))
+
+
+def test_a_sample_is_a_row_of_the_batch_whatever_the_batches(tmp_path):
+    together = taken(tmp_path, images(5))
+    (image,) = images(5)
+    alone = taken(tmp_path, [{"image": image["image"][n : n + 1]} for n in range(5)])
+    assert [each.shape for each in together] == [(10,)] * 5
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_a_projection_says_what_is_looked_at(tmp_path):
+    rows = taken(tmp_path, images(3), lambda outputs, feeds: outputs["logits"][:, :2])
+    assert [each.shape for each in rows] == [(2,)] * 3
+
+
+@pytest.mark.parametrize("wrong", [lambda o, f: None, lambda o, f: 1.0, lambda o, f: ["a"]])
+def test_a_projection_must_give_an_array_with_a_row_a_sample(tmp_path, wrong):
+    with pytest.raises(StepError, match="expected an array of shape"):
+        taken(tmp_path, images(2), wrong)
+
+
+def test_a_value_that_is_not_finite_is_an_error_with_its_item(tmp_path):
+    odd = np.zeros((1, 1, 8, 8), np.float32)
+    odd[0, 0, 2, 3] = -np.inf
+    with pytest.raises(
+        StepError, match="item 1 of the data gives a value that is not finite: "
+    ) as e:
+        taken(tmp_path, [*images(1), {"image": odd}])
+    assert "output 'logits' holds 10 NaN among 10 values, the first at [0, 0]" in e.value.what
+    assert e.value.what.endswith(
+        "; its input 'image' holds 1 -inf among 64 values, at [0, 0, 2, 3]"
+    )
+    with pytest.raises(StepError, match="the outputs are finite, the projection's is not"):
+        taken(tmp_path, images(1), lambda o, f: o["logits"] * np.inf)
+
+
+def test_vectors_of_any_length_read_back(tmp_path):
+    vectors = [np.arange(n, dtype=np.float64) for n in (3, 0, 5)]
+    assert write_vectors(tmp_path, vectors) == 3
+    for one, other in zip(vectors, read_vectors(tmp_path), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_measures_are_those_of_their_definitions():
+    one = [np.array([3.0, 4.0]), np.array([1.0, 0.0])]
+    other = [np.array([3.0, 4.0]), np.array([1.0, 1.0])]
+    found = compare_vectors(one, other, "x")
+    assert found.samples == 2
+    assert found.cosine_min == pytest.approx(2**-0.5)
+    assert found.cosine_mean == pytest.approx((1 + 2**-0.5) / 2)
+    assert found.worst == 1
+    assert found.sqnr_db == pytest.approx(10 * np.log10(26 / 1))
+    assert compare_vectors(one, one, "x").sqnr_db is None
+    zeros = [np.zeros(2)]
+    assert compare_vectors(zeros, zeros, "x").cosine_min == 1.0
+    assert compare_vectors(zeros, [np.ones(2)], "x").cosine_min == 0.0
+
+
+def test_other_data_than_the_baseline_s_is_an_error():
+    one = [np.ones(2), np.ones(2)]
+    for other in ([np.ones(2)], [np.ones(2)] * 3, [np.ones(2), np.ones(3)]):
+        with pytest.raises(StepError, match="the data must be the same each time"):
+            compare_vectors(one, other, "x")
+    with pytest.raises(StepError, match="yields nothing to compare on"):
+        compare_vectors([], [], "x")
+
+
+def with_ids(folder):
+    """The digits' logits, and their classes + 20,000."""
+    made = load_model(digits(folder))
+    made.graph.node.append(helper.make_node("ArgMax", ["logits"], ["top"], axis=1, keepdims=0))
+    made.graph.node.append(helper.make_node("Add", ["top", "shift"], ["ids"]))
+    made.graph.initializer.append(numpy_helper.from_array(np.int64(20_000), "shift"))
+    made.graph.output.append(helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch"]))
+    return made
+
+
+def test_ids_are_left_out_of_what_a_cosine_is_taken_of(tmp_path):
+    logits = taken(tmp_path / "logits", images(3))
+    save_model(with_ids(tmp_path / "digits"), tmp_path / "both")
+    session = open_session(tmp_path / "both")
+    both = list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    np.testing.assert_allclose(both, logits, rtol=1e-5)
+
+
+def test_ids_alone_have_no_cosine(tmp_path):
+    made = with_ids(tmp_path / "digits")
+    del made.graph.output[0]
+    save_model(made, tmp_path / "ids")
+    session = open_session(tmp_path / "ids")
+    with pytest.raises(StepError, match=r"no output is of floats \(ids\)") as caught:
+        list(sample_vectors(session, images(3), project=None, target="", where="x"))
+    assert caught.value.fix.startswith("name a `fidelity.project` that makes vectors of them")

@@ -1,0 +1,33 @@
+import pytest
+
+from onnxbuild.onnxkit.benchmark.memory import peak_growth_bytes
+
+SIZE_BYTES = 64 << 20
+
+
+def test_memory_that_is_kept_counts():
+    held, grown = peak_growth_bytes(lambda: bytearray(b"x") * SIZE_BYTES)
+    assert len(held) == SIZE_BYTES
+    assert SIZE_BYTES * 0.9 < grown < SIZE_BYTES * 1.5
+
+
+def test_memory_that_is_freed_before_the_end_counts_too():
+    def passing():
+        import numpy as np
+
+        for _ in range(5):  # long enough for the sampler, numpy lets other threads run
+            np.ones(SIZE_BYTES // 8).cumsum()
+
+    _, grown = peak_growth_bytes(passing)
+    assert grown > SIZE_BYTES * 0.9
+
+
+def test_a_call_that_takes_nothing_grows_by_little():
+    value, grown = peak_growth_bytes(lambda: 3)
+    assert value == 3
+    assert 0 <= grown < 8 << 20
+
+
+def test_an_error_passes_through():
+    with pytest.raises(KeyError):
+        peak_growth_bytes(lambda: {}["no such key"])

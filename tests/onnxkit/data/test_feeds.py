@@ -1,0 +1,234 @@
+import numpy as np
+import pytest
+import torch
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DTYPES, Axis, DummyInput
+from onnxbuild.onnxkit.data.feeds import check_feeds, make_feeds, sizes_of
+
+IDS = DummyInput("ids", "int64", ("batch", "sequence"), low=5, high=9)
+MASK = DummyInput("mask", "int64", ("batch", "sequence"), fill=1)
+PIXELS = DummyInput("pixels", "float32", ("batch", 3))
+SIZES = {"batch": 2, "sequence": 7}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_can_be_made(dtype):
+    feed = make_feeds([DummyInput("x", dtype, (50,))], {}, 0)["x"]
+    held = {"bfloat16": "float32", "string": feed.dtype}
+    assert feed.dtype == np.dtype(held.get(dtype, dtype))
+    assert len(np.unique(feed)) > 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_can_be_filled(dtype):
+    fill = "one" if dtype == "string" else 1
+    assert (make_feeds([DummyInput("x", dtype, (3,), fill=fill)], {}, 0)["x"] == fill).all()
+
+
+def test_an_inputs_values_depend_on_its_name_and_the_seed_alone():
+    alone = make_feeds([IDS], SIZES, 0)["ids"]
+    among = make_feeds([PIXELS, MASK, IDS], SIZES, 0)["ids"]
+    assert np.array_equal(alone, among)
+    assert not np.array_equal(alone, make_feeds([IDS], SIZES, 1)["ids"])
+
+
+def test_values_are_the_same_on_every_machine():
+    assert make_feeds([IDS], SIZES, 0)["ids"].tolist() == [
+        [5, 8, 7, 6, 7, 7, 5],
+        [7, 6, 5, 7, 7, 5, 5],
+    ]
+
+
+def test_ranges_are_kept():
+    ids = make_feeds([IDS], {"batch": 100, "sequence": 10}, 0)["ids"]
+    assert (ids.min(), ids.max()) == (5, 8)
+    uniform = DummyInput("x", "float32", (1000,), low=-1, high=3)
+    floats = make_feeds([uniform], {}, 0)["x"]
+    assert -1 <= floats.min() < -0.9
+    assert 2.9 < floats.max() < 3
+    assert set(np.unique(make_feeds([DummyInput("x", "int32", (99,))], {}, 0)["x"])) == {0, 1}
+    assert make_feeds([DummyInput("x", "uint8", (999,))], {}, 0)["x"].max() > 200
+
+
+def test_a_scalar_input_has_no_axes():
+    assert make_feeds([DummyInput("x", "float32", ())], {}, 0)["x"].shape == ()
+
+
+def test_tensors_and_arrays_are_taken_in_the_declared_order():
+    ids = torch.ones(2, 4, dtype=torch.int64)
+    feeds = check_feeds({"mask": np.ones((2, 4), np.int64), "ids": ids}, [IDS, MASK], "samples")
+    assert list(feeds) == ["ids", "mask"]
+    assert all(isinstance(feed, np.ndarray) for feed in feeds.values())
+    assert sizes_of(feeds, [IDS, MASK], "samples") == {"batch": 2, "sequence": 4}
+
+
+@pytest.mark.parametrize(
+    ("feeds", "said", "fix"),
+    [
+        ([1], "found a list; expected a mapping", "yield {'pixels': ...}"),
+        (({}, 1), "found a tuple; expected a mapping", "{'pixels': ...} alone: labels are for"),
+        (
+            {"pixel": np.ones((1, 3))},
+            "found an input 'pixel'; expected pixels; 'pixels' is missing",
+            "rename 'pixel' to 'pixels'",
+        ),
+        ({"y": 1}, "'pixels' is missing", "rename 'y' to 'pixels'"),
+        (
+            {"pixels": np.ones((1, 3), np.float32), "mask": 1},
+            "found an input 'mask'; expected pixels",
+            "leave 'mask' out",
+        ),
+        ({"pixels": [[1, 2, 3], [4]]}, "'pixels' is no array: ", "as by padding"),
+        ({"pixels": [["a", "b", "c"]]}, "'pixels' holds text; expected float32", "into numbers"),
+        ({"pixels": None}, "'pixels' holds objects (NoneType)", "into numbers"),
+        ({}, "input 'pixels' is missing; found none", "yield 'pixels' too"),
+        ({"pixels": np.ones((1, 3))}, "dtype float64; expected float32", ".astype('float32')"),
+        ({"pixels": np.ones(3, np.float32)}, "shape [3]; expected [batch, 3]", "`array[None]`"),
+        (
+            {"pixels": np.ones((5, 2, 3), np.float32)},
+            "shape [5, 2, 3]; expected [batch, 3]",
+            "yield its 5 parts one by one",
+        ),
+        ({"pixels": np.ones((), np.float32)}, "shape []; expected [batch, 3]", "give it 2 axes"),
+        (
+            {"pixels": np.ones((1, 4), np.float32)},
+            "shape [1, 4]; expected [batch, 3]: axis 1 has size 4 instead of 3",
+            "reshape, cut or pad the data along it",
+        ),
+        (
+            {"pixels": np.ones((3, 4), np.float32)},
+            "axis 1 has size 4 instead of 3",
+            "its axes are in another order: `array.T`",
+        ),
+        (
+            {"pixels": np.full((1, 3), np.nan, np.float32)},
+            "input 'pixels' holds 3 NaN among 3 values, the first at [0, 0]",
+            "clean the data",
+        ),
+        (
+            {"pixels": np.array([[0, 1, np.inf]], np.float32)},
+            "input 'pixels' holds 1 inf among 3 values, at [0, 2]",
+            "clean the data",
+        ),
+        ({"pixels": np.ones((9, 3), np.float32)}, "'batch' has size 9; expected 1 to 8", "widen"),
+    ],
+)  # fmt: skip
+def test_feeds_that_are_not_as_declared_are_refused(feeds, said, fix):
+    with pytest.raises(StepError) as caught:
+        check_feeds(feeds, [PIXELS], "m:reference (sample 0)", [Axis("batch", 1, 8, 2)])
+    assert said in caught.value.what
+    assert fix in caught.value.fix
+    assert caught.value.where == "m:reference (sample 0)"
+
+
+def test_an_infinity_below_zero_passes_as_masks_hold_it():
+    mask = np.array([[0, -np.inf, 0]], np.float32)
+    assert check_feeds({"pixels": mask}, [PIXELS], "x")["pixels"][0, 1] == -np.inf
+
+
+def test_names_that_go_together_are_paired_by_likeness():
+    feeds = {"attention": 1, "input_id": 2, "extra": 3}
+    with pytest.raises(StepError) as caught:
+        check_feeds(feeds, [IDS, MASK, DummyInput("input_ids", "int64", ())], "x")
+    assert "rename 'input_id' to 'input_ids'" in caught.value.fix
+    assert caught.value.fix.count("rename") == 3
+    with pytest.raises(StepError) as caught:
+        check_feeds({"mask": 1, "ids_": 2, "more": 3}, [IDS, MASK], "x")
+    assert caught.value.fix == "rename 'ids_' to 'ids', leave 'more' out"
+
+
+@pytest.mark.parametrize(
+    ("array", "fix"),
+    [
+        (np.array([0.5]), "write `.astype('int64')`, which drops fractions, or change its dtype"),
+        (np.array([5], np.int32), "write `.astype('int64')`, or change its dtype"),
+    ],
+)
+def test_what_a_cast_would_lose_is_told(array, fix):
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": array}, [DummyInput("x", "int64", (1,))], "x")
+    assert caught.value.fix.startswith(fix)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": np.array([300])}, [DummyInput("x", "uint8", (1,))], "x")
+    assert "though uint8 holds 0 to 255 alone" in caught.value.fix
+
+
+def test_channels_at_the_end_are_told_to_be_moved():
+    image = DummyInput("x", "float32", ("batch", 3, 8, 8))
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": np.ones((2, 8, 8, 3), np.float32)}, [image], "x")
+    assert caught.value.fix == "its axes are in another order: `numpy.moveaxis(array, -1, 1)`"
+
+
+def test_inputs_that_disagree_on_an_axis_are_refused():
+    feeds = {"ids": np.ones((2, 4), np.int64), "mask": np.ones((2, 5), np.int64)}
+    with pytest.raises(StepError, match="axis 'sequence' is 4 in 'ids' but 5 in 'mask'"):
+        check_feeds(feeds, [IDS, MASK], "samples")
+
+
+def test_a_list_fills_row_by_row_again_and_again():
+    rows = DummyInput("x", "int64", ("batch", 2), fill=(1, 0))
+    assert make_feeds([rows], {"batch": 3}, 0)["x"].tolist() == [[1, 1], [0, 0], [1, 1]]
+    texts = DummyInput("x", "string", ("batch",), fill=("to be", "or not"))
+    assert make_feeds([texts], {"batch": 3}, 0)["x"].tolist() == ["to be", "or not", "to be"]
+
+
+def test_a_mask_has_a_full_row_and_shorter_ones_padded_on_one_side():
+    right = DummyInput("mask", "int64", ("batch", "sequence"), mask="right")
+    left = DummyInput("other", "bool", ("batch", "sequence"), mask="left")
+    sizes = {"batch": 6, "sequence": 9}
+    feeds = make_feeds([right, left], sizes, 0)
+    lengths = feeds["mask"].sum(1)
+    assert lengths[0] == 9
+    assert all(1 <= length < 9 for length in lengths[1:])
+    assert len(set(lengths.tolist())) > 2
+    assert all((np.diff(row) <= 0).all() for row in feeds["mask"])
+    assert all((np.diff(row.astype(int)) >= 0).all() for row in feeds["other"])
+    assert (feeds["other"].sum(1) == lengths).all(), "one batch has one length a row"
+    assert np.array_equal(make_feeds([right], sizes, 0)["mask"], feeds["mask"])
+    assert not np.array_equal(make_feeds([right], sizes, 1)["mask"], feeds["mask"])
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 1, "sequence": 4}, {"batch": 3, "sequence": 1}])
+def test_a_mask_of_one_row_or_one_column_is_full(sizes):
+    mask = DummyInput("mask", "int64", ("batch", "sequence"), mask="right")
+    assert make_feeds([mask], sizes, 0)["mask"].all()
+
+
+def test_a_mask_of_no_rows_or_columns_is_empty():
+    mask = DummyInput("mask", "float32", ("batch", 1, "sequence"), mask="left")
+    for sizes in ({"batch": 0, "sequence": 4}, {"batch": 2, "sequence": 0}):
+        assert make_feeds([mask], sizes, 0)["mask"].size == 0
+
+
+def test_bfloat16_is_held_as_the_float32_it_rounds_to():
+    x = DummyInput("x", "bfloat16", (500,), low=-3, high=3)
+    made = make_feeds([x], {}, 0)["x"]
+    values = np.linspace(-3, 3, 500, dtype=np.float32)
+    given = check_feeds({"x": values}, [x], "samples")["x"]
+    for each in (made, given):
+        assert each.dtype == np.float32
+        assert np.array_equal(torch.from_numpy(each).bfloat16().float().numpy(), each)
+    assert np.array_equal(given, torch.from_numpy(values).bfloat16().float().numpy())
+    tensor = torch.from_numpy(values).bfloat16()
+    assert np.array_equal(check_feeds({"x": tensor}, [x], "samples")["x"], given)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"x": values.astype(np.float64)}, [x], "samples")
+    assert caught.value.fix.startswith("write `.astype('float32')` (numpy has no bfloat16)")
+
+
+def test_strings_are_taken_from_lists_and_arrays_and_nothing_else_is():
+    text = DummyInput("text", "string", ("batch",))
+    for given in (["to be", "or"], np.array(["to be", "or"]), np.array(["to be", "or"], object)):
+        found = check_feeds({"text": given}, [text], "samples")["text"]
+        assert found.dtype.kind == "U"
+        assert found.tolist() == ["to be", "or"]
+    with pytest.raises(StepError, match="input 'text' holds bytes; expected strings"):
+        check_feeds({"text": np.array([b"a"])}, [text], "samples")
+    with pytest.raises(StepError, match="input 'text' holds int; expected strings"):
+        check_feeds({"text": [1]}, [text], "samples")
+    with pytest.raises(StepError, match="a string that ends in NUL"):
+        check_feeds({"text": np.array(["a\0"], object)}, [text], "samples")
+    with pytest.raises(StepError, match=r"has shape \[1, 1\]; expected \[batch\]"):
+        check_feeds({"text": [["a"]]}, [text], "samples")

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from onnxbuild.onnxkit.data.non_finite import (
+    LEAST_INSTEAD,
+    not_finite,
+    odd_feeds,
+    odd_kind,
+    odd_values,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([[0, 1], [2, 3]], ""),
+        ([[0, np.nan], [np.inf, np.nan]], "'x' holds 2 NaN among 4 values, the first at [0, 1]"),
+        ([[0, -np.inf], [np.inf, 3]], "'x' holds 1 inf among 4 values, at [1, 0]"),
+        ([-np.inf, -np.inf], "'x' holds 2 -inf among 2 values, the first at [0]"),
+        (np.nan, "'x' is NaN"),
+    ],
+)
+def test_the_worst_kind_is_told_with_its_count_and_first_place(values, said):
+    assert odd_values("x", np.array(values, np.float32)) == said
+
+
+def test_whole_numbers_and_text_are_finite():
+    assert odd_kind(np.array([1])) == odd_kind(np.array(["inf"])) == ""
+
+
+def test_of_several_inputs_the_first_odd_one_is_told():
+    feeds = {"a": np.zeros(2), "b": np.array([0, -np.inf])}
+    assert odd_feeds(feeds) == "; its input 'b' holds 1 -inf among 2 values, at [1]"
+    assert odd_feeds({"a": np.zeros(2)}) == ""
+
+
+def test_an_input_an_output_and_a_projection_each_get_the_blame_that_is_theirs():
+    fine, lost = {"y": np.zeros(1)}, {"y": np.array([np.nan])}
+    masked = {"x": np.array([-np.inf])}
+    assert not_finite(lost, masked, 3, "here").fix == LEAST_INSTEAD
+    assert "overflow" in not_finite(lost, {"x": np.zeros(1)}, 3, "here").fix
+    assert "projection" in not_finite(fine, {"x": np.zeros(1)}, 3, "here").fix
+    assert not_finite(lost, masked, 3, "here").what.startswith("item 3 of the data gives")

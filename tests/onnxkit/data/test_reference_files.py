@@ -1,0 +1,91 @@
+import json
+
+import numpy as np
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
+
+
+def write(folder):
+    folder.mkdir()
+    writer = ReferenceWriter(folder)
+    feeds = {"x": np.arange(6, dtype=np.int64).reshape(2, 3), "allow_pickle": np.ones(1)}
+    writer.add(ReferencePoint("example", {"batch": 2}, feeds, {"y": np.float32([1.5])}))
+    writer.add(ReferencePoint("min", {"batch": 1}, feeds, {"y": np.float32([2.5])}))
+    return writer.finish()
+
+
+def test_points_come_back_in_order_with_their_arrays(tmp_path):
+    assert write(tmp_path / "a") == 2
+    first, second = read_reference(tmp_path / "a")
+    assert (first.name, second.name) == ("example", "min")
+    assert second.sizes == {"batch": 1}
+    assert list(first.feeds) == ["x", "allow_pickle"]
+    assert first.feeds["x"].dtype == np.int64
+    assert first.feeds["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert second.outputs["y"].tolist() == [2.5]
+
+
+def test_equal_arrays_give_equal_bytes(tmp_path):
+    write(tmp_path / "a")
+    write(tmp_path / "b")
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert files == ["example.npz", "min.npz", "points.json"]
+    for name in files:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def told(folder):
+    return json.loads((folder / "points.json").read_text())
+
+
+def edit(folder, change):
+    points = told(folder)
+    points = change(points) or points
+    (folder / "points.json").write_text(json.dumps(points))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda points: points[0].update(file="/etc/hostname"), "[0].file is '/etc/hostname'"),
+        (lambda points: points[1].update(file="../min.npz"), "[1].file is '../min.npz'"),
+        (lambda points: points[0].update(file=None), "[0].file is None; expected 'example.npz'"),
+        (
+            lambda points: points[0].update(name="../a/min", file="../a/min.npz"),
+            "[0].file is '../a/min.npz'",
+        ),
+        (lambda points: points[0].update(name=["x"]), "[0].name is no name"),
+        (lambda points: points[0].update(sizes={"batch": 2.5}), "[0].sizes is no mapping from"),
+        (lambda points: points[0].update(sizes=7), "[0].sizes is no mapping from axes to whole"),
+        (
+            lambda points: points[0].__delitem__("sizes"),
+            "[0] is no mapping with name, sizes and file",
+        ),
+        (lambda points: points.clear(), "it is no list of points"),
+        (lambda points: {"points": points}, "it is no list of points"),
+        (lambda points: points[0].update(name="new", file="new.npz"), "new.npz can't be read: No"),
+    ],
+)
+def test_a_list_of_points_that_no_reference_has_is_refused(tmp_path, change, named):
+    write(tmp_path / "a")
+    edit(tmp_path / "a", change)
+    with pytest.raises(StepError) as caught:
+        list(read_reference(tmp_path / "a"))
+    assert named in caught.value.what
+    assert caught.value.fix
+
+
+def test_a_list_nested_beyond_measure_is_refused(tmp_path):
+    write(tmp_path / "a")
+    (tmp_path / "a/points.json").write_text("[" * 100_000)
+    with pytest.raises(StepError, match=r"points\.json can't be read"):
+        list(read_reference(tmp_path / "a"))
+
+
+def test_a_point_without_outputs_is_refused_since_anything_equals_them(tmp_path):
+    write(tmp_path / "a")
+    np.savez(tmp_path / "a/min.npz", **{"input.x": np.ones(2)})
+    with pytest.raises(StepError, match="it has no outputs to compare with"):
+        list(read_reference(tmp_path / "a"))

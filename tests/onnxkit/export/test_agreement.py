@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.export.agreement import disagreement, run_at_probes
+from onnxbuild.onnxkit.model.model_files import save_model
+from tests.onnxkit.models import linear, model, value, weight
+
+TAKES = (DummyInput("x", "float32", ("batch", 4)),)
+AXES = (Axis("batch", 1, 8, 3),)
+
+
+def said(tmp_path, one, other, takes=TAKES):
+    save_model(one, tmp_path / "one")
+    save_model(other, tmp_path / "other")
+    runs = run_at_probes(tmp_path / "one", takes, AXES, "m:optimize")
+    assert len({run.point.sizes["batch"] for run in runs}) > 1
+    return disagreement(runs, tmp_path / "other", "m:optimize")
+
+
+def unary(op_type, dtype=TensorProto.FLOAT, **attributes):
+    node = helper.make_node(op_type, ["x"], ["y"], **attributes)
+    return model([node], [value("x", ["batch", 4])], [value("y", ["batch", 4], dtype)])
+
+
+def test_a_model_agrees_with_itself(tmp_path):
+    assert said(tmp_path, linear(), linear()) == ""
+
+
+def test_another_weight_is_named_with_output_sizes_and_values(tmp_path):
+    other = linear()
+    other.graph.initializer[1].CopyFrom(weight("b", np.full(3, 0.5, np.float32)))
+    found = said(tmp_path, linear(), other)
+    assert found.startswith("output 'y' differs in ")
+    assert "instead of" in found
+    assert found.endswith("at batch=3")
+
+
+def test_a_model_that_is_right_at_one_size_alone_is_found_out(tmp_path):
+    fixed = linear()
+    fixed.graph.node[0].output[0] = "raw"
+    shape = weight("shape", np.array([3, 3]))
+    fixed.graph.initializer.append(shape)
+    fixed.graph.node.insert(1, helper.make_node("Reshape", ["raw", "shape"], ["xw"], name="fix"))
+    assert said(tmp_path, linear(), fixed).startswith("ONNX Runtime fails: running Reshape node")
+
+
+@pytest.mark.parametrize("op_type", ["Log", "Sqrt"])
+def test_nan_agrees_with_nan(tmp_path, op_type):
+    assert said(tmp_path, unary(op_type), unary(op_type)) == ""
+    assert "has NaN at other places" in said(tmp_path, unary(op_type), unary("Abs"))
+
+
+def test_a_model_that_does_not_load_is_what_onnx_runtime_says(tmp_path):
+    assert "refuses the model" in said(tmp_path, linear(), unary("Nope"))
+
+
+def test_integers_have_to_be_equal(tmp_path):
+    one, other = (
+        unary("Cast", TensorProto.INT64, to=TensorProto.INT64),
+        unary("Cast", TensorProto.INT64, to=TensorProto.INT64),
+    )
+    assert said(tmp_path, one, other) == ""
+    other.graph.node.insert(0, helper.make_node("Ceil", ["x"], ["up"]))
+    other.graph.node[1].input[0] = "up"
+    assert "output 'y' differs in" in said(tmp_path, one, other)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.export.export_check import check_parity, run_probes
+from onnxbuild.onnxkit.model.model_files import save_model
+from tests.onnxkit.models import linear
+
+X = (DummyInput("x", "float32", ("batch", 4)),)
+AXES = (Axis("batch", 1, 8, 3),)
+
+
+class Linear(torch.nn.Module):
+    """What `linear()` computes, times something."""
+
+    def __init__(self, factor=1.0, at=None):
+        super().__init__()
+        weight = np.frombuffer(linear().graph.initializer[0].raw_data, np.float32).reshape(4, 3)
+        self.weight = torch.from_numpy(weight.copy())
+        self.factor, self.at = factor, at
+
+    def forward(self, x):
+        factor = self.factor if self.at in (None, len(x)) else 1.0
+        return torch.relu(x @ self.weight) * factor
+
+
+def check(tmp_path, module, **options):
+    save_model(linear(), tmp_path)
+    check_parity(tmp_path, run_probes(module, X, AXES, ("y",), "m:export"), "m:export", **options)
+
+
+def test_probes_are_run_at_several_sizes_with_values_of_their_own():
+    probes = run_probes(Linear(), X, AXES, ("y",), "m:export")
+    assert [run.point.sizes["batch"] for run in probes.runs] == [3, 4, 1]
+    assert [run.outputs[0].shape for run in probes.runs] == [(3, 3), (4, 3), (1, 3)]
+    assert not np.array_equal(probes.runs[0].feeds["x"][:1], probes.runs[2].feeds["x"])
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 1e-6])
+def test_another_order_of_sums_is_no_difference(tmp_path, factor):
+    check(tmp_path, Linear(factor))
+
+
+def test_a_difference_names_output_sizes_and_both_values(tmp_path):
+    with pytest.raises(StepError) as caught:
+        check(tmp_path, Linear(1.01))
+    assert caught.value.what.startswith("at batch=3 output 'y' differs from PyTorch in ")
+    assert ", PyTorch " in caught.value.what
+
+
+def test_a_difference_at_another_size_names_the_axis(tmp_path):
+    with pytest.raises(StepError, match=r"axis 'batch' is baked into the graph: at batch=4 "):
+        check(tmp_path, Linear(1.01, at=4))
+
+
+def test_more_values_are_tried_where_the_tracer_froze_a_choice(tmp_path):
+    class Branching(Linear):
+        def forward(self, x):
+            return super().forward(x) * (1.0 if x.sum() > float(self.least) else 2.0)
+
+    module = Branching()
+    runs = run_probes(Linear(), X, AXES, ("y",), "m:export").runs
+    sums = [float(run.feeds["x"].sum()) for run in runs]
+    module.least = min(sums) - 0.01
+    check(tmp_path, module)
+    with pytest.raises(StepError, match="differs from PyTorch"):
+        check(tmp_path, module, frozen=True)

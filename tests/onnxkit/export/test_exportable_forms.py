@@ -1,0 +1,144 @@
+"""transformers' state space models and mixtures of experts, exported at small sizes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
+from onnxbuild.onnxkit.export.grouped_products import NOTE
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.steps import export
+from tests.fakes.step_context import run_step
+
+pytest.importorskip("transformers", minversion="5.20")
+
+MODELS = Path(__file__).parent / "transformer_models.py"
+INPUTS = (
+    DummyInput("input_ids", "int64", ("batch", "sequence"), low=1, high=50),
+    DummyInput("attention_mask", "int64", ("batch", "sequence"), fill=1),
+)
+AXES = (Axis("batch", 1, 8, 2), Axis("sequence", 1, 64, 7))
+
+
+def exported(folder, name, *, exporter="auto", opset=18):
+    """The step compares with PyTorch at three sizes, with other values too."""
+    params = export.ExportParams(
+        model=Entrypoint(f"{MODELS}:load", {"name": name}),
+        inputs=INPUTS,
+        outputs=(),
+        axes=AXES,
+        opset=opset,
+        translations=None,
+        options=export.ExportOptions(exporter=exporter),
+    )
+    outcome, context = run_step(export.KIND, params, folder)
+    return outcome, summarize(load_model(context.output("model")))["operators"]
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("mamba", "mamba_selective_scan"),
+        ("qwen3_next", "torch_chunk_gated_delta_rule"),
+    ],
+)
+def test_a_recurrence_becomes_a_scan_over_any_length(tmp_path, name, function):
+    outcome, operators = exported(tmp_path, name)
+    assert outcome.metrics["exporter"] == "dynamo"
+    note = f"transformers' {function} is exported as an ONNX Scan over the sequence"
+    assert note in outcome.notes
+    assert operators["Scan"] == 1
+
+
+@pytest.mark.parametrize("opset", [14, 18])
+def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
+    outcome, operators = exported(tmp_path, "mixtral", exporter="torchscript", opset=opset)
+    assert NOTE in outcome.notes
+    assert operators["MatMul"] >= 2 * 4
+
+
+def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
+    outcome, _ = exported(tmp_path, "mixtral_with_a_loop")
+    assert outcome.metrics["exporter"] == "dynamo"
+    assert outcome.notes == (
+        'exported with `experts_implementation="grouped_mm"` in place of `eager`',
+        NOTE,
+    )
+
+
+def test_a_recurrence_goes_to_torch_export_as_a_scan():
+    from onnxbuild.onnxkit.data.feeds import make_feeds
+    from onnxbuild.onnxkit.programs.torch_export import export_program
+    from tests.onnxkit import transformer_models as models
+
+    module = models.load("mamba")
+    feeds = make_feeds(INPUTS, {"batch": 2, "sequence": 7}, "example")
+    program = export_program(module, INPUTS, (), AXES, feeds, strict=False, where="m:convert")
+    assert "torch.ops.higher_order.scan" in program.graph_module.code
+    ids, mask = torch.arange(33).reshape(3, 11), torch.ones(3, 11, dtype=torch.int64)
+    with torch.no_grad():
+        (found,) = program.module()(ids, mask)
+        torch.testing.assert_close(found, module(ids, mask))
+
+
+def test_models_are_left_as_they_were():
+    import transformers.models.mamba.modeling_mamba as mamba
+
+    from tests.onnxkit import transformer_models as models
+
+    original = mamba.mamba_selective_scan
+    looping, recurrent = models.load("mixtral_with_a_loop"), models.load("mamba")
+    notes = set()
+    with scanned_recurrences(recurrent, notes), grouped_experts(looping, notes):
+        assert mamba.mamba_selective_scan is not original
+        assert looping.model.config._experts_implementation == "grouped_mm"
+    assert mamba.mamba_selective_scan is original
+    assert looping.model.config._experts_implementation == "eager"
+    assert len(notes) == 1
+
+
+def test_a_scan_from_a_given_state_gives_transformers_last_state():
+    import transformers.models.mamba2.modeling_mamba2 as mamba2
+    import transformers.models.qwen3_next.modeling_qwen3_next as qwen3_next
+    import transformers.models.rwkv.modeling_rwkv as rwkv
+
+    from onnxbuild.onnxkit.export.recurrences import chunk_scan, gated_delta_rule, rwkv_attention
+
+    draw = torch.Generator().manual_seed(0)
+
+    def values(*shape):
+        return torch.randn(shape, generator=draw)
+
+    x, dt, decay, b = values(2, 5, 4, 3), values(2, 5, 4), -values(4).exp(), values(2, 5, 2, 6)
+    options = {
+        "chunk_size": 4, "D": values(4), "dt_bias": values(4), "dt_softplus": True,
+        "initial_states": values(2, 4, 3, 6), "return_final_states": True,
+    }  # fmt: skip
+    same(mamba2.mamba2_chunk_scan, chunk_scan, x, dt, decay, b, values(2, 5, 2, 6), **options)
+
+    query, key, value = values(2, 5, 2, 6), values(2, 5, 2, 6), values(2, 5, 4, 3)
+    gate, beta = -values(2, 5, 4).exp(), values(2, 5, 4).sigmoid()
+    options = {
+        "initial_state": values(2, 4, 6, 3), "output_final_state": True,
+        "use_qk_l2norm_in_kernel": True,
+    }  # fmt: skip
+    for reference in (
+        qwen3_next.torch_chunk_gated_delta_rule,
+        qwen3_next.torch_recurrent_gated_delta_rule,
+    ):
+        same(reference, gated_delta_rule, query, key, value, gate, beta, **options)
+
+    state = [values(2, 6), values(2, 6).exp(), values(2, 6)]
+    options = {"state": state, "return_state": True}
+    sequences = values(6), values(6), values(2, 5, 6), values(2, 5, 6)
+    same(rwkv.rwkv_linear_attention, rwkv_attention, *sequences, **options)
+
+
+def same(reference, replacement, *arguments, **options):
+    expected, expected_state = reference(*arguments, **options)
+    found, state = replacement(*arguments, **options)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(state, expected_state, rtol=1e-4, atol=1e-5)

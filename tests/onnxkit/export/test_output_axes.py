@@ -1,0 +1,33 @@
+from onnx import helper
+
+from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.inspect import dimensions
+from tests.onnxkit.models import model, value
+
+
+def named(shape, *observed):
+    node = helper.make_node("Identity", ["x"], ["y"])
+    made = model([node], [value("x", ["b", "s"])], [value("y", shape)])
+    runs = [(sizes, [result]) for sizes, result in observed]
+    name_output_axes(made, runs, ["b", "s"])
+    return dimensions(made.graph.output[0])
+
+
+FIRST, SECOND = {"b": 2, "s": 5}, {"b": 3, "s": 7}
+
+
+def test_a_dimension_that_follows_an_axis_gets_its_name():
+    assert named(["Add_0", "Add_1", 4], (FIRST, (5, 2, 4)), (SECOND, (7, 3, 4))) == ["s", "b", 4]
+
+
+def test_a_formula_is_kept_and_a_made_up_name_replaced():
+    assert named(["2*b"], (FIRST, (4,)), (SECOND, (6,))) == ["2*b"]
+    assert named(["Reshape_3_dim_0"], (FIRST, (4,)), (SECOND, (6,))) == ["y_dim_0"]
+
+
+def test_a_size_that_the_graph_wrongly_fixes_is_set_right():
+    assert named([2, 4], (FIRST, (2, 4)), (SECOND, (3, 4))) == ["b", 4]
+
+
+def test_an_output_without_any_shape_gets_one():
+    assert named(None, (FIRST, (2, 9)), (SECOND, (3, 9))) == ["b", "y_dim_1"]

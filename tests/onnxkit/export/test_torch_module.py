@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+import torch
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.onnxkit.export.torch_module import (
+    check_signature,
+    load_module,
+    make_torch_deterministic,
+    refuse_nan,
+    run_module,
+)
+from tests.fakes.step_context import FolderContext
+
+SOURCE = """
+import torch
+
+class Double(torch.nn.Module):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor(factor))
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(x * self.factor)
+
+def load(factor=2.0):
+    return Double(factor)
+
+def a_class():
+    return Double
+
+def a_number():
+    return 3
+
+def broken():
+    return {}["weights"]
+"""
+
+
+def load(tmp_path, name, **args):
+    file = tmp_path / "mine.py"
+    file.write_text(SOURCE)
+    return load_module(FolderContext(None, tmp_path), Entrypoint(f"{file}:{name}", args))
+
+
+def x(dtype="float32"):
+    return DummyInput("x", dtype, ("batch", 2))
+
+
+def test_a_module_is_loaded_with_its_arguments_in_eval_mode(tmp_path):
+    module = load(tmp_path, "load", factor=3.0)
+    assert not module.training
+    assert not module.factor.requires_grad
+    found = run_module(module, {"x": np.ones((2, 2), np.float32)})
+    assert found.outputs["output_0"].tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert found.by_position
+
+
+def test_what_is_no_module_is_refused(tmp_path):
+    with pytest.raises(StepError, match=r"a_number returned an int; expected a torch\.nn\.Module"):
+        load(tmp_path, "a_number")
+    with pytest.raises(StepError) as caught:
+        load(tmp_path, "a_class")
+    assert "an instance and not its class" in caught.value.fix
+
+
+def test_what_the_users_code_raises_is_one_message_with_its_own_line(tmp_path):
+    with pytest.raises(StepError) as caught:
+        load(tmp_path, "broken")
+    line = SOURCE.splitlines().index('    return {}["weights"]') + 1
+    assert "broken raised KeyError: 'weights'" in caught.value.what
+    assert caught.value.where == f"{tmp_path / 'mine.py'}:{line}"
+
+
+def test_a_wrong_argument_is_named(tmp_path):
+    with pytest.raises(StepError, match="unexpected keyword argument 'fractor'") as caught:
+        load(tmp_path, "load", fractor=1)
+    assert caught.value.where == "test:step"
+
+
+class Picky(torch.nn.Module):
+    def forward(self, input_ids, mask=None):
+        return input_ids
+
+
+class Any(torch.nn.Module):
+    def forward(self, **inputs):
+        return inputs["x"]
+
+
+def test_inputs_that_forward_does_not_take_and_missing_ones_are_refused():
+    with pytest.raises(StepError) as caught:
+        check_signature(Picky(), [DummyInput("input_idz", "int64", (1,))], "m:export")
+    assert caught.value.what == (
+        "dummy input 'input_idz' is not a parameter of Picky.forward, which takes input_ids, mask"
+    )
+    assert caught.value.fix == "did you mean 'input_ids'?"
+    with pytest.raises(StepError, match=r"Picky.forward requires 'input_ids'.*gives mask"):
+        check_signature(Picky(), [DummyInput("mask", "int64", (1,))], "m:export")
+    check_signature(Any(), [x()], "m:export")
+
+
+def test_a_dtype_that_numpy_lacks_is_refused():
+    class Brain(torch.nn.Module):
+        def forward(self, x):
+            return x.bfloat16()
+
+    with pytest.raises(StepError, match=r"torch.bfloat16, which numpy can't hold"):
+        run_module(Brain(), {"x": np.ones(2, np.float32)})
+
+
+def test_forward_does_not_change_the_feeds():
+    class InPlace(torch.nn.Module):
+        def forward(self, x):
+            return x.add_(1)
+
+    feeds = {"x": np.ones(2, np.float32)}
+    run_module(InPlace(), feeds)
+    assert feeds["x"].tolist() == [1.0, 1.0]
+
+
+def test_nan_in_pytorchs_own_outputs_is_refused_by_name():
+    with pytest.raises(StepError, match=r"own output 'b' holds 1 NaN among 2 .* point 'min'"):
+        refuse_nan({"a": np.ones(2), "b": np.array([1.0, np.nan])}, "min", "m:reference")
+
+
+def test_torch_is_made_deterministic():
+    make_torch_deterministic()
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.get_num_threads() == 1
+    first = torch.rand(3)
+    make_torch_deterministic()
+    assert torch.equal(first, torch.rand(3))

@@ -1,0 +1,33 @@
+import json
+
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from tests.onnxkit.models import branching, contrib, linear
+
+
+def test_a_summary_tells_inputs_operators_and_weights():
+    assert summarize(linear()) == {
+        "ir_version": 10,
+        "opsets": {"ai.onnx": 18},
+        "inputs": [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}],
+        "outputs": [{"name": "y", "dtype": "float32", "shape": ["batch", 3]}],
+        "nodes": 3,
+        "operators": {"Add": 1, "MatMul": 1, "Relu": 1},
+        "initializers": 2,
+        "parameters": 15,
+        "weights_bytes": 60,
+        "weights_bytes_by_dtype": {"float32": 60},
+        "functions": 0,
+    }
+
+
+def test_nodes_of_subgraphs_count_and_other_domains_are_named():
+    assert summarize(branching())["operators"] == {"Add": 1, "Identity": 1, "If": 1}
+    assert summarize(contrib())["operators"] == {"com.microsoft.Gelu": 1}
+
+
+def test_a_summary_needs_no_weights(tmp_path):
+    save_model(linear(rows=600), tmp_path, external="always")
+    found = summarize(load_model(tmp_path, weights="left"))
+    assert found == summarize(linear(rows=600))
+    json.dumps(found, allow_nan=False)

@@ -1,0 +1,162 @@
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.model.external_data import weight_array
+from onnxbuild.onnxkit.model.model_files import (
+    file_bytes,
+    hand_on,
+    load_model,
+    model_path,
+    save_graph,
+    save_model,
+)
+from onnxbuild.onnxkit.sessions.open import open_session
+from tests.onnxkit.models import linear, model, value, weight
+
+
+def test_small_models_are_one_file_that_reads_back(tmp_path):
+    save_model(linear(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+    assert load_model(tmp_path) == linear()
+    assert load_model(tmp_path / "model.onnx") == linear()
+
+
+def test_weights_go_beside_the_graph_on_request_aligned_and_in_order(tmp_path):
+    big = linear(rows=600, columns=500)
+    save_model(big, tmp_path, external="always")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "model.onnx.data"]
+    skeleton = load_model(tmp_path, weights="left")
+    entries = {e.key: e.value for e in skeleton.graph.initializer[0].external_data}
+    assert entries == {"location": "model.onnx.data", "offset": "0", "length": "1200000"}
+    second = {e.key: int(e.value) for e in skeleton.graph.initializer[1].external_data[1:]}
+    assert second["offset"] % 64 == 0
+    assert file_bytes(tmp_path) == sum(p.stat().st_size for p in tmp_path.iterdir())
+    onnx.checker.check_model(str(tmp_path / "model.onnx"), full_check=True)
+    x = np.ones((2, 600), np.float32)
+    save_model(linear(rows=600, columns=500), tmp_path / "inside")
+    outside, inside = (
+        open_session(folder).run(None, {"x": x})[0] for folder in (tmp_path, tmp_path / "inside")
+    )
+    assert np.array_equal(outside, inside)
+
+
+def test_weights_that_went_outside_come_back_whole(tmp_path):
+    save_model(linear(rows=600), tmp_path, external="always")
+    again = load_model(tmp_path)
+    for found, expected in zip(
+        again.graph.initializer, linear(rows=600).graph.initializer, strict=True
+    ):
+        assert np.array_equal(
+            onnx.numpy_helper.to_array(found), onnx.numpy_helper.to_array(expected)
+        )
+
+
+def test_large_tensors_start_where_every_system_can_map_them(tmp_path):
+    two = model(
+        [onnx.helper.make_node("Add", ["a", "b"], ["y"])],
+        [value("x", [1])],
+        [value("y", [1 << 19])],
+        [weight(n, np.zeros(1 << 19, np.float32)) for n in "ab"],
+    )
+    save_model(two, tmp_path, external="always")
+    tensors = load_model(tmp_path, weights="left").graph.initializer
+    offsets = [int(tensor.external_data[1].value) for tensor in tensors]
+    assert offsets == [0, 1 << 21]
+    assert offsets[1] % (1 << 16) == 0
+
+
+def test_weights_over_the_limit_go_outside_by_themselves(tmp_path):
+    save_model(linear(rows=100), tmp_path / "small", limit_bytes=5000)
+    save_model(linear(rows=1000), tmp_path / "large", limit_bytes=5000)
+    assert not (tmp_path / "small" / "model.onnx.data").exists()
+    assert (tmp_path / "large" / "model.onnx.data").stat().st_size == 12000
+
+
+def test_equal_models_give_equal_bytes(tmp_path):
+    for name in ("one", "two"):
+        save_model(linear(rows=600), tmp_path / name, external="always")
+    for file in ("model.onnx", "model.onnx.data"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_typed_fields_are_written_as_raw_data(tmp_path):
+    made = linear()
+    tensor = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [400, 3], [0.5] * 1200)
+    made.graph.initializer[0].CopyFrom(tensor)
+    save_model(made, tmp_path, external="always")
+    again = onnx.numpy_helper.to_array(load_model(tmp_path).graph.initializer[0])
+    assert again.shape == (400, 3)
+    assert (again == 0.5).all()
+
+
+def test_a_file_that_is_no_model_is_named(tmp_path):
+    (tmp_path / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1")
+    with pytest.raises(StepError, match=r"model.onnx is not an ONNX model"):
+        load_model(tmp_path)
+
+
+def test_a_missing_file_and_missing_weights_are_named(tmp_path):
+    with pytest.raises(StepError, match=r"model.onnx can't be read"):
+        load_model(tmp_path)
+    save_model(linear(rows=600), tmp_path, external="always")
+    (tmp_path / "model.onnx.data").unlink()
+    with pytest.raises(StepError, match=r"needs its external data \(model.onnx.data\)"):
+        load_model(tmp_path)
+
+
+def test_mapped_weights_are_read_when_asked_for_and_copied_when_saved(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    mapped = load_model(tmp_path / "a", weights="mapped")
+    tensor = mapped.graph.initializer[0]
+    assert not tensor.HasField("raw_data")
+    holder = weight_array(tensor)
+    while isinstance(holder, np.ndarray) and not isinstance(holder, np.memmap):
+        holder = holder.base
+    assert isinstance(holder, np.memmap)
+    expected = onnx.numpy_helper.to_array(linear(rows=600).graph.initializer[0])
+    assert np.array_equal(weight_array(tensor), expected)
+    save_model(mapped, tmp_path / "b")
+    assert load_model(tmp_path / "b") == load_model(tmp_path / "a")
+
+
+def test_a_model_that_was_left_without_its_weights_is_not_saved(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    with pytest.raises(ValueError, match="was loaded without its weights"):
+        save_model(load_model(tmp_path / "a", weights="left"), tmp_path / "b")
+
+
+def test_a_graph_for_a_session_links_to_its_weights_and_copies_none(tmp_path):
+    save_model(linear(rows=600), tmp_path / "a", external="always")
+    mapped = load_model(tmp_path / "a", weights="mapped")
+    mapped.graph.output.append(onnx.helper.make_tensor_value_info("x", 1, None))
+    save_graph(mapped, tmp_path / "b")
+    assert (tmp_path / "b" / "model.onnx.data").readlink() == tmp_path / "a" / "model.onnx.data"
+    x = np.ones((2, 600), np.float32)
+    expected = open_session(tmp_path / "a").run(None, {"x": x})
+    for lean in (False, True):
+        found = open_session(tmp_path / "b", optimize=False, lean=lean).run(None, {"x": x})
+        assert np.allclose(found[0], expected[0], rtol=1e-6)
+        assert np.array_equal(found[1], x)
+
+
+def test_a_file_that_lies_in_a_store_is_handed_on_without_a_copy(tmp_path):
+    (tmp_path / "blob").write_text("weights")
+    (tmp_path / "input").symlink_to("blob")
+    hand_on(tmp_path / "input", tmp_path / "output")
+    assert (tmp_path / "output").readlink() == tmp_path / "blob"
+    hand_on(tmp_path / "blob", tmp_path / "copy")
+    assert not (tmp_path / "copy").is_symlink()
+    assert (tmp_path / "copy").read_text() == "weights"
+
+
+def test_a_folder_with_a_model_of_each_form_is_refused_and_its_files_are_not(tmp_path):
+    for name in ("model.onnx", "model.ort"):
+        (tmp_path / name).write_bytes(b"")
+        assert model_path(tmp_path / name) == tmp_path / name
+    with pytest.raises(StepError, match=r"two models, model\.onnx and model\.ort"):
+        model_path(tmp_path)
+    (tmp_path / "model.onnx").unlink()
+    assert model_path(tmp_path) == tmp_path / "model.ort"

@@ -1,0 +1,78 @@
+import pytest
+from onnx import TensorProto, helper
+
+from onnxbuild.onnxkit.model.opsets import (
+    MissingForm,
+    OpsetError,
+    missing_forms,
+    needed_opset,
+    newest_form,
+)
+from tests.onnxkit.models import branching, linear, model, value
+
+
+def one(op_type, opset, inputs=1, **attributes):
+    names = ["x", "s", "z"][:inputs]
+    node = helper.make_node(op_type, names, ["y"], **attributes)
+    return model([node], [value(n, [4]) for n in names], [value("y", [4])], opset=opset)
+
+
+@pytest.mark.parametrize(
+    ("made", "operator", "least"),
+    [
+        (one("LayerNormalization", 16, 2), "LayerNormalization", 17),
+        (one("Gelu", 18), "Gelu", 20),
+        (one("ReduceMean", 13, 2), "ReduceMean", 18),
+        (one("DequantizeLinear", 11, 2, axis=0), "DequantizeLinear", 13),
+        (one("DequantizeLinear", 13, 2, axis=0, block_size=2), "DequantizeLinear", 21),
+        (one("Attention", 22, 3), "Attention", 23),
+    ],
+)
+def test_the_least_opset_of_a_form_is_the_schemas(made, operator, least):
+    assert missing_forms(made) == (MissingForm(operator, least),)
+    said, number = needed_opset(made)
+    assert number == least
+    assert said == (
+        f"'{operator}' needs opset {least} in the form in which the graph has it; it declares "
+        f"opset {made.opset_import[0].version}"
+    )
+    made.opset_import[0].version = least
+    assert missing_forms(made) == ()
+
+
+@pytest.mark.parametrize(
+    "made", [one("Nope", 18), one("ReduceMean", 18, axes=[0]), one("RMSNorm", 18, 2)]
+)
+def test_what_no_later_opset_has_is_not_promised(made):
+    assert [each.least for each in missing_forms(made)] == [None]
+    assert needed_opset(made) is None
+
+
+def test_a_type_that_came_later_counts_too():
+    node = helper.make_node("Min", ["x", "x"], ["y"])
+    ends = ([value(name, [4], TensorProto.INT64)] for name in "xy")
+    made = model([node], *ends, opset=11)
+    assert missing_forms(made) == ()
+    said, least = needed_opset(made)
+    assert least == 12
+    assert said.startswith("'Min' needs opset 12 in the form")
+    made.opset_import[0].version = least
+    assert needed_opset(made) is None
+
+
+def test_operators_of_branches_and_functions_of_ones_own_fit():
+    assert missing_forms(branching()) == ()
+    made = one("Mine", 18)
+    node = helper.make_node("Relu", ["a"], ["b"])
+    imports = [helper.make_opsetid("", 18)]
+    made.functions.append(helper.make_function("", "Mine", ["a"], ["b"], [node], imports))
+    assert missing_forms(made) == ()
+
+
+def test_the_operator_that_came_last_says_which_opset_a_graph_needs():
+    assert newest_form(linear(opset=18)) == ("Add", 14)
+    assert newest_form(one("LayerNormalization", 18, 2)) == ("LayerNormalization", 17)
+
+
+def test_the_error_is_its_own_fix():
+    assert OpsetError("'Gelu' needs opset 20", least=20).fix == "write `opset: 20`"

@@ -1,0 +1,49 @@
+"""A measured ratio is printed as a number only where it is known to a factor of two."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from onnxbuild.cli.bench import _ratio
+from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
+from onnxbuild.release_format.figures import Latency
+from onnxbuild.release_format.readme import _speedup
+from onnxbuild.summary import _vs_pytorch
+
+KNOWN, WIDE, UNMEASURED = (1.844, 1.7, 2.1), (1726.32, 3.5, 3227.4), (1726.32, None, None)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [
+        (KNOWN, "1.84 x"),
+        ((2.0, 1.5, 3.0), "2.00 x"),
+        ((2.0, 1.49, 3.0), "1.49 to 3 x"),
+        (WIDE, "3.5 to 3,227 x"),
+        ((0.02, 0.001, 0.5), "0.001 to 0.5 x"),
+        (UNMEASURED, "-"),
+        ((1726.32, 0.0, math.inf), "-"),
+        ((None, None, None), "-"),
+    ],
+)
+def test_an_interval_wider_than_a_factor_of_two_takes_the_numbers_place(ratio, shown):
+    assert shown_ratio(*ratio) == shown
+
+
+@pytest.mark.parametrize(
+    ("ratio", "run", "bench"),
+    [
+        (KNOWN, "1.84 x ?", "1.84 x [1.7 to 2.1]"),
+        (WIDE, "3.5 to 3,227 x ?", "3.5 to 3,227 x"),
+        (UNMEASURED, "-", "-"),
+    ],
+)
+def test_every_table_shows_it_so(ratio, run, bench):
+    value, low, high = ratio
+    told = {"speedup": value, "speedup_low": low, "speedup_high": high}
+    assert _vs_pytorch(told, " ?") == run
+    assert _ratio(value, low, high) == bench
+    latency = Latency("cpu", "batch=1", 1.0, 0.9, 1.1, ratio=1 / value, speedup=ratio)
+    assert _speedup(latency) == run.removesuffix(" ?")

@@ -1,0 +1,107 @@
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16, drop_cast_pairs
+from tests.onnxkit.models import model, value
+from tests.steps.graphs import run_model, save
+
+
+def pair(source, target, between=None):
+    """source (fp32) -> fp16 -> target (fp32)."""
+    between = between or f"{target}_half"
+    return [
+        helper.make_node("Cast", [source], [between], f"down_{target}", to=FLOAT16),
+        helper.make_node("Cast", [between], [target], f"up_{target}", to=FLOAT),
+    ]
+
+
+def typed(nodes, outputs, *names, inputs=("x",), more=()):
+    """A model whose values `names` are fp32."""
+    infos = [value(name, ["n"]) for name in names]
+    return model(
+        nodes, [*(value(name, ["n"]) for name in inputs), *more],
+        [value(name, ["n"]) for name in outputs], value_info=infos,
+    )  # fmt: skip
+
+
+def tidied(made, tmp_path, feeds):
+    """Operator types, sorted, and the outputs; the model is checked."""
+    drop_cast_pairs(made)
+    canonicalize(made)
+    onnx.checker.check_model(made, full_check=True)
+    return sorted(n.op_type for n in made.graph.node), run_model(save(made, tmp_path / "m"), feeds)
+
+
+X = {"x": np.float32([1.0001, -2.0])}  # the first is not 1.0001 in fp16
+
+
+def test_pairs_in_a_row_go_altogether(tmp_path):
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]), *pair("a", "b"), *pair("b", "c"),
+        helper.make_node("Neg", ["c"], ["y"]),
+    ]  # fmt: skip
+    found, outputs = tidied(typed(nodes, ["y"], "a", "b", "c"), tmp_path, X)
+    assert found == ["Neg", "Neg"]
+    np.testing.assert_array_equal(outputs["y"], X["x"])
+
+
+def test_two_outputs_of_one_value_are_both_made(tmp_path):
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), *pair("a", "y"), *pair("a", "z")]
+    found, outputs = tidied(typed(nodes, ["y", "z"], "a"), tmp_path, X)
+    assert found == ["Identity", "Neg"]
+    for name in ("y", "z"):
+        np.testing.assert_array_equal(outputs[name], -X["x"])
+
+
+def test_an_output_that_is_an_input_or_another_output_keeps_its_name(tmp_path):
+    nodes = [*pair("x", "z"), helper.make_node("Neg", ["x"], ["y"]), *pair("y", "again")]
+    found, outputs = tidied(typed(nodes, ["y", "z", "again"]), tmp_path, X)
+    assert found == ["Identity", "Identity", "Neg"]
+    np.testing.assert_array_equal(outputs["z"], X["x"])
+    np.testing.assert_array_equal(outputs["again"], -X["x"])
+
+
+def test_a_branch_follows_the_value_that_becomes_an_output(tmp_path):
+    arms = [
+        helper.make_graph(
+            [helper.make_node("Neg", [read], [f"out_{read}"])],
+            read,
+            [],
+            [value(f"out_{read}", ["n"])],
+        )
+        for read in ("a", "b")
+    ]
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]), *pair("a", "y"), *pair("a", "b"),
+        helper.make_node("If", ["c"], ["z"], then_branch=arms[0], else_branch=arms[1]),
+    ]  # fmt: skip
+    made = typed(nodes, ["y", "z"], "a", "b", more=[value("c", [], TensorProto.BOOL)])
+    found, _ = tidied(made, tmp_path, {**X, "c": np.array(True)})
+    assert found == ["If", "Neg"]
+    for chosen in (True, False):
+        outputs = run_model(tmp_path / "m", {**X, "c": np.array(chosen)})
+        np.testing.assert_array_equal(outputs["z"], X["x"])
+
+
+def test_a_value_that_was_fp16_keeps_its_casts():
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]),
+        *pair("a", "b"),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    made = typed(nodes, ["y"])  # nobody says that `a` is fp32
+    drop_cast_pairs(made)
+    assert [node.op_type for node in made.graph.node] == ["Neg", "Cast", "Cast", "Neg"]
+
+
+def test_all_pairs_of_a_long_chain_go():
+    nodes, last = [], "x"
+    for n in range(500):
+        nodes += [helper.make_node("Relu", [last], [f"a{n}"]), *pair(f"a{n}", f"b{n}")]
+        last = f"b{n}"
+    nodes.append(helper.make_node("Neg", [last], ["y"]))
+    made = typed(nodes, ["y"], *(f"{kind}{n}" for kind in "ab" for n in range(500)))
+    drop_cast_pairs(made)
+    assert [node.op_type for node in made.graph.node] == ["Relu"] * 500 + ["Neg"]

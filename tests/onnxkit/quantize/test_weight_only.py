@@ -1,0 +1,101 @@
+"""What is not seen through the step: nested graphs, and weights beside the model."""
+
+import numpy as np
+import onnx
+import pytest
+
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, save_model
+from onnxbuild.onnxkit.quantize.blockwise import Grid, quantize_blocks, round_to_nearest
+from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
+from tests.onnxkit.models import linear, model, value, weight
+from tests.steps.graphs import run_model, save
+
+
+def in_blocks(made, bits=8):
+    """The model with all its weights in blocks."""
+    grid = Grid(bits, 32, symmetric=False)
+    nodes = list(weighted_nodes(made))
+    replace_weights(made, nodes, lambda _, rows: quantize_blocks(rows, grid, round_to_nearest), 0)
+    canonicalize(made)
+    return len(nodes)
+
+
+def branches():
+    """y = x w if `first` else x v, each product in a graph of its own."""
+    generator = np.random.default_rng(0)
+    w, v = (weight(n, generator.standard_normal((32, 4), dtype=np.float32)) for n in "wv")
+    arms = [
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("MatMul", ["x", name], [f"y_{name}"], name=f"by_{name}")],
+            name, [], [value(f"y_{name}", ["n", 4])], kept,
+        )
+        for name, kept in (("w", []), ("v", [v]))
+    ]  # fmt: skip
+    node = onnx.helper.make_node("If", ["first"], ["y"], then_branch=arms[0], else_branch=arms[1])
+    inputs = [value("first", [], onnx.TensorProto.BOOL), value("x", ["n", 32])]
+    return model([node], inputs, [value("y", ["n", 4])], [w])
+
+
+def test_weights_of_nested_graphs_are_replaced_where_they_lie(tmp_path):
+    source = save(branches(), tmp_path / "source")
+    made = load_model(source)
+    assert in_blocks(made) == 2
+    assert {each.name for each in made.graph.initializer} == {"w_Q8", "w_scales", "w_zero_points"}
+    target = tmp_path / "target"
+    save_model(made, target)
+    x = np.random.default_rng(1).standard_normal((3, 32), dtype=np.float32)
+    for first in (True, False):
+        feeds = {"first": np.array(first), "x": x}
+        expected = run_model(source, feeds)["y"]
+        np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=0.2)
+
+
+def test_each_layout_of_a_weight_has_names_of_its_own(tmp_path):
+    w = weight("w", np.random.default_rng(0).standard_normal((32, 32), dtype=np.float32))
+    nodes = [
+        onnx.helper.make_node("Gemm", ["x", "w"], ["h"], name="transposed", transB=1),
+        onnx.helper.make_node("MatMul", ["h", "w"], ["g"], name="plain"),
+        onnx.helper.make_node("Gemm", ["g", "w"], ["y"], name="again", transB=1),
+    ]
+    shape = ["n", 32]
+    source = save(model(nodes, [value("x", shape)], [value("y", shape)], [w]), tmp_path / "source")
+    made = load_model(source)
+    in_blocks(made)
+    codes = [node.input[1] for node in made.graph.node]
+    assert codes == ["w_Q8", "w_Q8_0", "w_Q8"]
+    save_model(made, tmp_path / "target")
+    x = {"x": np.random.default_rng(1).standard_normal((3, 32), dtype=np.float32)}
+    expected, found = (run_model(tmp_path / name, x)["y"] for name in ("source", "target"))
+    np.testing.assert_allclose(found, expected, atol=np.abs(expected).max() / 50)
+
+
+def test_weights_of_sibling_branches_may_share_a_name(tmp_path):
+    made = branches()
+    for number, arm in enumerate(made.graph.node[0].attribute):
+        kept = weight("w", np.full((32, 4), number + 1, np.float32))
+        arm.g.node[0].input[1] = "w"
+        del arm.g.initializer[:]
+        arm.g.initializer.append(kept)
+    source = save(made, tmp_path / "source")
+    made = load_model(source)
+    assert in_blocks(made) == 2
+    save_model(made, tmp_path / "target")
+    for first in (True, False):
+        feeds = {"first": np.array(first), "x": np.ones((3, 32), np.float32)}
+        expected, found = (run_model(tmp_path / name, feeds)["y"] for name in ("source", "target"))
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_blocks_that_exceed_a_files_limit_lie_beside_the_model(tmp_path, bits):
+    source = save(linear(rows=256, columns=128), tmp_path / "source", external="always")
+    made = load_model(source)
+    in_blocks(made, bits)
+    save_model(made, tmp_path / "inside")
+    inside = run_model(tmp_path / "inside", {"x": np.ones((2, 256), np.float32)})["y"]
+    save_model(made, tmp_path / "beside", limit_bytes=8000)
+    weights = tmp_path / "beside" / WEIGHTS_FILE
+    assert weights.stat().st_size > 256 * 128 * bits / 8
+    beside = run_model(tmp_path / "beside", {"x": np.ones((2, 256), np.float32)})["y"]
+    np.testing.assert_array_equal(inside, beside)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from onnxbuild.core.params import to_json
+from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, OWN_KEYS, is_free
+from onnxbuild.onnxkit.sessions.open import open_session
+from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
+from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, settings_from, shown
+from tests.steps.graphs import digits
+
+_ELSEWHERE = {"mlas.enable_gemm_fastmath_arm64_bfloat16"}
+"""Keys that a library for other CPUs reads."""
+
+
+def options_of(tmp_path, **settings):
+    session = open_session(digits(tmp_path), settings=SessionSettings(**settings))
+    return session.get_session_options()
+
+
+def test_what_is_left_out_is_as_onnxruntime_has_it(tmp_path):
+    found, own = options_of(tmp_path), onnxruntime.SessionOptions()
+    for name in (
+        "graph_optimization_level", "execution_mode", "intra_op_num_threads",
+        "inter_op_num_threads", "enable_mem_pattern", "enable_cpu_mem_arena",
+        "use_deterministic_compute",
+    ):  # fmt: skip
+        assert getattr(found, name) == getattr(own, name), name
+
+
+def test_each_setting_reaches_the_session(tmp_path):
+    found = options_of(
+        tmp_path,
+        graph_optimization="basic",
+        execution_mode="parallel",
+        intra_op_threads=2,
+        inter_op_threads=2,
+        spinning="never",
+        memory_pattern=False,
+        cpu_arena=False,
+        deterministic_compute=True,
+        config={"session.disable_prepacking": 1},
+    )
+    assert found.graph_optimization_level == onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    assert found.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL
+    assert (found.intra_op_num_threads, found.inter_op_num_threads) == (2, 2)
+    assert not found.enable_mem_pattern
+    assert not found.enable_cpu_mem_arena
+    assert found.use_deterministic_compute
+    assert found.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert found.get_session_config_entry("session.disable_prepacking") == "1"
+
+
+def test_a_session_with_a_fixed_axis_takes_that_size_alone(tmp_path):
+    import numpy as np
+    from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+    model = digits(tmp_path)
+    session = open_session(model, settings=SessionSettings(free_dimensions={"batch": 2}))
+    (image,) = session.get_inputs()
+    assert image.shape[0] == 2
+    session.run(None, {image.name: np.zeros((2, 1, 8, 8), np.float32)})
+    with pytest.raises(InvalidArgument):
+        session.run(None, {image.name: np.zeros((3, 1, 8, 8), np.float32)})
+
+
+def test_gates_keep_what_can_change_numbers_and_nothing_that_changes_time():
+    settings = SessionSettings(
+        graph_optimization="basic",
+        execution_mode="parallel",
+        intra_op_threads=8,
+        spinning="never",
+        cpu_arena=False,
+        free_dimensions={"batch": 1},
+        config={"session.set_denormal_as_zero": "1"},
+    )
+    judged = settings.judged()
+    assert (judged.intra_op_threads, judged.deterministic_compute) == (1, True)
+    assert (judged.graph_optimization, judged.execution_mode) == ("basic", "parallel")
+    assert (judged.free_dimensions, judged.config) == (settings.free_dimensions, settings.config)
+    assert judged == judged.judged()
+    assert judged.judged_anywhere().free_dimensions == {}
+    faster = {name: getattr(SessionSettings(intra_op_threads=3), name) for name in TUNED}
+    mode = faster.pop("execution_mode")
+    assert settings_from({**to_json(settings), **faster}).judged() == judged, mode
+
+
+def test_found_settings_survive_a_lock():
+    found = SessionSettings(intra_op_threads=3, spinning="stop", cpu_arena=False)
+    recipes = SessionSettings(graph_optimization="basic", free_dimensions={"batch": 1})
+    again = recipes.with_tuned(found.tuned_text())
+    assert all(getattr(again, name) == getattr(found, name) for name in TUNED)
+    assert (again.graph_optimization, again.free_dimensions) == ("basic", {"batch": 1})
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "no json", '{"intra_op_threads": 2}', json.dumps(dict.fromkeys(TUNED, 1))]
+)
+def test_what_is_no_choice_of_settings_is_refused(text):
+    with pytest.raises(ValueError):
+        SessionSettings().with_tuned(text)
+
+
+def test_settings_are_shown_as_yaml_to_paste():
+    settings = SessionSettings(cpu_arena=False, spinning="stop", free_dimensions={"batch": 1})
+    assert shown(settings) == "{spinning: stop, cpu_arena: false, free_dimensions: {batch: 1}}"
+    assert shown(settings, SessionSettings(spinning="stop")) == (
+        "{cpu_arena: false, free_dimensions: {batch: 1}}"
+    )
+    assert shown(SessionSettings()) == "{}"
+
+
+def test_threads_spin_on_unless_they_are_told_or_there_is_one():
+    assert SessionSettings().spins
+    assert not SessionSettings(spinning="stop").spins
+    assert not SessionSettings(intra_op_threads=1).spins
+    assert SessionSettings(intra_op_threads=1, execution_mode="parallel").spins
+
+
+def test_a_search_is_asked_for_by_true_or_by_its_options():
+    assert SessionOptions().tuning() is None
+    assert SessionOptions(tune=True).tuning() == TuneOptions()
+    assert SessionOptions(tune=TuneOptions(max_time_s=5)).tuning() == TuneOptions(max_time_s=5)
+
+
+def test_every_config_entry_that_is_known_is_one_that_the_library_reads():
+    library = b"".join(
+        path.read_bytes()
+        for path in Path(onnxruntime.__file__).parent.glob("capi/onnxruntime_pybind11_state*.so")
+    )
+    for key in {*KNOWN_KEYS, *OWN_KEYS, *FILE_KEYS} - _ELSEWHERE:
+        assert key.encode() in library, key
+    assert not KNOWN_KEYS & {*OWN_KEYS, *FILE_KEYS}
+
+
+def test_keys_of_providers_and_custom_operators_are_their_own():
+    assert is_free("ep.cuda.anything")
+    assert is_free("custom_op.mine.key")
+    assert not is_free("ep.cuda")
+    assert not is_free("ep.cuda.")
+    assert not is_free("session.x.y")

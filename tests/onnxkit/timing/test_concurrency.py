@@ -1,0 +1,43 @@
+import threading
+import time
+
+import pytest
+
+from onnxbuild.onnxkit.timing.concurrency import measure_throughput
+
+
+def test_clients_ask_at_once_and_each_as_soon_as_it_is_answered():
+    inside, most = [], []
+    lock = threading.Lock()
+
+    def run():
+        with lock:
+            inside.append(1)
+            most.append(len(inside))
+        time.sleep(0.005)
+        with lock:
+            inside.pop()
+
+    one, four = measure_throughput({"a": [run]}, [1, 4], window_s=0.1, windows=3)["a"]
+    assert (one.clients, four.clients) == (1, 4)
+    assert max(most) == 4
+    for each in (one, four):
+        assert each.p50_ms >= 5
+        assert each.p50_ms <= each.p99_ms
+        assert 0 < each.low <= each.runs_per_s <= each.high <= each.clients / 0.005
+
+
+def test_each_client_has_its_own_call_where_there_are_several():
+    seen = set()
+    calls = [lambda n=n: (seen.add((n, threading.get_ident())), time.sleep(0.001)) for n in (0, 1)]
+    measure_throughput({"a": calls}, [2], window_s=0.02, windows=1)
+    assert {n for n, _ in seen} == {0, 1}
+    assert len(seen) == 2
+
+
+def test_what_a_call_raises_is_raised():
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        measure_throughput({"a": [fail]}, [1, 2], window_s=0.02, windows=1)

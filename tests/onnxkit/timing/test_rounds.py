@@ -1,0 +1,123 @@
+import random
+import time
+
+import pytest
+
+from onnxbuild.onnxkit.timing.rounds import measure_turns, median_bounds, summarize_turns, timed
+
+
+def measured(runners, **options):
+    bounds = {"warmup": 0, "min_samples": 3, "max_time_s": 0.05, **options}
+    turns = measure_turns(runners, **bounds)
+    return {name: summarize_turns(each) for name, each in turns.items()}
+
+
+def test_the_slower_of_two_is_measured_as_the_slower():
+    found = measured({"slow": lambda: time.sleep(0.02), "fast": lambda: None})
+    assert 20 <= found["slow"].p50_ms < 60
+    assert found["fast"].p50_ms < 1
+
+
+def test_each_is_measured_at_least_as_often_as_asked():
+    found = measured({"a": lambda: time.sleep(0.06)}, min_samples=4, max_time_s=0.01)
+    assert found["a"].samples >= 4
+
+
+def test_time_bounds_the_measurement():
+    start = time.perf_counter()
+    found = measured({"a": lambda: None, "b": lambda: None}, min_samples=3, max_time_s=0.2)
+    assert time.perf_counter() - start < 2
+    assert found["a"].samples == found["b"].samples
+
+
+def test_runners_take_turns_in_an_order_that_changes_and_repeats_with_the_seed():
+    def order(seed):
+        seen = []
+        runners = {name: lambda name=name: (seen.append(name), time.sleep(0.06)) for name in "abc"}
+        measured(runners, min_samples=5, max_time_s=0.01, seed=seed)
+        turns = "".join(seen)
+        return [name for n, name in enumerate(turns) if n == 0 or turns[n - 1] != name]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+
+
+def test_it_ends_when_enough_is_known_and_asks_for_that_now_and_then():
+    asked = []
+
+    def enough(turns):
+        asked.append(len(turns["a"]))
+        return len(asked) == 3
+
+    start = time.perf_counter()
+    measured({"a": lambda: None}, max_time_s=5, settled=enough)
+    assert len(asked) == 3
+    assert asked == sorted(set(asked))
+    assert time.perf_counter() - start < 4
+
+
+def test_warm_up_runs_are_not_samples():
+    runs = []
+    found = measured({"a": lambda: (runs.append(1), time.sleep(0.06))}, warmup=4)
+    assert len(runs) == 4 + 1 + found["a"].samples  # one more is thrown away in the first turn
+
+
+def test_percentiles_lie_between_the_nearest_ranks():
+    found = summarize_turns([[1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]])
+    assert (found.p50_ms, found.mean_ms) == (3.0, 3.0)
+    assert found.p90_ms == pytest.approx(4.6)
+    assert found.p99_ms == pytest.approx(4.96)
+    assert found.std_ms == pytest.approx(2**0.5, abs=1e-4)
+
+
+def test_a_turn_counts_alike_however_many_runs_it_has():
+    """A burst in a bad moment is cut short: its runs are few, and no less true."""
+    found = summarize_turns([[MS] * 20, *[[50 * MS]] * 3])
+    assert found.p50_ms == 50
+    assert found.samples == 23
+    assert found.mean_ms == pytest.approx((1 + 3 * 50) / 4)
+
+
+MS = 1_000_000
+
+
+def is_stable(*turn_ms):
+    return summarize_turns([[round(ms * MS)] * 5 for ms in turn_ms]).stable
+
+
+def test_a_median_is_stable_within_5_percent_however_noisy_single_runs_are():
+    assert is_stable(*[10, 10.4, 9.8, 10.1] * 10)
+    assert not is_stable(*[10, 14, 8, 12] * 4)
+    assert summarize_turns([[10 * MS, 10 * MS, 90 * MS]] * 16).stable
+
+
+def test_a_shift_that_lasts_is_not_stable_and_a_bad_moment_is_no_matter():
+    assert not is_stable(*[10] * 20, *[12] * 20)
+    assert not is_stable(*[10 + n / 10 for n in range(40)])
+    assert is_stable(*[10] * 30, *[50] * 6)
+
+
+def test_what_waking_a_thread_takes_does_not_count():
+    assert is_stable(*[0.018, 0.037] * 20)
+    assert not is_stable(*[0.18, 0.37] * 20)
+
+
+def test_too_few_turns_tell_nothing():
+    assert not is_stable(*[10] * 5)
+    assert is_stable(*[10] * 6)
+
+
+def test_bounds_hold_the_median_as_often_as_they_say():
+    generator = random.Random(0)
+    held = 0
+    for _ in range(400):
+        low, high, is_known = median_bounds([generator.gauss(0, 1) for _ in range(64)])
+        assert is_known
+        held += low <= 0 <= high
+    assert held >= 0.95 * 400
+
+
+def test_timed_gives_the_value_and_seconds():
+    value, seconds = timed(lambda: (time.sleep(0.01), "done")[1])
+    assert value == "done"
+    assert 0.01 <= seconds < 1

@@ -1,0 +1,145 @@
+import pytest
+
+from onnxbuild.core.provider_options import OPTIONS
+from onnxbuild.core.providers import PROVIDERS
+from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
+from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.schema.recipe_schema import rendered_schema
+
+SENTENCES = "dummy_inputs: {ids: {dtype: int64, shape: [batch, length], high: 10}}\n"
+
+
+def targets(project, base, providers):
+    recipe = project.recipe(f"{base}providers: {providers}\n")
+    return recipe.targets, recipe.gates
+
+
+def test_a_list_names_targets_in_order_and_only_the_cpu_must_be_there(project, base):
+    found, gates = targets(project, base, "[cuda, cpu, tensorrt]")
+    assert [target.name for target in found] == ["cuda", "cpu", "tensorrt"]
+    assert found[1] == CPU_TARGET
+    assert [gates[name].require for name in ("cuda", "cpu", "tensorrt")] == ["none", "one", "none"]
+
+
+def test_the_only_target_must_be_there(project, base):
+    assert targets(project, base, "[cuda]")[1] == {"cuda": TargetGates("one")}
+    assert targets(project, base, "[[tensorrt, cuda]]")[1]["tensorrt-cuda"].require == "one"
+
+
+def test_gates_are_no_options_of_the_provider(project, base):
+    written = "{cpu: {}, cuda: {device_id: 1, require: true, max_cpu_nodes: 3, min_coverage: 0.5}}"
+    found, gates = targets(project, base, written)
+    assert found[1] == Target("cuda", (Link("cuda", {"device_id": "1"}),))
+    assert gates["cuda"] == TargetGates("all", 3, 0.5)
+
+
+def test_options_are_spelled_as_onnx_runtime_reads_them(project, base):
+    written = "[{cuda: {use_tf32: false, gpu_mem_limit: 1024}}, {openvino: {enable_qdq_optimizer: true}}]"
+    (cuda, openvino), _ = targets(project, base, written)
+    assert cuda.chain[0].options == {"use_tf32": "0", "gpu_mem_limit": "1024"}
+    assert openvino.chain[0].options == {"enable_qdq_optimizer": "True"}
+
+
+def test_a_list_in_the_list_is_a_chain_and_a_mapping_gives_it_a_name(project, base):
+    written = (
+        "[[tensorrt, {cuda: {device_id: 1}}, cpu], {gpu: {chain: [cuda, cpu], min_coverage: 1}}]"
+    )
+    (short, named), gates = targets(project, base, written)
+    links = (Link("tensorrt"), Link("cuda", {"device_id": "1"}), Link("cpu"))
+    assert short == Target("tensorrt-cuda-cpu", links)
+    assert named == Target("gpu", (Link("cuda"), Link("cpu")))
+    assert (gates["gpu"].min_coverage, gates["gpu"].require) == (1, "one")
+    assert short.falls_back
+    assert not named.is_cpu
+
+
+def test_two_targets_may_be_of_one_provider(project, base):
+    written = "{cuda: {}, other: {provider: cuda, device_id: 1}}"
+    (first, second), _ = targets(project, base, written)
+    assert (first.name, second.name) == ("cuda", "other")
+    assert second.chain == (Link("cuda", {"device_id": "1"}),)
+
+
+def test_onnx_runtimes_own_names_are_taken_known_or_not(project, base):
+    (cuda, new), _ = targets(project, base, "[CUDAExecutionProvider, NewExecutionProvider]")
+    assert (cuda.name, cuda.chain[0].full_name) == ("cuda", "CUDAExecutionProvider")
+    assert (new.name, new.chain[0].full_name) == ("NewExecutionProvider",) * 2
+
+
+def test_a_plug_ins_library_is_a_declared_file(project, base):
+    project.write("vendor/libnpu.so", "bytes")
+    written = "{cpu: {}, npu: {library: ../vendor/libnpu.so, provider: Npu, power: low, cores: 2}}"
+    (_, npu), _ = targets(project, base, written)
+    assert npu.chain == (Link("Npu", {"power": "low", "cores": "2"}),)
+    assert npu.library is not None
+    assert npu.library.files == ("vendor/libnpu.so",)
+    assert npu.entrypoints == (npu.library,)
+
+
+def test_tensorrts_profiles_come_from_the_axes_where_they_are_asked_for(project, base):
+    more = base.replace("[batch]", "[batch, 3]")
+    (target,), _ = targets(project, more, "[{tensorrt: {profiles_from_axes: true}}]")
+    assert target.chain[0].options == {
+        "trt_profile_min_shapes": "ids:1x3",
+        "trt_profile_opt_shapes": "ids:2x3",
+        "trt_profile_max_shapes": "ids:8x3",
+    }
+    (plain,), _ = targets(project, more, "[{tensorrt: {profiles_from_axes: false}}]")
+    assert plain.chain[0].options == {}
+
+
+def test_every_provider_with_a_table_is_in_the_schema_option_by_option():
+    definitions = rendered_schema()["$defs"]
+    assert OPTIONS.keys() <= PROVIDERS.keys()
+    for provider, options in OPTIONS.items():
+        assert options.keys() <= definitions[f"provider_{provider}"]["properties"].keys()
+
+
+@pytest.mark.parametrize(
+    ("variant", "target", "told"),
+    [
+        ("fp16", "cpu", "gains no speed there"),
+        ("dynamic", "cuda", "DynamicQuantizeLinear has no kernel on a GPU"),
+        ("weight_only", "tensorrt", "no MatMulNBits"),
+        ("none", "cuda", ""),
+        ("fp16", "cuda", ""),
+        ("dynamic", "cpu", ""),
+    ],
+)
+def test_a_variant_that_gains_nothing_on_a_target_is_told_with_the_reason(
+    project, base, variant, target, told
+):
+    recipe = project.recipe(f"{base}quantization: {{v: {variant}}}\nproviders: [{target}]\n")
+    found = list(doubts_of(recipe))
+    assert len(found) == bool(told)
+    assert all(f"variant 'v' on target '{target}': " in each and told in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("activation_type: int8", False),
+        ("activation_type: uint8", True),
+        ("symmetric: false", True),
+    ],
+)
+def test_tensorrt_wants_signed_symmetric_int8(project, base, options, told):
+    recipe = project.recipe(
+        f"{base}quantization: {{v: {{mode: static, {options}}}}}\nproviders: [tensorrt]\n"
+        "calibration: {data: dummy}\n"
+    )
+    assert bool(list(doubts_of(recipe))) is told
+
+
+@pytest.mark.parametrize(
+    ("providers", "told"),
+    [
+        ("{other: {provider: cpu, environment: {python: p}}}", True),
+        ("{cpu: {}, other: {provider: cpu, environment: {python: p}}}", False),
+    ],
+)
+def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, told):
+    recipe = project.recipe(f"{base}ahead_of_time: {{ort: {{}}}}\nproviders: {providers}\n")
+    found = list(doubts_of(recipe))
+    assert len(found) == told
+    assert all("ort of ahead_of_time: made, validated" in each for each in found)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from onnxbuild.catalog import CATALOG, KIND_OF_MODE
+from onnxbuild.core.params import from_json
+from onnxbuild.recipe.parts.parts import SECTIONS
+from onnxbuild.recipe.schema.recipe_schema import recipe_schema, rendered_schema, schema_text
+from onnxbuild.recipe.schema.reference_page import updated_page
+from tests.recipe.test_load import FULL
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_committed_schema_is_the_one_of_the_code():
+    committed = (ROOT / "schemas/recipe.schema.json").read_text()
+    assert committed == schema_text(), "run `onnxbuild schema --write schemas/recipe.schema.json`"
+    assert json.loads(committed) == recipe_schema()
+
+
+def test_the_reference_page_is_the_one_of_the_code():
+    page = (ROOT / "docs/recipe.md").read_text()
+    assert page == updated_page(page), "write docs/recipe.md anew with reference.updated_page"
+
+
+def test_both_forms_are_valid_schemas():
+    Draft202012Validator.check_schema(recipe_schema())
+    Draft202012Validator.check_schema(rendered_schema())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FULL,
+        'version: 1\nextends: base.yaml\nopset: "{{ o }}"\nvars: {o: 18}\n',
+        'version: 1\nextends: b.yaml\nquantization: {i: {mode: dynamic, per_channel: "{{ p }}"}}\n',
+        'version: 1\nextends: b.yaml\nmatrix: {n: [a, b]}\nname: "x-{{ n }}"\n',
+    ],
+)
+def test_an_editor_accepts_what_the_loader_accepts(text):
+    errors = list(Draft202012Validator(recipe_schema()).iter_errors(yaml.safe_load(text)))
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: x\n",
+        "version: 1\nextends: b.yaml\nopst: 18\n",
+        "version: 1\nextends: b.yaml\nquantization: {i: {mode: dynamic, per_chanel: true}}\n",
+        "version: 1\nextends: b.yaml\nquantization: {i: {mode: fp16, per_channel: true}}\n",
+        "version: 1\nextends: b.yaml\nopset: 99\n",
+    ],
+)
+def test_an_editor_refuses_what_the_loader_refuses(text):
+    assert list(Draft202012Validator(recipe_schema()).iter_errors(yaml.safe_load(text)))
+
+
+def test_every_property_is_described():
+    def undescribed(schema, path):
+        for key, below in schema.get("properties", {}).items():
+            if not below.get("description"):
+                yield f"{path}.{key}"
+            yield from undescribed(below, f"{path}.{key}")
+
+    schema = recipe_schema()
+    assert list(undescribed(schema, "")) == []
+    for name, definition in schema["$defs"].items():
+        assert list(undescribed(definition, name)) == []
+
+
+def test_every_option_of_every_kind_is_in_the_schema():
+    schema = rendered_schema()
+    for section, options in SECTIONS.items():
+        found = json.dumps(schema["properties"][section]) + json.dumps(schema["$defs"])
+        for field in dataclasses.fields(options):
+            assert f'"{field.name}"' in found
+    for mode, kind in KIND_OF_MODE.items():
+        known = set(schema["$defs"][f"mode_{mode}"]["properties"])
+        assert kind.options is not None
+        assert {field.name for field in dataclasses.fields(kind.options)} < known
+
+
+def test_every_default_in_the_schema_is_one_that_parses():
+    for kind in CATALOG.values():
+        if kind.options is not None:
+            from_json(kind.options, {})
