@@ -23,7 +23,7 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/onnxbuild lint recipes/*.yaml
-	$(BIN)/python -m pytest -q tests/test_docs.py tests/recipe/schema/test_recipe_schema.py
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_rooms.py tests/recipe/schema/test_recipe_schema.py
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/uptodate.py
@@ -38,6 +38,7 @@ format: $(INSTALLED)
 golden: $(INSTALLED)
 	$(BIN)/onnxbuild schema --write schemas/recipe.schema.json
 	$(BIN)/onnxbuild schema --reference docs/recipe.md
+	$(BIN)/python docs/rooms.py --write
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -1,4 +1,4 @@
-"""What the command line does, callable: load, plan and build recipes."""
+"""What the verbs do, callable: `build`, `plan`, `load`."""
 
 from __future__ import annotations
 

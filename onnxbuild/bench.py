@@ -1,4 +1,4 @@
-"""Measure a recipe's variants now, beside models from elsewhere: files, bundles, releases."""
+"""Measure a recipe's variants now, next to models from elsewhere: `bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every step kind there is: name -> StepKind."""
+"""Every step kind there is, by name."""
 
 from __future__ import annotations
 

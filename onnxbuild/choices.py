@@ -1,4 +1,4 @@
-"""What builds choose by measuring, and builds with just that: trials of searches, settings of sessions."""
+"""What a build chose by measuring, and a build with just that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where this package lies, however it was found; the one place that computes it."""
+"""Where this package lies; the one place that computes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make, renew and check the locks of recipes."""
+"""Make, renew and check the locks of recipes: `lock`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for: recipes, the part of them that is wanted, and the graph that it makes."""
+"""What is asked for: recipes, parts of them, choices; loaded and resolved to a graph."""
 
 from __future__ import annotations
 

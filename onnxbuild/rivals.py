@@ -1,4 +1,4 @@
-"""What `bench --against` names: files of ONNX and of ORT format, programs of PyTorch, bundles of either, releases."""
+"""What `bench --against` names: files, bundles, releases."""
 
 from __future__ import annotations
 

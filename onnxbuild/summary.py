@@ -1,4 +1,4 @@
-"""How the variants compare, in one small table: size, latency, error."""
+"""How the variants of a build compare, as one small table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the real adapters and returns a Builder."""
+"""Choose the real adapters and make a builder of them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The outside world, one port each: disk, child processes, installed tools, clock, console."""
+"""The outside world: disk, kernel, store, installed software, processes, console."""

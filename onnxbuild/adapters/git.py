@@ -1,4 +1,4 @@
-"""What git says of a project: the commit, when it was made, and what differs from it."""
+"""What git says of a project: its commit, when that was made, what differs from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things are: the project's store, and what all projects share."""
+"""Where things lie: the project's store, and what all projects share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This machine: CPU model and flags, cores, memory, the Python build."""
+"""This machine: processor, cores, memory, the Python build."""
 
 from __future__ import annotations
 

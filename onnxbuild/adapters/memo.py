@@ -1,4 +1,4 @@
-"""Up to date at a glance: the identities of all that the last successful run looked at.
+"""Up to date at a glance: the identities of all that the last good run looked at.
 
 A run's outcome is a function of its request and of the files, folders and packages that it looked
 at. When every one of them still has the identity it had, running again would change nothing, and

@@ -1,4 +1,4 @@
-"""Recipes that were read before: taken from the index while all that decided them is as it was."""
+"""Recipes that were read before, while all that decided them is as it was."""
 
 from __future__ import annotations
 

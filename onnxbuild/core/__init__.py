@@ -1,1 +1,1 @@
-"""The nouns of the build: standard library only; no I/O, no clock, no environment."""
+"""The nouns of a build; standard library only, no clock, no environment."""

@@ -1,1 +1,1 @@
-"""Where a variant goes wrong: the first step, the first nodes, and what to leave out."""
+"""Find where a variant goes wrong: its steps, its nodes, and remedies tried as ordinary builds."""

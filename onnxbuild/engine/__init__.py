@@ -1,1 +1,1 @@
-"""The loop: decide, schedule, build, record."""
+"""The loop: what is up to date and why not, who is next, what is recorded; knows no ONNX."""

@@ -1,1 +1,1 @@
-"""The lock: all that a recipe's build used and gave, in a file to review and to commit."""
+"""What a build used and gave, as a file to review and to commit; two of them compared."""

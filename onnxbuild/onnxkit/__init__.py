@@ -1,1 +1,1 @@
-"""ONNX and runtime helpers that only steps use."""
+"""What steps do with ONNX models and their runtimes."""

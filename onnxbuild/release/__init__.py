@@ -1,1 +1,1 @@
-"""A release is made: gates, what it comes from, signatures, its place on the shelf."""
+"""Make a release: gates and budgets, the commit it is of, signatures, the shelf in `dist/`."""

@@ -1,1 +1,1 @@
-"""What a release is: its files, the form of each, written and read."""
+"""The files of a release, each written and read: for those who make one and those who check one."""

@@ -1,1 +1,1 @@
-"""A build is made again from nothing, and where the two part, the cause is looked for."""
+"""Build again from nothing in other surroundings; where the two part, find the cause."""

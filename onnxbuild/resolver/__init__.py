@@ -1,4 +1,4 @@
-"""Recipes -> Graph: pure; reads no file, imports no framework."""
+"""Recipes -> one graph, in which equal steps are one; reads no file, imports no framework."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One file a step kind: its parameters, its run, its KIND. Steps never import each other."""
+"""One file a step kind: options, parameters, `run`, `KIND`; steps never import each other."""

@@ -1,1 +1,1 @@
-"""A release is checked: what it says against what it holds, run again, built again."""
+"""Check a release: what it says against what it holds, run again, built again."""

@@ -1,1 +1,1 @@
-"""What a schema can not say: faults that need the whole recipe."""
+"""Faults that no schema can state: they need the whole recipe."""
