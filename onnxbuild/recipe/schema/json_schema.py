@@ -41,7 +41,7 @@ class SchemaBuilder:
             limits = {k: v for k, v in field.metadata.items() if k != "help"}
             schema = self._of(annotations[field.name], limits)
             described = {"description": field.metadata["help"], **schema}
-            if field.default is not dataclasses.MISSING:
+            if field.default not in (dataclasses.MISSING, None):  # null is no value of a recipe
                 described["default"] = to_json(field.default)
             properties[field.name] = described
         return properties

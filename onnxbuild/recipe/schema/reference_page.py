@@ -124,8 +124,6 @@ _LIMITS = {"minimum": ">=", "maximum": "<="}
 
 
 def _shown(default: Any) -> str:
-    if default is None:
-        return ""
     if isinstance(default, (list, dict)):
         inside = ", ".join(map(str, default))
         return f"`[{inside}]`" if isinstance(default, list) else f"`{{{inside}}}`"

@@ -60,9 +60,16 @@ def test_every_finite_float_is_read_back(number):
 
 
 @given(st.text())
-def test_any_text_gives_a_scalar_or_a_value_error(text):
+def test_text_is_itself_unless_json_or_a_number_in_another_base_says_otherwise(text):
+    """YAML 1.2 reads what JSON has as JSON does; all else that is no number is text."""
     try:
         value = resolve(text)
     except ValueError:
+        assert set(text) <= set("+-.0123456789abcdefoxinfINFnaNAE")
         return
-    assert value is None or isinstance(value, (str, int, float))
+    if isinstance(value, str):
+        assert value == text
+    elif isinstance(value, bool) or value is None:
+        assert text in {"true", "false", "null", "~", ""}
+    else:
+        assert value == (int(text, 0) if text[:2] in {"0x", "0o"} else float(text))
