@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +60,7 @@ class Index:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = self._open()
+        weakref.finalize(self, self._connection.close).atexit = False
 
     def _open(self) -> sqlite3.Connection:
         try:
@@ -77,23 +80,11 @@ class Index:
     @staticmethod
     def _connect(path: Path | None) -> sqlite3.Connection:
         name = ":memory:" if path is None else str(path)
-        connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found != _FORMAT:
-            connection.execute("BEGIN IMMEDIATE")
-            (found,) = connection.execute("PRAGMA user_version").fetchone()
-            if found != _FORMAT:
-                tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-                for (table,) in tables.fetchall():
-                    connection.execute(f'DROP TABLE "{table}"')
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {_FORMAT}")
-            connection.execute("COMMIT")
-            if path is not None:
-                share_index(path)
-        if path is not None:
-            check_schema(connection, _SCHEMA)
+        with ExitStack() as undo:
+            connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
+            undo.callback(connection.close)
+            _lay(connection, path)
+            undo.pop_all()
         return connection
 
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -271,6 +262,30 @@ class Index:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+
+def _lay(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Make the tables, if they are not there in this form.
+
+    Raises:
+        sqlite3.Error: The file is no index, or can't be written.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != _FORMAT:
+        connection.execute("BEGIN IMMEDIATE")
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found != _FORMAT:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            for (table,) in tables.fetchall():
+                connection.execute(f'DROP TABLE "{table}"')
+            for statement in _SCHEMA.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        connection.execute("COMMIT")
+        if path is not None:
+            share_index(path)
+    if path is not None:
+        check_schema(connection, _SCHEMA)
 
 
 def _is_gone(key: str) -> bool:
