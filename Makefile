@@ -1,9 +1,10 @@
-# make run: install into .venv and build recipes/bert.yaml; make test: the suite;
-# make test-all: and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer).
+# make run: install into .venv and build recipes/bert.yaml; make test: each module's tests and a few whole builds;
+# make test-all: all tests, and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more of them, longer).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-all check bench format golden clean
 
@@ -11,9 +12,10 @@ run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	$(TESTS) -m "not slow or smoke"
 
 test-all: test
+	$(TESTS) -m "slow and not smoke"
 	$(BIN)/python -m tests.attack.law --seed 1 --jobs 2 \
 		--programs $${ONNXBUILD_LAW_PROGRAMS:-200} --seconds $${ONNXBUILD_LAW_S:-0}
 

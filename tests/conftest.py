@@ -1,4 +1,8 @@
-"""The order of the files: those that take long first, so that no worker waits for them."""
+"""Two tiers of tests, and the order of the files: those that take long first, so that no worker waits for them.
+
+`make test` runs what is not marked `slow`: the tests of each module, and of those that drive the real
+command the few that are marked `smoke`. `make test-all` runs the rest, too.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,9 @@ HERE = Path(__file__).parent
 BUILDING = {"attack", "cli", "steps", "verification"}
 """Folders of files that build for a minute each."""
 
+WHOLE = {"attack", "cli", "verification"}
+"""Folders of files that drive the real command, each time in processes of its own."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The program's bytecode, once for all commands.
@@ -24,10 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole projects, which lie here beside this file; what builds; then all else, as it was.
+    """Mark the tiers; put whole projects first, which lie next to this file, then what builds.
 
     `--no-loadscope-reorder` keeps to it; else files of one test would come last.
     """
+    for item in items:
+        room = item.path.relative_to(HERE).parts[0]
+        if room in WHOLE:
+            item.add_marker("slow")
     items.sort(key=lambda item: (item.path.parent != HERE, item.path.parent.name not in BUILDING))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.step import COPIED, ENTRY_POINTS, PACKAGES
+from tests.adapters.observe.test_observer import Project, model
 from tests.adapters.site_folder import SiteFolder
-from tests.adapters.test_observe import Project, model
 
 
 @pytest.fixture

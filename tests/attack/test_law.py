@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.attack.law.carriers import CARRIERS
 from tests.attack.law.draw import GROUPS, draw, makers
 
@@ -39,11 +41,13 @@ def test_a_program_that_leans_on_a_time_violates_the_law_and_is_shrunk():
     assert "replay: python -m tests.attack.law --seed 9 --matrix" in done.stdout
 
 
+@pytest.mark.smoke
 def test_a_seed_draws_the_same_program_each_time():
     assert draw(7) == draw(7)
     assert draw(7) != draw(8)
 
 
+@pytest.mark.smoke
 def test_two_hundred_programs_have_pieces_of_every_group_and_every_carrier():
     parts = [part for seed in range(200) for part in draw(seed).parts]
 

@@ -290,6 +290,7 @@ def granted(request):
     shutil.rmtree(folder)
 
 
+@pytest.mark.smoke
 def test_what_native_code_reads_of_granted_folders_counts(project, granted):
     weights = granted / "weights.safetensors"
     save_scale(weights, 2.0)

@@ -88,6 +88,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.smoke
 def test_all_faults_of_a_recipe_are_told_at_once_each_with_its_place_and_fix(project):
     project.write("tiny.yaml", FAULTY)
     told = refused(project).removeprefix("error: ").splitlines()
@@ -221,6 +222,7 @@ def test_a_wrong_command_line_says_what_is_wrong(project, arguments, told):
     assert not (project.folder / "artifacts").exists()
 
 
+@pytest.mark.smoke
 def test_a_verb_that_does_not_exist_names_the_nearest(project):
     assert "No such command 'rnu'. Did you mean 'run'?" in project("rnu", "tiny.yaml").err
     assert "To build it: onnxbuild run tiny.yaml" in project("tiny.yaml").err

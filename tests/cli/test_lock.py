@@ -47,6 +47,7 @@ def test_a_lock_says_all_and_names_no_machine_path(locked):
     assert keys == sorted(keys)
 
 
+@pytest.mark.smoke
 def test_a_locked_run_passes_and_is_up_to_date_at_a_glance(locked):
     first, second = locked.run("--locked"), locked.run("--locked")
     assert (first.code, first.ran) == (0, [])

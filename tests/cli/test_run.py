@@ -18,6 +18,7 @@ ALL = sorted([*ALL, "optimize", "reference"])
 USER_CODE = ["benchmark", "export", "reference"]
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_a_build_is_delivered_and_an_edit_reruns_what_depends_on_it(project):
     first = project.run()
@@ -158,6 +159,7 @@ def test_a_run_that_is_stopped_leaves_nothing_to_clean_up(project, number, code)
     assert list((project.folder / "artifacts/out").iterdir()) == []
 
 
+@pytest.mark.smoke
 def test_help_shows_every_verb_and_loads_next_to_nothing(project):
     code = (
         "import sys; from onnxbuild.cli import main\n"

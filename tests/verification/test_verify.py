@@ -16,6 +16,7 @@ from tests.verification.conftest import edit_json, release_of, sum_again
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.smoke
 def test_a_release_is_verified_as_folder_and_as_archive(released, tmp_path):
     for path in ("dist/tiny-1.0", "dist/tiny-1.0.tar"):
         for key in ("team.pub.pem", "team.pub"):

@@ -8,8 +8,8 @@ from onnxbuild.onnxkit.accuracy.dominant_node import DominantNode, find_dominant
 from onnxbuild.steps.quantize_dynamic import KIND, DynamicOptions, DynamicParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import model, value, weight
+from tests.onnxkit.quantize.test_eight_bit_forms import static
 from tests.onnxkit.single_operators import Single, normal
-from tests.onnxkit.test_eight_bit_forms import static
 from tests.steps.graphs import save
 
 WIDTH = 32
