@@ -16,9 +16,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of a command: wall time in seconds, peak resident bytes of its largest process."""
+    """One run of a command: wall and CPU time in seconds, peak resident bytes of its largest process."""
 
     wall_s: float
+    cpu_s: float
     peak_bytes: int
 
 
@@ -59,7 +60,7 @@ def run_once(
     wall_s = time.perf_counter() - started_s
     if status != 0:
         sys.exit(f"{' '.join(command)} failed:\n{output.decode(errors='replace')}")
-    return Sample(wall_s, usage.ru_maxrss * 1024)
+    return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def interleave(
@@ -89,6 +90,11 @@ def interleave(
 def median_s(samples: Sequence[Sample]) -> float:
     """Median wall time in seconds."""
     return statistics.median(sample.wall_s for sample in samples)
+
+
+def median_cpu_s(samples: Sequence[Sample]) -> float:
+    """Median CPU time in seconds, user and system: other work on the machine disturbs it less."""
+    return statistics.median(sample.cpu_s for sample in samples)
 
 
 def peak_bytes(samples: Sequence[Sample]) -> int:

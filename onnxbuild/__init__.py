@@ -4,8 +4,15 @@ from onnxbuild import Request, build
 result = build(Request((Path("recipes/bert.yaml"),)))
 """
 
+from __future__ import annotations
+
 import importlib
-from typing import Any
+
+TYPE_CHECKING = (
+    False  # as in typing, which takes longer to import than all else that is loaded here
+)
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 _HOMES = {

@@ -17,7 +17,6 @@ from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.adapters.store.disk_history import REUSED
 from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
@@ -26,13 +25,23 @@ from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
+from onnxbuild.glance import lint_lines
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.checks.session import session_remarks
-from onnxbuild.recipe.point_bytes import point_faults
 from onnxbuild.recipe.project import root_reason
-from onnxbuild.request import Loaded, Request, graph_of, load, request_of
+from onnxbuild.request import (
+    Loaded,
+    Request,
+    check_points,
+    fits,
+    graph_of,
+    load,
+    ok_line,
+    remarks_of,
+    request_of,
+)
 from onnxbuild.summary import skipped_targets, summarize
 from onnxbuild.wiring import (
     RunOptions,
@@ -110,21 +119,6 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
         )
     finally:
         workspace.close()
-
-
-def check_points(loaded: Loaded, memory_bytes: int) -> None:
-    """See that the inputs of every point fit into memory, before anything is made.
-
-    Args:
-        loaded: The recipes.
-        memory_bytes: What a build may use.
-
-    Raises:
-        RecipeErrors: Some do not; names the axes to narrow.
-    """
-    faults = [fault for each in loaded.recipes for fault in point_faults(each, memory_bytes)]
-    if faults:
-        raise RecipeErrors(faults)
 
 
 def build(
@@ -272,6 +266,12 @@ def _remember(
             "environment": {name: locate.environment().get(name) for name in loaded.variables},
             "environments": [known.folder(each) for each in environments_of(result.graph)],
             "steps": len(result.graph.steps),
+            "names": "" if result.report.left_out else "\n".join(result.graph.steps),
+            "lint": lint_lines(
+                remarks_of(loaded),
+                ok_line(loaded, result.graph),
+                fits=fits(loaded, machine.memory_bytes()),
+            ),
             "store": str(result.store),
             "summary": summarize(result.graph, result.report),
             "skipped": skipped_targets(result.graph, result.report),

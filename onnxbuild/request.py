@@ -14,7 +14,10 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
 from onnxbuild.lock.text import read_lock
+from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.checks.session import session_remarks
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
+from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.recipe.project import find_project
 from onnxbuild.resolver import resolve
 
@@ -147,6 +150,50 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
         for path in loaded.by_file:
             choices |= read_lock(path).choices
     return resolve(loaded.recipes, machine.host_facts(), request.only, choices, request.comparison)
+
+
+def check_points(loaded: Loaded, memory_bytes: int) -> None:
+    """See that the inputs of every point fit into memory, before anything is made.
+
+    Args:
+        loaded: The recipes.
+        memory_bytes: What a build may use.
+
+    Raises:
+        RecipeErrors: Some do not; names the axes to narrow.
+    """
+    faults = [fault for each in loaded.recipes for fault in point_faults(each, memory_bytes)]
+    if faults:
+        raise RecipeErrors(faults)
+
+
+def fits(loaded: Loaded, memory_bytes: int) -> bool:
+    """Return whether `check_points` passes."""
+    return not any(True for each in loaded.recipes for _ in point_faults(each, memory_bytes))
+
+
+def remarks_of(loaded: Loaded) -> list[str]:
+    """Return what recipes allow and seldom mean, a line each."""
+    return [
+        remark
+        for recipe in loaded.recipes
+        for remark in (
+            *doubts_of(recipe),
+            *session_remarks(recipe, machine.usable_cores()),
+            *point_remarks(recipe),
+        )
+    ]
+
+
+def ok_line(loaded: Loaded, graph: Graph) -> str:
+    """Return what `lint` says of recipes without a fault.
+
+    Args:
+        loaded: The recipes.
+        graph: Theirs, whole.
+    """
+    names = sorted(recipe.name for recipe in loaded.recipes)
+    return f"ok: {', '.join(names)} ({len(graph.steps)} steps)"
 
 
 def request_of(request: Request) -> str:

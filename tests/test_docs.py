@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.cli.main import VERBS
+from onnxbuild.cli.help import VERBS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("artifacts/*.md")])

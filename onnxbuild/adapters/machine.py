@@ -7,8 +7,12 @@ import os
 import re
 import sys
 
-from onnxbuild.core.host import PASSED_ON, HostFacts
+from onnxbuild.core.host_variables import PASSED_ON
 from onnxbuild.onnxkit.host.host import cpu, usable_cores
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than this
+if TYPE_CHECKING:
+    from onnxbuild.core.host import HostFacts
 
 __all__ = [
     "driver_facts",
@@ -27,6 +31,8 @@ _LIBRARIES = re.compile(
 
 def host_facts() -> HostFacts:
     """What recipes are resolved for."""
+    from onnxbuild.core.host import HostFacts
+
     return HostFacts(os.uname().machine.lower(), cpu()[1])
 
 

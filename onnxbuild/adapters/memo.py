@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.adapters import machine
@@ -25,8 +24,12 @@ from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.disk.statcache import ABSENT, identity, settled
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.accelerator import gpu_models
-from onnxbuild.adapters.toolchain.import_path import import_variables
+from onnxbuild.adapters.toolchain.import_variables import import_variables
 from onnxbuild.own_folder import OWN_FOLDER
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than a memo to be recalled
+if TYPE_CHECKING:
+    from typing import Any
 
 OWN_FOLDERS = ("ac", "cas", "out")  # of a store
 

@@ -1,142 +1,22 @@
-"""The command `onnxbuild`: its verbs, loaded when they are used, and the last catch."""
+"""The command `onnxbuild`: short answers, else the verbs, and the last catch."""
 
 from __future__ import annotations
 
 import gc
-import importlib
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
-import click
 
 from onnxbuild import __version__
 from onnxbuild.adapters.console.standard_streams import (
     discard_output,
-    is_pipe_closed,
     open_standard_streams,
     say_on_stderr,
 )
 from onnxbuild.adapters.processes.signals import unblock_signals
-from onnxbuild.core.errors import (
-    EXIT_BUG,
-    EXIT_INTERRUPTED,
-    BuildError,
-    UsageError,
-)
+from onnxbuild.cli.at_a_glance import answer
+from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
 
-VERBS = {
-    "run": "Build recipes: what changed is rebuilt, the rest is reused.",
-    "plan": "Show what `run` would build, and why.",
-    "why": "Say what made a step run, or would make it run.",
-    "diagnose": "Find the step and the nodes that a variant's error comes from, and what mends it.",
-    "bench": "Measure variants side by side, and beside other models.",
-    "lock": "Write down all that a recipe is built from, and what comes out.",
-    "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
-    "release": "Make a folder and an archive of a locked build, for others to check.",
-    "verify": "Check a release: whole, signed, what it says it is.",
-    "graph": "Draw the graph of steps.",
-    "inspect": "Sum up a model: inputs, outputs, operators, size.",
-    "log": "Show what a step printed.",
-    "lint": "Check recipes without building anything.",
-    "schema": "Print the JSON Schema of recipes, for editors.",
-    "doctor": "Check this machine: versions, providers, CPU, sandbox.",
-    "cache": "Look after the store: stats, verify, gc, pins.",
-}
 _COLLECT_AFTER = 100_000  # objects: a process this short leaves too little behind to look sooner
-
-
-class _ClosedPipeError(Exception):
-    """The output is a pipe that nobody reads; click would exit with 1 for the OSError."""
-
-
-@contextmanager
-def _watch_for_closed_pipes() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        if is_pipe_closed():
-            raise _ClosedPipeError from error
-        raise RuntimeError("a pipe or socket of this process's own was closed") from error
-
-
-class Verbs(click.Group):
-    """Imports a verb's module when it is asked for: `--help` loads none of them."""
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """As click does it; `--help` is printed here."""
-        with _watch_for_closed_pipes():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """As click does it."""
-        with _watch_for_closed_pipes():
-            return super().invoke(ctx)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs, in the order of use."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb's command; None if there is no such verb."""
-        del ctx
-        if cmd_name not in VERBS:
-            return None
-        module = importlib.import_module(f"onnxbuild.cli.{cmd_name}")
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the nearest verb in the message."""
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            if args[0].endswith((".yaml", ".yml")):
-                hint = f" To build it: onnxbuild run {args[0]}"
-            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs and what they do."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
-
-
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="onnxbuild %(version)s")
-def cli() -> None:
-    """Build ONNX models from YAML recipes: exported, optimized, quantized, validated, measured.
-
-    \b
-    A first build and what comes after it:
-      onnxbuild run recipes/bert.yaml             build every variant
-      onnxbuild run recipes/bert.yaml --only int8 build one variant
-      onnxbuild plan recipes/bert.yaml            what would run, and why
-      onnxbuild why bert:export                   the input that changed
-
-    \b
-    Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
-    4 not reproducible, 5 undeclared input, 130 interrupted, 141 nobody reads the output,
-    70 a bug in onnxbuild.
-    """  # noqa: D301 - click's own mark for text that keeps its lines
-    gone = _no_working_folder()
-    if gone:
-        raise gone
 
 
 def main() -> None:
@@ -150,7 +30,7 @@ def main() -> None:
     try:
         code = _run_command()
         sys.stdout.flush()
-    except (_ClosedPipeError, BrokenPipeError):
+    except BrokenPipeError:
         discard_output()
         code = 128 + signal.SIGPIPE
     sys.exit(code)
@@ -162,28 +42,55 @@ def _run_command() -> int:
     Returns: The exit code; what went wrong is said.
 
     Raises:
-        _ClosedPipeError: Nobody reads standard output any more.
-        BrokenPipeError: Nobody reads standard error any more.
+        BrokenPipeError: Nobody reads standard output or standard error any more.
     """
+    try:
+        found = answer(sys.argv[1:])
+        if found is None:
+            return _run_verb()
+        for lines, stream in zip(found, (sys.stdout, sys.stderr), strict=True):
+            stream.writelines(f"{line}\n" for line in lines)
+            stream.flush()
+    except KeyboardInterrupt:
+        return _say("interrupted; finished steps are kept", EXIT_INTERRUPTED)
+    except BuildError as error:
+        return _say(f"error: {error}", error.exit_code)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
+        from onnxbuild.adapters.disk.atomic_files import store_error
+        from onnxbuild.cli.group import no_working_folder
+
+        refused = store_error(error, error.filename or "the output")
+        met = no_working_folder() or refused
+        return _say(f"error: {met}", met.exit_code)
+    except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
+        return _say(_bug_report(), EXIT_BUG)
+    return 0
+
+
+def _run_verb() -> int:
+    """Run the verb that the arguments name.
+
+    Returns: The exit code.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted.
+        BrokenPipeError: Nobody reads the output any more.
+    """
+    import click
+
+    from onnxbuild.cli.group import ClosedPipeError, cli
+
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as error:
         say_on_stderr(error.show)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted; finished steps are kept", EXIT_INTERRUPTED)
-    except BuildError as error:
-        return _say(f"error: {error}", error.exit_code)
-    except _ClosedPipeError:
-        raise
-    except OSError as error:  # what the machine refused is no bug: a full disk below /tmp, ...
-        from onnxbuild.adapters.disk.atomic_files import store_error
-
-        refused = store_error(error, error.filename or "the output")
-        met = _no_working_folder() or refused
-        return _say(f"error: {met}", met.exit_code)
-    except Exception:  # noqa: BLE001 - the process's edge: a bug is reported as one
-        return _say(_bug_report(), EXIT_BUG)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except ClosedPipeError as error:
+        raise BrokenPipeError from error
     return code if isinstance(code, int) else 0
 
 
@@ -194,20 +101,12 @@ def _on_end(number: int, frame: object) -> None:
 
 
 def _say(text: str, code: int) -> int:
-    say_on_stderr(lambda: click.echo(text, err=True))
+    def say() -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    say_on_stderr(say)
     return code
-
-
-def _no_working_folder() -> UsageError | None:
-    """Return what to say if the working folder was removed; None if it is there."""
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        return UsageError(
-            "the folder that this was started in does not exist any more",
-            fix='go to one that does; if it was made anew: `cd "$PWD"`',
-        )
-    return None
 
 
 def _bug_report() -> str:

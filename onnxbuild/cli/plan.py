@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.at_a_glance import plan_line, plan_total
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
 
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ def command(
         click.echo(json.dumps(_as_json(each)) if as_json else _as_line(each))
     if not as_json:
         hits, out = sum(p.hit for p in planned), sum(bool(p.left_out) for p in planned)
-        left = f", {out} left out" if out else ""
-        click.echo(
-            f"{len(planned)} steps: {hits} cached{left}, {len(planned) - hits - out} to look at"
-        )
+        click.echo(plan_total(len(planned), hits, out))
     for each in planned:
         if each.error is not None:
             raise each.error
@@ -58,7 +56,7 @@ def _as_line(each: Planned) -> str:
     if each.left_out:
         return f"left out {each.step}  ({each.left_out})"
     if each.hit:
-        return f"cached  {each.step}"
+        return plan_line(each.step)
     if each.after:
         return f"maybe   {each.step}  (after {', '.join(each.after)})"
     return f"run     {each.step}  ({'; '.join(map(str, each.reasons))})"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from onnxbuild.cli.at_a_glance import summary_lines, up_to_date_lines
 from onnxbuild.cli.options import (
     jobs_option,
     memory_option,
@@ -19,6 +18,7 @@ from onnxbuild.cli.options import (
     store_option,
     timeout_option,
 )
+from onnxbuild.glance import recall
 
 if TYPE_CHECKING:
     from onnxbuild.core.ports import EventSink
@@ -68,9 +68,10 @@ def command(
     The variants lie in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    remembered = _recall(recipes, only, settings, store, locked=locked)
-    if remembered is not None:
-        _show_up_to_date(remembered, as_json=as_json)
+    found = recall(recipes, only, settings, store, locked=locked)
+    if found is not None:
+        for line in up_to_date_lines(found, as_json=as_json):
+            click.echo(line)
         return
     from onnxbuild.api import Request, build
     from onnxbuild.cli.diagnosis_commands import diagnosis_commands
@@ -85,80 +86,14 @@ def command(
     if not as_json:
         from onnxbuild.summary import skipped_targets, summarize
 
-        _print_summary(
-            summarize(result.graph, result.report),
-            skipped_targets(result.graph, result.report),
-            result.store,
-        )
+        rows = summarize(result.graph, result.report)
+        skipped = skipped_targets(result.graph, result.report)
+        for line in summary_lines(rows, skipped, result.store):
+            click.echo(line)
         print_end(result)
         for line in diagnosis_commands(result, settings, store):
             click.echo(f"to see where it goes wrong: {line}", err=True)
     ctx.exit(result.exit_code)
-
-
-def _recall(
-    recipes: tuple[str, ...],
-    only: tuple[str, ...],
-    settings: Mapping[str, str],
-    store: str | None,
-    *,
-    locked: bool,
-) -> dict[str, Any] | None:
-    """The last run's summary if all that it looked at is as it was; loads next to nothing."""
-    from onnxbuild.adapters import locate, memo
-    from onnxbuild.adapters.disk.index import Index
-    from onnxbuild.recipe.project import find_project
-
-    projects = [find_project(Path(recipe)) for recipe in recipes]
-    root = locate.store_root(projects[0], store)
-    if not (root / "index.db").is_file():
-        return None
-    index = Index(root / "index.db")
-    try:
-        request = memo.request_key(recipes, only, settings, projects, root, locked=locked)
-        found = memo.recall(index, request, locate.environment())
-    finally:
-        index.close()
-    return found if found is not None and _can_be_shown(found) else None
-
-
-def _can_be_shown(summary: Mapping[str, Any]) -> bool:
-    """Whether a summary that was read from the store has the form of one."""
-    rows, skipped = summary.get("summary"), summary.get("skipped")
-    return (
-        isinstance(summary.get("steps"), int)
-        and isinstance(summary.get("store"), str)
-        and isinstance(skipped, list)
-        and all(isinstance(line, str) for line in skipped)
-        and isinstance(rows, list)
-        and all(isinstance(row, dict) for row in rows)
-        and all(isinstance(cell, str) for row in rows for cell in row.values())
-    )
-
-
-def _show_up_to_date(remembered: Mapping[str, Any], *, as_json: bool) -> None:
-    steps = remembered["steps"]
-    if as_json:
-        told = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
-        click.echo(json.dumps({**told, "blocked": 0, "wall_s": 0.0, "exit_code": 0}))
-        return
-    _print_summary(remembered["summary"], remembered["skipped"], Path(remembered["store"]))
-    click.echo(f"up to date: {steps} steps, nothing to do")
-
-
-def _print_summary(rows: list[dict[str, str]], skipped: list[str], store: Path) -> None:
-    if not rows:
-        return
-    from onnxbuild.cli.table import format_table
-
-    for line in format_table(rows):
-        click.echo(line)
-    for line in skipped:
-        click.echo(line)
-    if any(cell.endswith(" ?") for row in rows for cell in row.values()):
-        click.echo("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
-    out = os.path.relpath(store / "out")
-    click.echo(f"in {out}/RECIPE/VARIANT/")
 
 
 def print_end(result: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 EXIT_STEP = 1
@@ -112,5 +111,7 @@ class StoreError(BuildError):
 
 def did_you_mean(found: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for the nearest of `known`, or an empty string."""
+    import difflib  # only where something is wrong
+
     near = difflib.get_close_matches(found, list(known), n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else ""

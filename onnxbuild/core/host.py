@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-PASSED_ON = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
-
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
@@ -34,11 +32,6 @@ class HostFacts:
         """
         vnni = {"avx512_vnni", "avx_vnni", "amx_int8", "avx512vnni", "avxvnni"}
         return not self.is_arm and not (self.cpu_flags & vnni)
-
-
-def variables_of(host: Mapping[str, str]) -> dict[str, str]:
-    """Those of a host's facts that are environment variables which every step sees."""
-    return {name: host[name] for name in PASSED_ON if name in host}
 
 
 TargetCpu = Literal["this", "avx2", "avx512", "avx_vnni", "avx512_vnni", "amx", "arm64"]

@@ -18,7 +18,7 @@ from onnxbuild.core.decision import (
 from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
-from onnxbuild.core.host import variables_of
+from onnxbuild.core.host_variables import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import COMPILER, COMPILERS, GPU, StepKind

@@ -16,9 +16,9 @@ from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY
 from onnxbuild.api import Request, build
-from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_STEP, BuildError
 from onnxbuild.core.ports import Done
+from onnxbuild.glance import recall
 from onnxbuild.wiring import Workspace
 from tests.attack.command import Seen
 from tests.attack.in_process import InProcessExecutor, JsonSink
@@ -35,7 +35,7 @@ class Warm:
         """What `onnxbuild run RECIPE --store STORE` would do and tell."""
         sink, place = JsonSink(), None if store is None else str(store)
         try:
-            if _recall((str(recipe),), (), {}, place, locked=False) is not None:
+            if recall((str(recipe),), (), {}, place, locked=False) is not None:
                 return Seen(0)
             result = build(
                 Request((recipe,), store=place),

@@ -167,7 +167,7 @@ def test_help_shows_every_verb_and_loads_next_to_nothing(project):
         "try: main.main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "heavy = {'torch', 'numpy', 'onnx', 'onnxruntime', 'jsonschema', 'rich', 'jinja2', 'yaml',\n"
-        "         'dataclasses', 'sqlite3'}\n"
+        "         'dataclasses', 'sqlite3', 'click', 'inspect'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -176,3 +176,43 @@ def test_help_shows_every_verb_and_loads_next_to_nothing(project):
     assert done.splitlines()[-1] == "[]"
     for verb in ("run", "plan", "why", "graph", "inspect", "log", "lint", "schema", "doctor"):
         assert f"\n  {verb} " in done
+
+
+UP_TO_DATE = (("run",), ("plan",), ("plan", "--json"), ("lint",))
+
+
+@pytest.mark.slow
+def test_verbs_on_an_up_to_date_recipe_say_what_the_whole_decision_says(project):
+    doubtful = "session: {execution_mode: parallel, inter_op_threads: 1}\n"
+    project.write("tiny.yaml", (project.folder / "tiny.yaml").read_text() + doubtful)
+    assert project.run().code == 0
+    for words in UP_TO_DATE:
+        quick, whole = project(*words, "tiny.yaml"), project(*words, "--", "tiny.yaml")
+        assert quick == whole
+        assert quick.code == 0
+        assert _loaded(project, *words, "tiny.yaml") == []
+        assert "click" in _loaded(project, *words, "--", "tiny.yaml")
+    assert quick.out == "ok: tiny (8 steps)\n"
+    assert quick.err.startswith("note: tiny.yaml:12:11: session has `execution_mode: parallel`")
+
+    project.edit("models/helper.py", "ReLU", "GELU")
+    assert "run     tiny:export  (source models/helper.py" in project("plan", "tiny.yaml").out
+    project.edit("tiny.yaml", "parallel", "paralel")
+    assert project("lint", "tiny.yaml").code == 2
+
+
+def _loaded(project, *words):
+    """Modules that take long to import and that a verb has imported."""
+    code = (
+        "import sys; from onnxbuild.cli import main\n"
+        "try: main.main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'click', 'inspect', 'dataclasses', 'yaml', 'jsonschema', 'jinja2', 'rich', 'torch',\n"
+        "         'numpy', 'onnxbuild.catalog', 'onnxbuild.resolver', 'onnxbuild.core.recipe'}\n"
+        "print('loaded', *sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=project.folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.splitlines()[-1].split()[1:]

@@ -34,6 +34,17 @@ def open_standard_streams() -> None:
             getattr(sys, name).reconfigure(errors=_READABLE)
 
 
+def columns() -> int:
+    """Return how many characters a line of standard output takes: COLUMNS, the terminal's, or 80."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
+
+
 def is_pipe_closed() -> bool:
     """Return whether standard output or standard error is a pipe that nobody reads."""
     poll = select.poll()

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters.disk.index_checks import (
     SUFFIXES,
@@ -21,7 +20,10 @@ from onnxbuild.adapters.disk.index_checks import (
 )
 from onnxbuild.adapters.disk.plain_files import parse_json
 
+TYPE_CHECKING = False  # as in typing, which takes longer to import than a row to be read
 if TYPE_CHECKING:
+    from typing import Any
+
     from onnxbuild.core.action import Action
 
 _FORMAT = 4  # increment when a table changes; an index of another format is made anew

@@ -10,9 +10,12 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
 from onnxbuild.core.errors import StoreError
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than this
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -27,7 +27,7 @@ from onnxbuild.adapters.sandbox.own_project import OwnProject
 from onnxbuild.adapters.sandbox.refusal import GuessedInputError, Reader, explain, undeclared_file
 from onnxbuild.adapters.sandbox.uncaught import log_traceback, sentence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
-from onnxbuild.adapters.toolchain.import_path import declared_path
+from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.toolchain.software import software_folders
 from onnxbuild.catalog import CATALOG

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.toolchain.import_path import PYTHON_PATH, declared_path
+from onnxbuild.adapters.toolchain.import_variables import PYTHON_PATH, declared_path
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.places import real_path
 from onnxbuild.core.recipe import Entrypoint

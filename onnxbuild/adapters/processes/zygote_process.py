@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.processes.job_results import tail
-from onnxbuild.adapters.toolchain.import_path import import_variables, user_site_flag
+from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
 from onnxbuild.adapters.toolchain.step_environment import Surroundings, clean_environment
 from onnxbuild.own_folder import IMPORT_ROOT
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
-from onnxbuild.adapters.toolchain.import_path import shell_python_path
+from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.adapters.toolchain.records import (
     ORIGIN,
     Tops,

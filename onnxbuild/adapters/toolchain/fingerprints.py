@@ -15,7 +15,8 @@ from onnxbuild.adapters.disk.statcache import StatCache, kind_of, settled
 from onnxbuild.adapters.toolchain.accelerator import gpu_digest
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
-from onnxbuild.adapters.toolchain.import_path import ImportPath, shell_python_path
+from onnxbuild.adapters.toolchain.import_path import ImportPath
+from onnxbuild.adapters.toolchain.import_variables import shell_python_path
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.installed_state import (
     copied_digest,

@@ -14,7 +14,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.import_path import SearchFolder
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.records import tree_digest
-from onnxbuild.core.host import PASSED_ON
+from onnxbuild.core.host_variables import PASSED_ON
 
 
 def packages_digest(distributions: Distributions) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onnxbuild.core.host import PASSED_ON
+from onnxbuild.core.host_variables import PASSED_ON
 
 _SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 _NO_HOME = "/nonexistent"  # until a step has one of its own; Debian's name for it

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
+
+from onnxbuild.onnxkit.plots.svg_text import escape
 
 _ROW, _LABELS, _BARS = 18, 320, 420
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.plots.svg_text import escape
 
 _WIDTH, _HEIGHT = 860, 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 836, 40, 500

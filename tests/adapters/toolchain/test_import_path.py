@@ -13,7 +13,8 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions, site_folders
-from onnxbuild.adapters.toolchain.import_path import ImportPath, python_path, shell_python_path
+from onnxbuild.adapters.toolchain.import_path import ImportPath
+from onnxbuild.adapters.toolchain.import_variables import python_path, shell_python_path
 from onnxbuild.adapters.toolchain.installed_state import devices_digest
 from tests.adapters.site_folder import SiteFolder
 
@@ -128,7 +129,7 @@ def test_the_user_site_is_passed_on_to_another_interpreter_where_this_one_uses_i
     (place / "mine.py").write_text("x = 7\n")
     code = (
         "import os, subprocess, sys\n"
-        "from onnxbuild.adapters.toolchain.import_path import import_variables, user_site_flag\n"
+        "from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag\n"
         "command = [sys.executable, user_site_flag(), '-c', 'import mine; print(mine.x)']\n"
         "subprocess.run(command, env=import_variables(os.environ), check=True)\n"
     )

@@ -23,8 +23,8 @@ from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
-from onnxbuild.cli.run import _recall
 from onnxbuild.core.errors import EXIT_BUG, BuildError
+from onnxbuild.glance import recall
 from onnxbuild.wiring import Workspace
 from tests.attack.in_process import InProcessExecutor, JsonSink
 from tests.zygote_templates import PARENT, PATIENCE_S, TEMPLATE
@@ -117,7 +117,7 @@ class Builds:
         if not store.exists():
             store.mkdir(parents=True)
             shutil.copy(self._frameworks, store)
-        if _recall((str(recipe),), only, {}, str(store), locked=False) is not None:
+        if recall((str(recipe),), only, {}, str(store), locked=False) is not None:
             return Built(0, self._last[store])
         result = build(
             Request((recipe,), only, store=str(store)),

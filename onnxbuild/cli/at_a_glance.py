@@ -1,0 +1,153 @@
+"""Answers that take neither click nor a graph: `--help`, and verbs on recipes that are up to date.
+
+Importing click takes longer than these answers do. A command line that is not plainly one of them, and
+anything that goes wrong, is left to click and to the whole decision.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnxbuild.adapters.console.standard_streams import columns
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this
+if TYPE_CHECKING:
+    from typing import Any
+
+_SHARED = {"--set": "settings"}
+_TAKING_VALUES = {
+    "run": {**_SHARED, "--only": "only", "--store": "store"},
+    "plan": {**_SHARED, "--only": "only", "--store": "store"},
+    "lint": _SHARED,
+}
+_FLAGS = {
+    "run": {"--json", "--locked", "-v", "--verbose", "-k", "--keep-going"},
+    "plan": {"--json"},
+    "lint": set[str](),
+}
+_NOT_FOR_US = (OSError, UnicodeError, ValueError)
+"""Of odd paths and names: the whole decision says what is wrong with them."""
+
+Answer = tuple[list[str], list[str]]
+"""Lines for standard output and for standard error."""
+
+
+def answer(arguments: Sequence[str]) -> Answer | None:
+    """Return what a command prints; None if this is not the place to know.
+
+    Args:
+        arguments: Those of the command line.
+    """
+    if len(arguments) == 1 and arguments[0] in ("-h", "--help"):
+        from onnxbuild.cli.help import help_text
+
+        program = _program()
+        return None if program is None else ([help_text(program, columns())], [])
+    asked = _parsed(arguments)
+    if asked is None:
+        return None
+    from onnxbuild.glance import recall, recalled_lint
+
+    verb, flags, recipes, given = asked
+    settings = dict(text.split("=", 1) for text in given["settings"])
+    store = given["store"][-1] if given["store"] else None
+    try:
+        found = recall(recipes, given["only"], settings, store, locked="--locked" in flags)
+    except _NOT_FOR_US:
+        return None
+    if found is None:
+        return None
+    if verb == "run":
+        return up_to_date_lines(found, as_json="--json" in flags), []
+    if verb == "plan":
+        names = found["names"].splitlines()
+        return (_plan_lines(names, as_json="--json" in flags), []) if names else None
+    lint = recalled_lint(found)
+    return None if lint is None else ([lint[1]], [f"note: {note}" for note in lint[0]])
+
+
+def _program() -> str | None:
+    """How this program was called; None if that is not simply its name."""
+    started = getattr(sys.modules["__main__"], "__package__", "")
+    return os.path.basename(sys.argv[0]) if started is None else None  # noqa: PTH119 - before pathlib
+
+
+def _parsed(
+    arguments: Sequence[str],
+) -> tuple[str, set[str], list[str], dict[str, list[str]]] | None:
+    """(verb, flags, recipes, values of options); None unless all of it is plain."""
+    verb, rest = (arguments[0], list(arguments[1:])) if arguments else ("", [])
+    if verb not in _FLAGS:
+        return None
+    flags, recipes = set[str](), list[str]()
+    given: dict[str, list[str]] = {"only": [], "store": [], "settings": []}
+    while rest:
+        word = rest.pop(0)
+        if word in _FLAGS[verb]:
+            flags.add(word)
+        elif word in _TAKING_VALUES[verb] and rest:
+            given[_TAKING_VALUES[verb][word]].append(rest.pop(0))
+        elif word.startswith("-") or not word:
+            return None
+        else:
+            recipes.append(word)
+    if not recipes or any(text.find("=") < 1 for text in given["settings"]):
+        return None
+    return verb, flags, recipes, given
+
+
+def up_to_date_lines(found: Mapping[str, Any], *, as_json: bool) -> list[str]:
+    """Return what `run` says where there is nothing to do.
+
+    Args:
+        found: From `glance.recall`.
+        as_json: As JSON lines.
+    """
+    steps = found["steps"]
+    if as_json:
+        told = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
+        return [json.dumps({**told, "blocked": 0, "wall_s": 0.0, "exit_code": 0})]
+    summary = summary_lines(found["summary"], found["skipped"], Path(found["store"]))
+    return [*summary, f"up to date: {steps} steps, nothing to do"]
+
+
+def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -> list[str]:
+    """Return how the variants compare, and where they are.
+
+    Args:
+        rows: One a variant; see `summary.summarize`.
+        skipped: A line for each target that was skipped.
+        store: The store's folder.
+    """
+    if not rows:
+        return []
+    from onnxbuild.cli.table import format_table
+
+    lines = [*format_table(rows), *skipped]
+    if any(cell.endswith(" ?") for row in rows for cell in row.values()):
+        lines.append("? measured on a noisy machine; to measure again: onnxbuild bench RECIPE")
+    return [*lines, f"in {os.path.relpath(store / 'out')}/RECIPE/VARIANT/"]
+
+
+def plan_line(step: str) -> str:
+    """Return the line of `plan` for a step whose result is there."""
+    return f"cached  {step}"
+
+
+def plan_total(steps: int, hits: int, left_out: int) -> str:
+    """Return the last line of `plan`."""
+    left = f", {left_out} left out" if left_out else ""
+    return f"{steps} steps: {hits} cached{left}, {steps - hits - left_out} to look at"
+
+
+def _plan_lines(names: list[str], *, as_json: bool) -> list[str]:
+    if as_json:
+        return [
+            json.dumps({"step": name, "state": "cached", "reasons": [], "after": []})
+            for name in names
+        ]
+    return [*map(plan_line, names), plan_total(len(names), len(names), 0)]

@@ -1,0 +1,103 @@
+"""The group of all verbs: a verb's module is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from onnxbuild import __version__
+from onnxbuild.adapters.console.standard_streams import columns, is_pipe_closed
+from onnxbuild.cli.help import VERBS, help_text
+from onnxbuild.core.errors import UsageError
+
+
+class ClosedPipeError(Exception):
+    """The output is a pipe that nobody reads; click would exit with 1 for the OSError."""
+
+
+@contextmanager
+def _watch_for_closed_pipes() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        if is_pipe_closed():
+            raise ClosedPipeError from error
+        raise RuntimeError("a pipe or socket of this process's own was closed") from error
+
+
+class Verbs(click.Group):
+    """Imports a verb's module when it is asked for: `--help` loads none of them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """As click does it; `--help` is printed here."""
+        with _watch_for_closed_pipes():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does it."""
+        with _watch_for_closed_pipes():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of use."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command; None if there is no such verb."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"onnxbuild.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest verb in the message."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            if args[0].endswith((".yaml", ".yml")):
+                hint = f" To build it: onnxbuild run {args[0]}"
+            raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """All verbs and what they do."""
+        return help_text(ctx.command_path, columns())
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="onnxbuild %(version)s")
+def cli() -> None:
+    """The command `onnxbuild`; what it is for is in `help`."""
+    gone = no_working_folder()
+    if gone:
+        raise gone
+
+
+def no_working_folder() -> UsageError | None:
+    """Return what to say if the working folder was removed; None if it is there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return UsageError(
+            "the folder that this was started in does not exist any more",
+            fix='go to one that does; if it was made anew: `cd "$PWD"`',
+        )
+    return None

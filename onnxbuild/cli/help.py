@@ -1,0 +1,72 @@
+"""What `onnxbuild --help` prints; without click, which takes longer to import than this to print."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+
+VERBS = {
+    "run": "Build recipes: what changed is rebuilt, the rest is reused.",
+    "plan": "Show what `run` would build, and why.",
+    "why": "Say what made a step run, or would make it run.",
+    "diagnose": "Find the step and the nodes that a variant's error comes from, and what mends it.",
+    "bench": "Measure variants side by side, and beside other models.",
+    "lock": "Write down all that a recipe is built from, and what comes out.",
+    "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
+    "release": "Make a folder and an archive of a locked build, for others to check.",
+    "verify": "Check a release: whole, signed, what it says it is.",
+    "graph": "Draw the graph of steps.",
+    "inspect": "Sum up a model: inputs, outputs, operators, size.",
+    "log": "Show what a step printed.",
+    "lint": "Check recipes without building anything.",
+    "schema": "Print the JSON Schema of recipes, for editors.",
+    "doctor": "Check this machine: versions, providers, CPU, sandbox.",
+    "cache": "Look after the store: stats, verify, gc, pins.",
+}
+OPTIONS = {
+    "--version": "Show the version and exit.",
+    "-h, --help": "Show this message and exit.",
+}
+
+_PURPOSE = (
+    "Build ONNX models from YAML recipes: exported, optimized, quantized, validated, measured."
+)
+_MORE = """
+  A first build and what comes after it:
+    onnxbuild run recipes/bert.yaml             build every variant
+    onnxbuild run recipes/bert.yaml --only int8 build one variant
+    onnxbuild plan recipes/bert.yaml            what would run, and why
+    onnxbuild why bert:export                   the input that changed
+
+  Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
+  4 not reproducible, 5 undeclared input, 130 interrupted, 141 nobody reads the output,
+  70 a bug in onnxbuild.
+"""
+_WIDTHS = 50, 78
+"""The least and the most characters a line, as in the help of every verb."""
+
+
+def help_text(program: str, columns: int) -> str:
+    """Return the help, without a line's end.
+
+    Args:
+        program: How the command was called.
+        columns: Characters in a line of the terminal.
+    """
+    width = max(_WIDTHS[0], min(_WIDTHS[1], columns - 2))
+    purpose = textwrap.fill(_PURPOSE, width, initial_indent="  ", subsequent_indent="  ")
+    lists = (
+        "\n".join(_listed(*each, width)) for each in (("Options", OPTIONS), ("Commands", VERBS))
+    )
+    head = f"Usage: {program} [OPTIONS] COMMAND [ARGS]...\n\n{purpose}\n{_MORE}"
+    return "\n".join((head, "\n\n".join(lists)))
+
+
+def _listed(title: str, entries: Mapping[str, str], width: int) -> Iterator[str]:
+    """A heading and its entries, the texts in one column."""
+    yield f"{title}:"
+    column = max(map(len, entries)) + 4
+    for name, text in entries.items():
+        first, *more = textwrap.wrap(text, width - column)
+        yield f"  {name.ljust(column - 2)}{first}"
+        yield from (" " * column + line for line in more)

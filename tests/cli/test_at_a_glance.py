@@ -1,0 +1,53 @@
+"""Short answers are given where a command line is plainly one, and left to click otherwise."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from onnxbuild.cli.at_a_glance import _FLAGS, _TAKING_VALUES, answer
+from onnxbuild.cli.help import help_text
+from onnxbuild.glance import lint_lines, recalled_lint
+
+
+@pytest.mark.parametrize("verb", _FLAGS)
+def test_each_option_is_one_that_the_verb_has_and_takes_as_many_values(verb):
+    command = importlib.import_module(f"onnxbuild.cli.{verb}").command
+    options = {word: each for each in command.params for word in each.opts}
+    assert all(options[word].is_flag for word in _FLAGS[verb])
+    for word, name in _TAKING_VALUES[verb].items():
+        assert (options[word].name, options[word].is_flag, options[word].nargs) == (name, False, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("run",),
+        ("run", "--jobs", "2", "tiny.yaml"),
+        ("run", "--", "tiny.yaml"),
+        ("plan", "--locked", "tiny.yaml"),
+        ("lint", "--set", "opset", "tiny.yaml"),
+        ("lint", "tiny.yaml", "--set"),
+        ("why", "tiny.yaml"),
+        ("run", "--help"),
+        ("run", "tiny.yaml"),  # of which nothing is known here
+        ("run", "tiny\0.yaml"),
+        ("run", "t\udcffny.yaml"),
+    ],
+)
+def test_what_is_not_plain_or_not_known_is_left_to_click(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert answer(words) is None
+
+
+def test_help_fits_a_narrow_terminal():
+    assert max(map(len, help_text("onnxbuild", 60).split("Commands:")[1].splitlines())) <= 58
+
+
+def test_lint_is_decided_again_where_less_memory_is_there_than_then():
+    lint = lint_lines(["a note"], "ok: tiny (8 steps)", fits=True)
+    assert recalled_lint({"lint": lint}) == (["a note"], "ok: tiny (8 steps)")
+    assert recalled_lint({"lint": {**lint, "memory": lint["memory"] * 2}}) is None
+    assert recalled_lint({"lint": lint_lines([], "ok: tiny (8 steps)", fits=False)}) is None
