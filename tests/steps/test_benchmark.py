@@ -283,7 +283,7 @@ def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benc
         assert report["concurrency"]["models"][name][0]["runs_per_s"] > 0
     assert "groups" in report["method"]
     assert outcome.notes[0].startswith(
-        f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
+        f"memory does not hold all models at once: measured in {len(groups)} groups, each with "
         "pytorch: "
     )
     turns = read_groups(tmp_path / "step/out/report", "batch=2", "pytorch")
