@@ -309,7 +309,7 @@ def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_p
     what, where, fix = benchmarked(
         tmp_path, {"a": wide(tmp_path / "a", 0)}, more_bytes=40 << 20, threads=1
     )
-    assert what.startswith("'a' beside 'pytorch' takes 0.")
+    assert what.startswith("'a' together with 'pytorch' takes 0.")
     assert where == "test:step"
     assert "`--memory`" in fix
 
