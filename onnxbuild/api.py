@@ -1,4 +1,4 @@
-"""What the verbs do, callable: `build`, `plan`, `load`."""
+"""The Python API behind the verbs: `build`, `plan`, `load`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What a build did.
+    """Result of a build.
 
     Attributes:
         exit_code: 0 only when every step asked for was made and passed.
@@ -100,7 +100,7 @@ def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, 
 
 
 def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
-    """What a build of `request` would run, and why.
+    """Return the steps that a build of `request` would run, and why.
 
     Args:
         request: What would be built.
@@ -134,7 +134,7 @@ def build(
     Args:
         request: What to build.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
         make_executor: Gives what runs the steps; None for child processes.
         lay: Lay the folders below out/; else they stay as they are, and `deliver` may lay them.
 
@@ -190,7 +190,7 @@ def build(
 
 
 def _new_store(request: Request) -> str:
-    """Where the store was made, and why there."""
+    """Say where the store was created, and why there."""
     root, project = request.store_root, request.project
     return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
 
@@ -223,7 +223,7 @@ def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
 
 
 def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
-    """What holds a locked build to its locks, which are compared with all that is known now."""
+    """Return the check of a locked build: its locks against all that is known now."""
     bound = bind_locks(loaded.by_file, graph, machine.host_facts(), whole=not request.only)
     for each in bound:
         workspace.stats.look(str(Path(each.path).absolute()))
@@ -232,7 +232,7 @@ def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace)
 
 
 def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str]:
-    """What a person should know of the machine and of what lies in out/."""
+    """Return notes for the user about the machine and the content of out/."""
     found = []
     unseen = kernel_watch.reason_not()
     if not landlock.abi():
@@ -284,7 +284,7 @@ def _remember(
 
 
 def story(request: Request, steps: Sequence[str]) -> list[str] | None:
-    """Why a step last ran; None if it never ran here.
+    """Return why a step last ran; None if it never ran here.
 
     Args:
         request: Its recipe.
@@ -292,7 +292,7 @@ def story(request: Request, steps: Sequence[str]) -> list[str] | None:
     """
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
-        told = [found[0] for step in steps if (found := workspace.history.story(step))]
+        stories = [found[0] for step in steps if (found := workspace.history.story(step))]
     finally:
         workspace.close()
-    return next((each for each in told if each != [REUSED]), told[0] if told else None)
+    return next((each for each in stories if each != [REUSED]), stories[0] if stories else None)

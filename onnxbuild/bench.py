@@ -19,7 +19,7 @@ from onnxbuild.wiring import RunOptions
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What was measured.
+    """Reports of a measurement.
 
     Attributes:
         result: The build's.
@@ -43,7 +43,7 @@ def bench(
         against: ONNX files, programs (.pt, .pt2), bundles (`out/RECIPE/VARIANT`), releases
             (folders or archives).
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
 
     Raises:
         UsageError: Something in `against` is none of these.

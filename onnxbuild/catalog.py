@@ -1,4 +1,4 @@
-"""Every step kind there is, by name."""
+"""Step kinds by name."""
 
 from __future__ import annotations
 
@@ -106,4 +106,4 @@ KIND_OF_FORMAT: Mapping[str, StepKind] = {
     "torch-export": torch_export.KIND,
     "aotinductor": aotinductor.KIND,
 }
-"""What makes a format beside ONNX."""
+"""Step kind of each format other than ONNX."""

@@ -1,4 +1,4 @@
-"""What a build chose by measuring, and a build with just that."""
+"""Read the choices that a build made by measuring, and build with exactly these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxbuild.wiring import RunOptions
 
 
 def choices_of(result: BuildResult) -> dict[str, str]:
-    """What a build chose: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+    """Return a build's choices: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
 
     On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
     """
@@ -20,7 +20,7 @@ def choices_of(result: BuildResult) -> dict[str, str]:
 
 
 def chosen_sessions(result: BuildResult) -> dict[str, str]:
-    """What a build chose of sessions alone; see `choices_of`."""
+    """Return a build's choices of session settings; see `choices_of`."""
     return {str(address): chosen for address, chosen in _chosen(result, "session")}
 
 

@@ -67,7 +67,7 @@ def relock(
     Args:
         request: Recipes, all of them: a lock speaks of a whole recipe.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
         update: Items that may differ: a package, a path, `recipe`, `host`, `python`, `onnxbuild`,
             a step, `measurements`; whatever else goes into the build must be as it was locked.
             Empty allows everything.
@@ -207,7 +207,7 @@ def _refuse_unasked(
         why = ""
         if unasked[0] in unexplained:
             why = f"; to find out why: onnxbuild reproduce {shlex.quote(str(compared.recipe))}"
-            more += ", though all that its step used is as it was"
+            more += ", though its step's inputs are unchanged"
         raise NotReproducibleError(
             f"{unasked[0]}{more}: not among what may change",
             where=str(path),

@@ -1,4 +1,4 @@
-"""What is asked for: recipes, parts of them, choices; loaded and resolved to a graph."""
+"""A request: recipes, parts of them, choices; loaded and resolved to a graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Request:
         locked: Refuse whatever is not as the recipes' locks say.
         choices: `RECIPE:VARIANT` -> the trial that `mode: auto` is to take, `RECIPE:VARIANT/session`
             -> settings of its session; None to search, or to take those of the locks.
-        comparison: Measure the variants beside other models, and build no more than that takes.
+        comparison: Compare the variants with other models, and build only what that needs.
     """
 
     recipes: tuple[Path, ...]
@@ -97,7 +97,7 @@ class Loaded:
 
 
 def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
-    """All recipes of a request.
+    """Load all recipes of a request.
 
     Args:
         request: Which.

@@ -1,4 +1,4 @@
-"""What `bench --against` names: files, bundles, releases."""
+"""Resolve the paths of `bench --against`: files, bundles, releases."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class _Found:
     Attributes:
         name: In reports, if nothing else has it.
         file: Where it lies.
-        format: Of a program beside ONNX; None for ONNX and ORT format.
-        described: A manifest that lies beside the file says how it is called.
+        format: Of a PyTorch program; None for ONNX and ORT format.
+        described: A manifest next to the file says how it is called.
     """
 
     name: str
@@ -122,14 +122,14 @@ def _released(path: Path, folder: Path) -> list[_Found]:
     files = check_sums(folder)
     if files.faults:
         raise NotReproducibleError(
-            f"the release is not as it was: {files.faults[0]}",
+            f"the release is damaged: {files.faults[0]}",
             where=str(path),
             fix=f"onnxbuild verify {path}",
         )
     release = read_release(files)
     version, found = release.about["version"], []
-    for section, name, told in section_bundles(release.about):
-        bundle, shown = folder / told["bundle"], f"{version}/{name}"
+    for section, name, entry in section_bundles(release.about):
+        bundle, shown = folder / entry["bundle"], f"{version}/{name}"
         if section == VARIANTS:
             found.append(_Found(shown, bundle / MODEL_FILE))
         elif section == FORMATS and (program := _program_in(bundle)):
@@ -143,7 +143,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _rival(name: str, shown: str, found: _Found) -> Rival:
-    """Declares the model's own file, and those beside it that belong to it."""
+    """Declare the model's own file, and the files next to it that belong to it."""
     from onnxbuild.onnxkit.model.model_files import external_files
 
     if found.format is None and found.file.suffix == ".onnx":

@@ -1,4 +1,4 @@
-"""How the variants of a build compare, as one small table."""
+"""Compare the variants of a build in one small table."""
 
 from __future__ import annotations
 
@@ -45,12 +45,16 @@ def skipped_targets(graph: Graph, report: Report) -> list[str]:
         result = report.results.get(name)
         if result is None:
             continue
-        kind, told = graph.steps[name].kind, result.metrics
-        if kind == "provider" and told["absent"]:
-            lines.append(f"skipped: {told['target']}: {told['absent']}")
-        elif kind == "validate" and told.get("skipped") and told["skipped"] not in _absent(report):
+        kind, metric = graph.steps[name].kind, result.metrics
+        if kind == "provider" and metric["absent"]:
+            lines.append(f"skipped: {metric['target']}: {metric['absent']}")
+        elif (
+            kind == "validate"
+            and metric.get("skipped")
+            and metric["skipped"] not in _absent(report)
+        ):
             at = graph.addresses[name]
-            lines.append(f"skipped: {at.recipe}:{at.bundle}: {told['skipped']}")
+            lines.append(f"skipped: {at.recipe}:{at.bundle}: {metric['skipped']}")
     return list(dict.fromkeys(lines))
 
 

@@ -187,7 +187,7 @@ def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> 
 
 
 def environments_of(graph: Graph) -> tuple[Environment, ...]:
-    """Those that are made from lists for a graph's targets."""
+    """Return the environments that a graph's targets need, made from lists."""
     found = (environment_of(step.params) for step in graph.steps.values())
     return tuple(dict.fromkeys(each for each in found if each is not None and not each.python))
 
@@ -241,7 +241,7 @@ def start_run(
 
 
 def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> ProcessExecutor:
-    """What runs steps as child processes.
+    """Return the executor that runs steps as child processes.
 
     Args:
         workspace: Project and store.

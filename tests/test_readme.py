@@ -1,4 +1,7 @@
-"""The README's commands run, in order, and say what it shows (numbers and order aside)."""
+"""The commands of the README, the tour and the release page run and print what the pages show.
+
+Numbers and the order of lines aside.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,32 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
+PAGES = {"README.md": 2, "docs/tour.md": 12, "docs/release.md": 4}
+"""Page -> how many commands it shows; a reader takes the pages in this order."""
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
-def _commands() -> Iterator[tuple[str, list[str]]]:
-    """(command, lines shown) of each `$ ` line of the README's console blocks."""
-    for block in _BLOCK.findall((ROOT / "README.md").read_text()):
+def _commands(page: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (command, lines shown) for each `$ ` line of a page's console blocks."""
+    for block in _BLOCK.findall((ROOT / page).read_text()):
         for part in block.split("$ ")[1:]:
             command, _, shown = part.partition("\n")
             yield command, [line for line in shown.splitlines() if line.strip()]
+
+
+def test_the_recipe_in_the_readme_is_the_recipe_of_its_build():
+    (shown,) = _YAML.findall((ROOT / "README.md").read_text())
+    recipe = yaml.safe_load((ROOT / "recipes/digits.yaml").read_text())
+    del recipe["description"]
+    assert yaml.safe_load(shown) == recipe
 
 
 def _masked(line: str) -> str:
@@ -34,7 +49,7 @@ def _masked(line: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_readme_tells_what_happens(tmp_path):
+def test_the_pages_show_what_the_commands_print(tmp_path):
     project = tmp_path / "project"
     for name in ("recipes", "schemas"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -47,8 +62,9 @@ def test_the_readme_tells_what_happens(tmp_path):
     tools = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     environment.pop("ONNXBUILD_STORE", None)
-    ran = 0
-    for command, shown in _commands():
+    commands = {page: list(_commands(page)) for page in PAGES}
+    assert {page: len(found) for page, found in commands.items()} == PAGES
+    for command, shown in chain.from_iterable(commands.values()):
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=project,
@@ -65,5 +81,3 @@ def test_the_readme_tells_what_happens(tmp_path):
                 assert _masked(line) in said, (
                     f"$ {command}\nshows: {line}\nbut said:\n{done.stdout}"
                 )
-        ran += 1
-    assert ran >= 5

@@ -40,7 +40,7 @@ class Checkout:
 
     @property
     def dirty(self) -> bool:
-        """Whether the commit does not tell what is in the tree."""
+        """Whether the commit differs from the tree."""
         return self.commit is None or bool(self.changed)
 
 
@@ -131,7 +131,7 @@ def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ..
 
 def _modified(root: Path) -> list[str]:
     """Tracked files that differ from HEAD, in the index or in the working tree."""
-    told = _checked(
+    entries = _checked(
         root,
         "status",
         "--porcelain=v1",
@@ -140,7 +140,7 @@ def _modified(root: Path) -> list[str]:
         "--untracked-files=no",
         "--ignore-submodules=untracked",
     )
-    return [entry[3:] for entry in told if entry]  # `XY PATH`
+    return [entry[3:] for entry in entries if entry]  # `XY PATH`
 
 
 def _unknown(root: Path, used: Iterable[Path]) -> list[str]:
@@ -200,5 +200,5 @@ def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 def _refused(done: subprocess.CompletedProcess[bytes]) -> BuildError:
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
     return BuildError(
-        f"git refuses to tell the state of the project: {lines[0]}", fix=" ".join(lines[1:])
+        f"git refuses to report the state of the project: {lines[0]}", fix=" ".join(lines[1:])
     )

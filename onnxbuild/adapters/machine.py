@@ -54,7 +54,7 @@ def host_class() -> dict[str, str]:
 
 
 def driver_facts() -> dict[str, str]:
-    """What decides which execution providers load, beside the packages of Python.
+    """The facts that decide which execution providers load, besides Python's packages.
 
     Read on every run, even where nothing is to be done: no library is loaded for it.
 
@@ -70,8 +70,8 @@ def driver_facts() -> dict[str, str]:
         parts = [f"{site}/nvidia/{part}/lib" for part in _names(f"{site}/nvidia")]
         for folder in (*parts, f"{site}/tensorrt_libs"):
             libraries |= {name for name in _names(folder) if ".so" in name}
-    told = hashlib.sha256("\n".join(sorted(libraries)).encode()).hexdigest()
-    return {"devices": " ".join(sorted(nodes)), "libraries": told}
+    digest = hashlib.sha256("\n".join(sorted(libraries)).encode()).hexdigest()
+    return {"devices": " ".join(sorted(nodes)), "libraries": digest}
 
 
 def _cached_libraries() -> set[str]:
@@ -118,5 +118,5 @@ def kernel() -> str:
 
 
 def python_build() -> str:
-    """The interpreter, as precisely as it tells."""
+    """The interpreter's own version and build string."""
     return f"{sys.implementation.cache_tag} {sys.version} {os.uname().machine} {sys.platform}"

@@ -51,7 +51,7 @@ def command(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Measure variants again, side by side, and beside other models.
+    """Measure variants again, side by side, and compare them with other models.
 
     \b
     onnxbuild bench recipes/bert.yaml
@@ -59,22 +59,22 @@ def command(
     onnxbuild bench recipes/bert.yaml --against dist/bert-1.0.0.tar --set benchmark.max_time_s=10
     onnxbuild bench recipes/bert.yaml --only int8 --set benchmark.compile=true
 
-    What is not built yet is built first. Then all models take turns in one process, in random
+    Steps that are not built yet are built first. Then all models take turns in one process, in random
     order, on the recipe's dummy inputs at `benchmark.points`, as `run` measures them, and nothing
     is taken from an earlier measurement. A model from elsewhere must take the recipe's inputs; a
-    program of PyTorch (TorchScript, torch.export, AOTInductor) runs its maker's code, behind the
-    fence that the recipe's own has.
+    PyTorch program (TorchScript, torch.export, AOTInductor) can run any code; it runs in the same
+    sandbox as the recipe's own code.
 
     \b
-      p50, p90, p99   latency in ms; [low to high] holds the median with 95 % confidence
+      p50, p90, p99   latency in ms; [low to high] is the 95 % confidence interval of the median
       items/s         elements along the first axis of the first input, by p50
-      vs ...          how many times as fast, [low to high] with 95 % confidence: where 1 lies
-                      within, no difference was measured; an interval alone where it is wider than
-                      a factor of two, and - where too little was measured for one
-      load, first     to make the session, and to run it once, alone in a fresh process
-      peak, steady    memory of that process, growth over what it had before
+      vs ...          how many times as fast, with the 95 % interval [low to high]. If 1 is in it,
+                      no difference was measured. An interval wider than a factor of two is shown
+                      alone; - means too few measurements for an interval
+      load, first     time to create the session and to run it once, alone in a new process
+      peak, steady    growth of that process's memory
 
-    A noisy machine is called noisy; repeat it on a quiet one. Exit codes: 0 measured, 1 a step failed,
+    A noisy machine is reported: repeat the measurement on a quiet one. Exit codes: 0 measured, 1 a step failed,
     2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.adapters.console.sinks import PlainLines

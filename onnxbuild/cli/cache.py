@@ -20,7 +20,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 @click.group("cache")
 def command() -> None:
-    """Look after the store: what takes the space, what is damaged, what nothing needs."""
+    """Inspect and clean the store: show its size, find damage, remove what nothing needs."""
 
 
 def _open(store: str | None) -> Workspace:
@@ -56,10 +56,10 @@ def _list(heading: str, sizes: Mapping[str, int]) -> None:
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many of the last runs the hit rate is taken over.",
+    help="Number of last runs that the hit rate covers.",
 )
 def stats(*, store: str | None, runs: int) -> None:
-    """Say what the store holds, what takes the space, and how often results were reused."""
+    """Show what the store holds, what takes the space, and how often results were reused."""
     from onnxbuild.adapters.store.usage import collect_stats, hit_rates
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
@@ -101,7 +101,7 @@ def stats(*, store: str | None, runs: int) -> None:
 @command.command("pins")
 @store_option()
 def list_pins(*, store: str | None) -> None:
-    """List what is kept whatever its age: the results that releases were made of."""
+    """List the results that `cache gc` keeps at any age, because releases were made from them."""
     from onnxbuild.adapters.store.pins import pins
 
     workspace = _open(store)
@@ -118,13 +118,15 @@ def list_pins(*, store: str | None) -> None:
 @click.argument("name")
 @store_option()
 def unpin(*, name: str, store: str | None) -> None:
-    """Let `cache gc` have what is pinned under NAME."""
+    """Let `cache gc` remove the results that are pinned under NAME."""
     from onnxbuild.adapters.store.pins import unpin as unpin_results
 
     workspace = _open(store)
     workspace.close()
     unpin_results(workspace.root, name)
-    click.echo(f"{name} is no longer pinned; `cache gc` drops what nothing else needs")
+    click.echo(
+        f"{name} is no longer pinned; `cache gc` removes the results that nothing else needs"
+    )
 
 
 @command.command("verify")
@@ -141,7 +143,7 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
     for sentence in bad:
         click.echo(sentence)
     if not bad:
-        click.echo(f"ok: {count} files, all as recorded")
+        click.echo(f"ok: {count} files, all undamaged")
     elif repair:
         click.echo(
             f"{len(bad)} of {count} files were damaged and are set aside; run again to rebuild"
@@ -172,7 +174,7 @@ def verify(ctx: click.Context, *, store: str | None, repair: bool) -> None:
 @click.option(
     "--max-size",
     type=Bytes(),
-    help="Then drop what was used longest ago until all blobs take no more than this.",
+    help="Then remove the least recently used results until all blobs fit in this size.",
 )
 @click.pass_context
 def gc(
@@ -183,11 +185,11 @@ def gc(
     grace_hours: float,
     max_size: int | None,
 ) -> None:
-    """Remove what no recent run used; refuses while a build is running.
+    """Remove results that no recent run used; refuses while a build is running.
 
-    What is pinned (see `cache pins`) stays, and so does what is younger than the grace. Environments
-    of targets, which all projects share, go by the last run of any of them. Logs of the last 50 runs
-    stay, and those of 30 days up to 200 runs; a run drops older ones, too, once there are 20.
+    Pinned results (see `cache pins`) stay, and so do results younger than --grace-hours. All projects
+    share the environments of targets, so the last run of any project counts for these. Logs of the
+    last 50 runs stay, and those of 30 days up to 200 runs; a run also drops older ones once there are 20.
     """
     from onnxbuild.adapters.store.garbage import collect_garbage
     from onnxbuild.adapters.toolchain.environment_gc import collect_environments

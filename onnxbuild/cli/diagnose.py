@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--trial",
     default="",
     metavar="NAME",
-    help="Of a variant with `mode: auto`: the trial to look at. Default: the one that was chosen.",
+    help="For a variant with `mode: auto`: the trial to diagnose [default: the chosen one].",
 )
 @click.option("--no-bisect", is_flag=True, help="Only look; build no variant with nodes left out.")
 @jobs_option()
@@ -68,15 +68,15 @@ def command(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Say where a variant's error comes from: the step, the nodes, and what to leave out.
+    """Find the step and the nodes that a variant's error comes from, and the nodes to leave in fp32.
 
     \b
     onnxbuild diagnose bert:int8
     onnxbuild diagnose bert:int8 --set quantization.int8.per_channel=false
     onnxbuild diagnose bert:int8 --set quantization.int8.validate.cosine_min=0.99
 
-    The variant is built, or taken from the store. Each step's model is held against the model
-    before it, at the recipe's reference points; the first that brings in a tenth of the error or
+    The variant is built, or taken from the store. Each step's model is compared with the model
+    before it, at the recipe's reference points. The first step that adds a tenth of the error or
     more is at fault. Across that step, every tensor that both models have is compared, in the
     graph's order:
 
@@ -94,7 +94,7 @@ def command(
     chosen, or came nearest, is looked at, or the one that --trial names. If it misses the search's
     goal, the nodes that cost most on the `fidelity` data are left in fp32, the fewest that meet the
     goal, judged as the search judges; what that costs in size and speed is measured. The YAML is a
-    variant of that trial's mode, to be put in the search's place or beside it.
+    variant of that trial's mode, to replace the search or to stand next to it.
 
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines

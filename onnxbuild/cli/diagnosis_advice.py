@@ -1,4 +1,4 @@
-"""What `onnxbuild diagnose` says to do."""
+"""Write the advice of `onnxbuild diagnose`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def advice(found: Diagnosis) -> list[str]:
 
 
 def _for_goal(found: Diagnosis) -> list[str]:
-    """What a search's goal takes of the trial that came nearest, and what that costs."""
+    """Describe the nodes to leave in fp32 for a search's goal, and their cost."""
     assert found.goal is not None
     if found.cure is None:
         last = found.trials[-1]
@@ -114,7 +114,7 @@ def _speed(ratio: Ratio | None, than: str) -> str:
         return ""
     if not is_known(ratio.low, ratio.high):
         shown = shown_ratio(ratio.value, ratio.low, ratio.high)
-        return f"; {shown if shown != UNKNOWN else 'too few rounds to tell by'} {than}"
+        return f"; {shown if shown != UNKNOWN else 'too few rounds to compare with'} {than}"
     return f"; {ratio.value:.2f} x ({ratio.low:.2f}-{ratio.high:.2f}) {than}"
 
 
@@ -127,7 +127,7 @@ def _elsewhere(found: Diagnosis) -> str:
 
 
 def _added(found: Diagnosis, trial: Trial) -> int:
-    """How many of the nodes that had few bits are in fp32 now."""
+    """Count the nodes that had few bits and are in fp32 now."""
     named = {name for group in found.groups for name in group}
     return len(named & set(trial.remedy.nodes))
 

@@ -1,4 +1,4 @@
-"""What to type next where a variant's outputs failed a gate."""
+"""Print the command to type next after a variant's outputs failed a gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `onnxbuild diagnose` shows of a diagnosis: gates, steps and nodes."""
+"""Print the tables of `onnxbuild diagnose`: gates, steps and nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PERCENT = 100
 
 
 def show_stages(found: Diagnosis) -> None:
-    """What fails, each step's part in the error, and the first at fault."""
+    """Print failing gates, each step's part in the error, and the first step at fault."""
     from onnxbuild.diagnosis.written import flow, written_variant
 
     click.echo("")

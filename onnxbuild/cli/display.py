@@ -1,4 +1,4 @@
-"""How a run shows itself: live on a terminal, plain lines elsewhere, JSON lines when asked."""
+"""Choose a run's display: live on a terminal, plain lines elsewhere, JSON lines on request."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _providers() -> list[str]:
 
 
 def _environments() -> list[str]:
-    """Those made for targets; each can be removed, as `cache gc` does: it is made again when needed."""
+    """List the environments of targets; `cache gc` removes unused ones, and a run makes them again."""
     from onnxbuild.adapters.toolchain.virtual_environments import made_environments
 
     for made in made_environments():
@@ -89,7 +89,7 @@ def _environments() -> list[str]:
 
 
 def _compiler() -> list[str]:
-    """What `formats: [aotinductor]` compiles with; no problem where it is not there."""
+    """Show the C++ compiler of `formats: [aotinductor]`; it is optional."""
     from onnxbuild.adapters.toolchain.step_environment import program_folders
     from onnxbuild.core.step import COMPILERS
 

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 VERBS = {
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "plan": "Show what `run` would build, and why.",
-    "why": "Say what made a step run, or would make it run.",
-    "diagnose": "Find the step and the nodes that a variant's error comes from, and what mends it.",
-    "bench": "Measure variants side by side, and beside other models.",
-    "lock": "Write down all that a recipe is built from, and what comes out.",
-    "reproduce": "Build again from nothing, elsewhere, and compare every byte.",
-    "release": "Make a folder and an archive of a locked build, for others to check.",
-    "verify": "Check a release: whole, signed, what it says it is.",
+    "why": "Show the inputs that made a step run, or would make it run.",
+    "diagnose": "Find the step and the nodes that a variant's error comes from, and a remedy.",
+    "bench": "Measure variants side by side, and compare them with other models.",
+    "lock": "Record all inputs and outputs of a recipe's build in a lock file.",
+    "reproduce": "Build again from nothing in another folder, and compare every byte.",
+    "release": "Write a release of a locked build: a folder and an archive.",
+    "verify": "Check a release: checksums, signature, provenance, golden outputs.",
     "graph": "Draw the graph of steps.",
-    "inspect": "Sum up a model: inputs, outputs, operators, size.",
+    "inspect": "Show a model's inputs, outputs, operators and size.",
     "log": "Show what a step printed.",
     "lint": "Check recipes without building anything.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
-    "cache": "Look after the store: stats, verify, gc, pins.",
+    "cache": "Inspect and clean the store: stats, verify, gc, pins.",
 }
 OPTIONS = {
     "--version": "Show the version and exit.",
@@ -32,14 +32,14 @@ _PURPOSE = (
     "Build ONNX models from YAML recipes: exported, optimized, quantized, validated, measured."
 )
 _MORE = """
-  A first build and what comes after it:
+  A first build, and the next commands:
     onnxbuild run recipes/bert.yaml             build every variant
     onnxbuild run recipes/bert.yaml --only int8 build one variant
     onnxbuild plan recipes/bert.yaml            what would run, and why
     onnxbuild why bert:export                   the input that changed
 
   Exit codes: 0 produced and passed, 1 a step failed, 2 recipe or usage, 3 a gate failed,
-  4 not reproducible, 5 undeclared input, 130 interrupted, 141 nobody reads the output,
+  4 not reproducible, 5 undeclared input, 130 interrupted, 141 the output's reader has gone,
   70 a bug in onnxbuild.
 """
 _WIDTHS = 50, 78

@@ -23,7 +23,7 @@ _MIB = 1 << 20
 @store_option()
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 def command(*, model: str, store: str | None, as_json: bool) -> None:
-    """Sum up a model: inputs, outputs, operators, parameters, size.
+    """Show a model's inputs, outputs, operators, parameters and size.
 
     \b
     onnxbuild inspect model.onnx
@@ -65,7 +65,7 @@ def _variant_model(name: str, store: str | None) -> Path:
     recipe, variant = split_name(name, store)
     if variant in KIND_OF_FORMAT:
         raise UsageError(
-            f"'{variant}' is a format beside ONNX; inspect shows ONNX models",
+            f"'{variant}' is not an ONNX variant; inspect shows ONNX models",
             fix=f"see manifest.json in its folder: onnxbuild run {recipe} --only {variant}",
         )
     request = Request((recipe,), store=store)
@@ -88,7 +88,7 @@ def _variant_model(name: str, store: str | None) -> Path:
     if path.with_name(ORT_FILE).is_file():
         raise UsageError(
             f"{path.with_name(ORT_FILE)} is in ORT format; inspect shows ONNX models",
-            fix="see manifest.json and required_operators.config beside it",
+            fix="see manifest.json and required_operators.config next to it",
         )
     if not path.is_file():
         raise UsageError(

@@ -29,7 +29,7 @@ _SHOWN = 20
     "--update",
     multiple=True,
     metavar="ITEM",
-    help="Only this may differ from the lock that is there: a package (numpy), a file, `recipe`, "
+    help="Only this may differ from the existing lock: a package (numpy), a file, `recipe`, "
     "`host`, `python`, `onnxbuild`, a step, or `measurements`. May be given several times.",
 )
 @set_option()
@@ -46,17 +46,17 @@ def command(
     store: str | None,
     jobs: int | None,
 ) -> None:
-    """Write down all that recipes are built from, and what comes out.
+    """Record all inputs and outputs of builds in lock files.
 
     \b
     onnxbuild lock recipes/bert.yaml                  writes recipes/bert.lock; commit it
     onnxbuild lock recipes/bert.yaml --check          in CI: is it up to date?
     onnxbuild lock recipes/bert.yaml --update torch   torch may change, and nothing else
-    onnxbuild run recipes/bert.yaml --locked          refuses whatever differs, by name
+    onnxbuild run recipes/bert.yaml --locked          refuses any difference, by name
 
     A lock names every source, file and package with its digest, the Python build, the machine's
-    class, and the digest of every step's outputs; what is not built yet is built first. The models
-    in out/ are replaced once the lock is written, and not by --check.
+    class, and the digest of every step's outputs. Steps that are not built yet are built first. The
+    models in out/ are replaced once the lock is written; --check leaves them as they are.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     if check and update:
         raise click.UsageError("--check writes nothing, so --update has nothing to renew", ctx)

@@ -41,14 +41,17 @@ def only_option() -> Decorator:
 def jobs_option() -> Decorator:
     """Steps at a time."""
     return click.option(
-        "-j", "--jobs", type=click.IntRange(1), help="Steps at a time [default: cores]."
+        "-j",
+        "--jobs",
+        type=click.IntRange(1),
+        help="Steps to run in parallel [default: number of cores].",
     )
 
 
 def memory_option() -> Decorator:
     """Memory for all steps."""
     return click.option(
-        "--memory", type=Bytes(), help="Memory for all steps [default: 90 % of all]."
+        "--memory", type=Bytes(), help="Memory for all steps [default: 90 % of the machine's]."
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @only_option()
 @set_option()
 @store_option()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a step.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
 def command(
     *,
     recipes: tuple[str, ...],

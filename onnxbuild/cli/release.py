@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("release")
 @click.argument("recipe", type=click.Path(dir_okay=False), metavar="RECIPE")
-@click.option("--version", required=True, help="What to call it: 1.0.0, 2.1.0-rc.1.")
+@click.option("--version", required=True, help="The release's version: 1.0.0, 2.1.0-rc.1.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-dirty",
     is_flag=True,
-    help="Release what no commit has; the release says which files that are.",
+    help="Also release files that are not committed; the release lists them.",
 )
 @click.option(
     "--sign",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--previous",
     type=click.Path(),
     metavar="FOLDER|ARCHIVE",
-    help="Hold it to `release.budgets` of the recipe, against this release.",
+    help="Compare with this release and apply the recipe's `release.budgets`.",
 )
 @click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
 @store_option()
@@ -59,7 +59,7 @@ def command(
     store: str | None,
     jobs: int | None,
 ) -> None:
-    """Release a recipe: its models, and all that others need to check them.
+    """Write a release of a recipe: its models, and everything that others need to check them.
 
     \b
     onnxbuild lock recipes/bert.yaml && git add -A && git commit
@@ -68,12 +68,12 @@ def command(
     onnxbuild release recipes/bert.yaml --version 1.1.0 --sign private.pem
 
     Writes dist/NAME-VERSION/ and the same as one archive: models, reports, golden inputs and
-    outputs, recipe and lock, checksums, provenance, bill of materials. Only a build that is as
-    its lock says, of what is committed, and that passed every gate, is released; then two
-    releases of one commit are identical. `onnxbuild verify` checks one.
+    outputs, recipe and lock, checksums, provenance, bill of materials. The build must equal its
+    lock, be made from committed files, and pass every gate. Two releases of one commit are then
+    identical. `onnxbuild verify` checks a release.
 
-    Exit codes: 0 released, or there already; 3 a gate or a budget failed; 4 something is not as
-    it is locked or committed.
+    Exit codes: 0 released, or already there and identical; 3 a gate or a budget failed; 4 something
+    differs from the lock or the commit.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Fresh builds; each in other surroundings.",
+    help="Number of fresh builds, each in another environment.",
 )
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Work in this new folder, and leave the copies, stores and logs there.",
+    help="Work in this new folder and keep it, with the copies, stores and logs.",
 )
 @jobs_option()
 @memory_option()
@@ -60,7 +60,7 @@ def command(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Build recipes again from nothing, elsewhere, and compare every byte.
+    """Build recipes again from nothing in another folder, and compare every byte.
 
     \b
     onnxbuild reproduce recipes/bert.yaml recipes/digits.yaml

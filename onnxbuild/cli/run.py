@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 @click.option(
     "--locked",
     is_flag=True,
-    help="Refuse whatever is not as the lock beside the recipe says (see `onnxbuild lock`).",
+    help="Refuse everything that differs from the lock next to the recipe (see `onnxbuild lock`).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
-@click.option("-v", "--verbose", is_flag=True, help="Say cached steps and every reason, too.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show cached steps and every reason.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -65,7 +65,7 @@ def command(
     onnxbuild run recipes/bert.yaml --only int8 --set quantization.int8.per_channel=false
     onnxbuild run recipes/*.yaml --keep-going --json
 
-    The variants lie in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
+    The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     found = recall(recipes, only, settings, store, locked=locked)
@@ -97,7 +97,7 @@ def command(
 
 
 def print_end(result: Any) -> None:
-    """What was built, reused and failed, in one line."""
+    """Print in one line how many steps were built, reused and failed."""
     report = result.report
     built, cached = report.passed_of(report.built), report.passed_of(report.cached)
     parts = [f"{len(built)} built", f"{len(cached)} cached"]

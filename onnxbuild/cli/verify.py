@@ -35,8 +35,8 @@ _SHOWN = 20
     "--trust-programs",
     is_flag=True,
     help="With --run: run PyTorch's programs (TorchScript, torch.export, AOTInductor), TensorRT's "
-    "engines and compiled models, too. They are machine code, or as good as that: the kernel lets "
-    "them write nothing but a temporary folder, yet trust who made the release.",
+    "engines and compiled models, too. They can run any code. The kernel lets them write only to "
+    "a temporary folder; run them only if you trust the publisher.",
 )
 @click.option(
     "--timeout",
@@ -55,7 +55,7 @@ _SHOWN = 20
 @click.option(
     "--recipe",
     type=click.Path(dir_okay=False),
-    help="With --rebuild: the recipe [default: where the release says that it was, from here].",
+    help="With --rebuild: the recipe [default: the path recorded in the release, from here].",
 )
 @click.pass_context
 def command(
@@ -70,7 +70,7 @@ def command(
     rebuild: bool,
     recipe: str | None,
 ) -> None:
-    """Check a release: is it whole, is it who signed it, is it what it says.
+    """Check a release: checksums, signature, provenance, and its golden outputs.
 
     \b
     onnxbuild verify dist/bert-1.0.0                    checksums, provenance against contents
@@ -78,8 +78,8 @@ def command(
     onnxbuild verify dist/bert-1.0.0 --run              the golden inputs, on this machine
     onnxbuild verify dist/bert-1.0.0 --rebuild          the same bytes, from the recipe at hand
 
-    Exit codes: 0 all that was asked for holds, 3 a golden output is out of its tolerance,
-    4 something is not as it was released.
+    Exit codes: 0 every requested check passed, 3 a golden output is out of its tolerance,
+    4 the release is damaged, altered or not reproducible.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     if providers and not replays:
         raise click.UsageError("--provider says where to run the golden inputs: add --run", ctx)
@@ -137,5 +137,5 @@ def _show(checks: Iterator[Checked]) -> int:
                 click.echo(f"FAILED  {each.title}: and {len(each.faults) - _SHOWN} more")
         else:
             state = "skipped" if each.skipped else "ok"
-            click.echo(printable(f"{state:7} {each.title}: {each.told}"))
+            click.echo(printable(f"{state:7} {each.title}: {each.detail}"))
     return code

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @set_option()
 @store_option()
 def command(*, name: str, settings: Mapping[str, str], store: str | None) -> None:
-    """Say what would make a step run now, or what made it run last: each input, old -> new.
+    """Show what would make a step run now, or what made it run last: each input, old -> new.
 
     \b
     onnxbuild why bert:export
@@ -39,10 +39,10 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
         raise each.error
     if each.hit:
         click.echo(f"{full} is up to date")
-        told = story(request, graph.equals(full))
-        if told is not None:
+        texts = story(request, graph.equals(full))
+        if texts is not None:
             click.echo("it last ran because of:")
-            for text in told:
+            for text in texts:
                 click.echo(f"  {text}")
         return
     if each.left_out:

@@ -134,7 +134,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What a run cost; kept beside a result, in no key."""
+    """What a run cost; stored next to a result, in no key."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0

@@ -40,7 +40,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """The step has to run; `reasons` says what is new, most telling first."""
+    """The step has to run; `reasons` lists the changes, most important first."""
 
     reasons: tuple[Reason, ...]
 

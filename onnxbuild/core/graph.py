@@ -56,7 +56,7 @@ class View:
     Attributes:
         recipe: Recipe name, the folder below out/.
         variant: Variant name, the folder below that.
-        parts: Output -> file name of a report that is laid beside, `benchmark.json`; whatever else
+        parts: Output -> file name of a report that is laid next to it, `benchmark.json`; whatever else
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
             artifact's files in the folder.
 

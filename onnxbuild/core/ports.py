@@ -156,7 +156,7 @@ class Done:
 
 
 class Executor(Protocol):
-    """Runs jobs beside each other."""
+    """Runs jobs in parallel."""
 
     def expect(self) -> None:
         """Get ready: a job is likely to come soon."""

@@ -104,7 +104,7 @@ _TENSORRT = {
     "trt_force_sequential_engine_build": _flag("build the engines of several GPUs in turn"),
     "trt_builder_optimization_level": _number("how long to search for fast kernels", 0, 5),
     "trt_build_heuristics_enable": _flag("guess kernels instead of measuring all"),
-    "trt_auxiliary_streams": _number("streams beside the main one; -1: TensorRT's choice", -1),
+    "trt_auxiliary_streams": _number("streams besides the main one; -1: TensorRT's choice", -1),
     "trt_sparsity_enable": _flag("let engines use 2:4 sparse weights"),
     "trt_tactic_sources": _word("libraries to take kernels from: `+CUDNN,-CUBLAS`"),
     "trt_extra_plugin_lib_paths": _word("plug-in libraries, separated by `;`"),
@@ -121,7 +121,9 @@ _TENSORRT = {
     "trt_detailed_build_log": _flag("log each step of a build"),
     "trt_dump_ep_context_model": _flag("write the model with its engines inside (EPContext)"),
     "trt_ep_context_file_path": _word("where to"),
-    "trt_ep_context_embed_mode": _number("1: engines inside the model; 0: beside it", 0, 1),
+    "trt_ep_context_embed_mode": _number(
+        "1: engines inside the model; 0: in files next to it", 0, 1
+    ),
 }
 
 _OPENVINO = {
@@ -131,7 +133,7 @@ _OPENVINO = {
     "precision": _word("what the device computes in", "FP32", "FP16", "ACCURACY"),
     "device_id": _word("which device of its type; better said in device_type"),
     "num_of_threads": _number("threads on the CPU", 1),
-    "num_streams": _number("requests that run beside each other", 1),
+    "num_streams": _number("requests that run in parallel", 1),
     "cache_dir": _word("folder of compiled models"),
     "load_config": _word("JSON file with OpenVINO's own properties, by device"),
     "model_priority": _word("of several models on a device", "LOW", "MEDIUM", "HIGH", "DEFAULT"),

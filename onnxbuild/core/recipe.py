@@ -109,7 +109,7 @@ ONNX = "onnx"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to ship the fp32 model beside ONNX.
+    """One format other than ONNX for the fp32 model.
 
     Attributes:
         name: A key of catalog.KIND_OF_FORMAT; folder name below out/<recipe>/.
@@ -145,7 +145,7 @@ class Recipe:
         entrypoints: The user's other callables: `samples`, `calibration`, `evaluation`, `metric`,
             `translations`; absent where the recipe names none.
         lines: Dotted key -> where the recipe writes it, for messages.
-        formats: Those beside ONNX, in the order written.
+        formats: Formats other than ONNX, in the order written.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A model from elsewhere that a recipe's variants are measured beside."""
+"""A model from elsewhere to compare a recipe's variants with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Rival:
         name: In reports; no variant has it.
         shown: As the user named it.
         model: Its files: the model first, then what belongs to it.
-        format: Of a program beside ONNX; empty for ONNX and ORT format.
+        format: Of a PyTorch program; empty for ONNX and ORT format.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Rival:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is to be measured again, beside what.
+    """Which variants to measure again, and which models to compare them with.
 
     Attributes:
         rivals: Models from elsewhere.

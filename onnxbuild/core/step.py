@@ -134,7 +134,7 @@ class StepKind:
         host_bound: The output depends on the CPU or the device.
         driver_bound: It depends on which drivers and libraries of accelerators are there, too.
         exclusive: Runs alone, for honest measurements.
-        measures: The output tells times: no two runs give the same bytes.
+        measures: The output holds times: no two runs give the same bytes.
         user_code: Runs the user's Python, so that what it imports and opens is observed.
         entrypoints: params -> the entrypoints it uses (declared files and env enter the key).
     """

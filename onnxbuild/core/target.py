@@ -41,7 +41,7 @@ class Target:
             Runtime's own CPU provider takes what is left at the end, named or not.
         library: A plug-in's shared library, as the one declared file; None for a provider that is
             built into ONNX Runtime.
-        environment: Whose ONNX Runtime it is; None for the one that is installed beside onnxbuild.
+        environment: Whose ONNX Runtime it is; None for the one in onnxbuild's own environment.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def falls_back(self) -> bool:
-        """Whether the CPU is asked for beside another provider, so that it may run anything."""
+        """Whether the chain names the CPU besides another provider, so any node may run on it."""
         return len(self.chain) > 1 and any(link.provider == CPU for link in self.chain)
 
     @property

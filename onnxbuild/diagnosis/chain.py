@@ -53,7 +53,7 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
     variant = text.rpartition(":")[2]
     if variant in KIND_OF_FORMAT:
         raise UsageError(
-            f"'{variant}' is a format beside ONNX; what can be looked into are variants of ONNX",
+            f"'{variant}' is not an ONNX variant; diagnose works on ONNX variants",
             fix="see validation.json of its step, `onnxbuild log`, or diagnose the variant fp32",
         )
     found = [view for view in graph.views if f"{view.recipe}:{view.variant}" == text]
@@ -121,7 +121,7 @@ def judged_on(
 
     Args:
         chain: As `chain_of` gives it.
-        results: Step -> what came of it.
+        results: Step -> its result.
         failing: Names of the gates that fail.
     """
     bad = [_target_of(step) for step in chain.gates if step.name in failing]

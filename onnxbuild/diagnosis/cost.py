@@ -28,7 +28,7 @@ class Cost:
         fp32_bytes: Of the model that is quantized.
         tried_bytes: Of the variant as it was.
         mended_bytes: Of the variant with the remedy.
-        over_fp32: Speed of the mended one beside fp32; None where it was not measured.
+        over_fp32: Speed of the mended variant relative to fp32; None where it was not measured.
         over_tried: Beside the variant as it was.
     """
 

@@ -107,7 +107,7 @@ def diagnose(
         trial: Of a variant with `mode: auto`, the trial to look at; empty for the chosen one.
         points: How many reference points nodes are compared at, those with the most error first.
         bisect: Try remedies, if a gate fails or a goal is missed.
-        tell: Told of each remedy that is tried, if given.
+        tell: Called with each remedy that is tried, if given.
 
     Raises:
         UsageError: There is no such variant or trial.

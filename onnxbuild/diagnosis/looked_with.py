@@ -20,7 +20,7 @@ def openable(request: Request, result: BuildResult, judge: str, target: Target) 
 
     Args:
         request: What was built.
-        result: What came of it.
+        result: Its result.
         judge: The step that judged the variant there.
         target: As the recipe has it.
     """
@@ -69,6 +69,8 @@ def told(recipe: Recipe, target: Target) -> str:
     if not any(each.environment for each in recipe.targets):
         return ""
     if target.environment is None:
-        return f"target '{target.name}', with {runtime_facts()['package']} beside onnxbuild"
+        return (
+            f"target '{target.name}', with {runtime_facts()['package']} of onnxbuild's environment"
+        )
     facts = host_of(target.environment.interpreter, "").call(runtime_facts)
     return f"target '{target.name}', with {facts['package']} of {target.environment}"

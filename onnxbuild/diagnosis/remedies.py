@@ -35,7 +35,7 @@ _LESS: tuple[dict[str, Any], ...] = (
     {"transformer": False, "level": "basic"},
     {"transformer": False, "level": "none"},
 )
-"""Of `optimize`, each doing less than the one before; the first takes back what may be told wrong."""
+"""Of `optimize`, each doing less than the one before; the first drops options that may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def suspects(
 
 
 def effect_of(each: NodeError, effects: Mapping[str, float]) -> float:
-    """What a node alone does to the outputs; what came in at it, where nobody could tell.
+    """What a node alone does to the outputs; the noise added at it, if the former is unknown.
 
     That is so for nodes that can't be run by themselves, such as a Loop, which counts in integers.
     """
@@ -95,7 +95,7 @@ def effect_of(each: NodeError, effects: Mapping[str, float]) -> float:
 
 
 def keep_in_fp32(recipe: Recipe, variant: Variant, step: Step, names: Sequence[str]) -> Remedy:
-    """Leave nodes in fp32, beside those that the recipe leaves there.
+    """Leave nodes in fp32, besides those that the recipe leaves there.
 
     Args:
         recipe: The variant's.
@@ -112,7 +112,7 @@ def keep_in_fp32(recipe: Recipe, variant: Variant, step: Step, names: Sequence[s
 
 
 def optimize_less(recipe: Recipe, variant: Variant) -> tuple[Remedy, ...]:
-    """Do less in `optimize`, by degrees; what the user told of the model's heads goes first.
+    """Do less in `optimize`, by degrees; the user's own options about heads are dropped first.
 
     Args:
         recipe: The variant's.

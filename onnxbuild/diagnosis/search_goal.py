@@ -45,7 +45,7 @@ class SearchGoal:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The steps whose reports tell."""
+        """The steps with the reports that judge a search."""
         kinds = {"evaluate" if name == "max_drop" else "fidelity" for name in asked(self.goal)}
         return tuple(map(self._step, sorted(kinds)))
 
@@ -63,7 +63,7 @@ class SearchGoal:
 
         Args:
             request: What was built, `steps` included.
-            result: What came of it.
+            result: Its result.
         """
         with artifacts_shown(request, result, self.steps) as folders:
             if len(folders) < len(self.steps):

@@ -22,7 +22,7 @@ def artifacts_shown(
 
     Args:
         request: What was built.
-        result: What came of it.
+        result: Its result.
         steps: Names, aliases included.
     """
     workspace = open_workspace(request.project, result.store, make=False)

@@ -17,7 +17,7 @@ from onnxbuild.wiring import RunOptions
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A remedy, and what came of it.
+    """A remedy and its result.
 
     Attributes:
         remedy: What was changed.
@@ -42,9 +42,9 @@ class Trials:
     Args:
         request: The variant's recipe; what is wanted of it are the gates.
         chain: The variant's way.
-        goal: What a search asks of it, beside the gates; None for nothing.
+        goal: A search's goal, in addition to the gates; None for none.
         options: How to use the machine.
-        tell: Is told of each trial, if given.
+        tell: Called with each trial, if given.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ def make_action(
         if digest is None and name == COMPILER:
             raise StepError(
                 f"step kind '{kind.name}' needs a C++ compiler; there is no "
-                f"{' and no '.join(COMPILERS)} beside Python, in /usr/local/bin, /usr/bin or /bin",
+                f"{' and no '.join(COMPILERS)} next to Python, in /usr/local/bin, /usr/bin or /bin",
                 where=step.name,
                 fix="install one (`apt-get install g++`), or leave this format out of `formats`",
             )

@@ -72,7 +72,7 @@ def names_in_lock(own: Graph, joint: Graph) -> tuple[tuple[str, str], ...]:
     """(step of `joint`, its name in the lock) for all steps of a recipe file.
 
     Equal steps are one step, under the name of whichever comes first: other recipes or other
-    variants beside it can change which that is. A lock has the names of its file's whole graph.
+    variants next to it can change which that is. A lock has the names of its file's whole graph.
 
     Args:
         own: The whole graph of the file's recipes.

@@ -83,7 +83,7 @@ class LockGuard:
                     raise _differs(
                         locked,
                         f"the output '{output}' is {now}; the lock has {_short(digest.sha256)}, "
-                        "and all that went into it is as it was",
+                        "and all of its inputs are unchanged",
                         name,
                         f"to find out why: onnxbuild reproduce {shlex.quote(locked.recipe)}",
                     )

@@ -43,9 +43,9 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
 
 
 def _entrypoint(entrypoint: Entrypoint) -> dict[str, Any]:
-    told: dict[str, Any] = to_json(entrypoint)
-    told["env"] = {
+    resolved: dict[str, Any] = to_json(entrypoint)
+    resolved["env"] = {
         name: f"sha256 {hashlib.sha256(value.encode('utf-8', 'surrogateescape')).hexdigest()}"
         for name, value in entrypoint.env.items()
     }
-    return told
+    return resolved

@@ -20,7 +20,7 @@ _OURS = re.compile(r"Made by `onnxbuild lock`|^onnxbuild: |\Aformat: ", re.MULTI
 
 
 def lock_path(recipe: Path) -> Path:
-    """Where a recipe's lock lies: NAME.lock beside NAME.yaml."""
+    """Path of a recipe's lock: NAME.lock next to NAME.yaml."""
     return recipe.with_suffix(".lock")
 
 
@@ -43,15 +43,15 @@ def lock_text(lock: Lock) -> str:
     """
     import yaml
 
-    told = lock.to_json()
-    odd = next(filter(None, map(_not_utf_8, [lock.recipe, *_texts(told)])), None)
+    content = lock.to_json()
+    odd = next(filter(None, map(_not_utf_8, [lock.recipe, *_texts(content)])), None)
     if odd:
         raise UsageError(
             f"the name of {odd} is not UTF-8, and a lock can hold no other",
             where=str(lock_path(Path(lock.recipe))),
             fix="rename the file; or, if no step needs it, let no pattern of the recipe match it",
         )
-    body = yaml.safe_dump(told, sort_keys=True, allow_unicode=True, width=1 << 20)
+    body = yaml.safe_dump(content, sort_keys=True, allow_unicode=True, width=1 << 20)
     return _HEAD.format(recipe=lock.recipe) + body
 
 

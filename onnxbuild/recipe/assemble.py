@@ -38,11 +38,11 @@ class Loader:
         self._checked: dict[tuple[str, str], list[Fault]] = {}
 
     def files(self) -> Iterable[FilePath]:
-        """Every recipe file that was read."""
+        """Recipe files that were read."""
         return self._sources.files.values()
 
     def folders(self) -> Iterable[FilePath]:
-        """Every folder whose listing decided a glob."""
+        """Folders whose listing decided a glob."""
         return self._glob.folders
 
     def code(self) -> Iterable[tuple[FilePath, str]]:
@@ -52,7 +52,7 @@ class Loader:
     def load(
         self, file: FilePath, content: bytes, overrides: Mapping[str, str]
     ) -> tuple[Recipe, ...]:
-        """All recipes of a file.
+        """Load all recipes of a file.
 
         Raises:
             RecipeErrors: All its faults.
@@ -122,7 +122,7 @@ class Loader:
         return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
 
     def _check(self, key: str, root: Node) -> list[Fault]:
-        value = repr(plain(root.members[key].node))  # tells 1, 1.0, true and '1' apart
+        value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'
         if (key, value) not in self._checked:
             self._checked[key, value] = self._validator.check(key, root)
         return self._checked[key, value]
@@ -162,7 +162,7 @@ def _without_templates(node: Node) -> Node:
 def _templated_matrix(root: Node) -> Iterable[Fault]:
     matrix = root.child("matrix")
     if matrix is not None and matrix.templated:
-        what = "matrix holds a template; its values are what templates see"
+        what = "matrix holds a template; templates use its values, so it can't hold any"
         yield Fault(what, matrix.at, "write the values themselves", ("matrix",))
 
 

@@ -17,7 +17,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class LoadedRecipes:
-    """What one recipe file gives.
+    """The recipes of one file, and the files that decided them.
 
     Attributes:
         recipes: One, or one for each combination of its matrix.

@@ -1,4 +1,4 @@
-"""How much memory the inputs of each point take, before anything is made of them."""
+"""Compute the memory that the inputs of each point take."""
 
 from __future__ import annotations
 

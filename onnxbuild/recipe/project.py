@@ -1,4 +1,4 @@
-"""Where a project's root is."""
+"""Find a project's root."""
 
 from __future__ import annotations
 

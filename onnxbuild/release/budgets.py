@@ -98,8 +98,8 @@ def _breaches(budgets: Budgets, old: Figures, new: Figures, *, latency: bool) ->
 def _larger(bound: float, old: Figures, new: Figures) -> Iterator[str]:
     increase = _increase(old.model_bytes, new.model_bytes)
     if increase > bound + _ROUNDING:
-        told = f"size {old.model_bytes:,} -> {new.model_bytes:,} bytes"
-        yield _beyond(told, increase, bound, "size_increase")
+        change = f"size {old.model_bytes:,} -> {new.model_bytes:,} bytes"
+        yield _beyond(change, increase, bound, "size_increase")
 
 
 def _less_exact(bound: float, old: Figures, new: Figures) -> Iterator[str]:
@@ -107,14 +107,14 @@ def _less_exact(bound: float, old: Figures, new: Figures) -> Iterator[str]:
         was, now = old.errors[provider], new.errors[provider]
         increase = _increase(was, now)
         if increase > bound + _ROUNDING:
-            told = f"max abs error on {provider} {was:.3g} -> {now:.3g}"
-            yield _beyond(told, increase, bound, "error_increase")
+            change = f"max abs error on {provider} {was:.3g} -> {now:.3g}"
+            yield _beyond(change, increase, bound, "error_increase")
     for provider in sorted(old.equals.keys() & new.equals.keys()):
         was, now = 1 - old.equals[provider], 1 - new.equals[provider]
         increase = _increase(was, now)
         if increase > bound + _ROUNDING:
-            told = f"share of elements that differ on {provider} {was:.3g} -> {now:.3g}"
-            yield _beyond(told, increase, bound, "error_increase")
+            change = f"share of elements that differ on {provider} {was:.3g} -> {now:.3g}"
+            yield _beyond(change, increase, bound, "error_increase")
 
 
 def _less_accurate(bound: float, old: Figures, new: Figures) -> Iterator[str]:
@@ -135,19 +135,19 @@ def _slower(bound: float, old: Figures, new: Figures) -> Iterator[str]:
             continue
         increase = _increase(was, each.ratio)
         if increase > bound + _ROUNDING:
-            told = (
+            change = (
                 f"latency on {each.provider} at {each.point} {was:.3g} -> {each.ratio:.3g} of "
                 "PyTorch's"
             )
-            yield _beyond(told, increase, bound, "latency_ratio_increase")
+            yield _beyond(change, increase, bound, "latency_ratio_increase")
 
 
 def _increase(old: float, new: float) -> float:
-    """As a share of the old; infinite if something came of nothing."""
+    """As a share of the old value; infinite if that was zero."""
     if old:
         return new / old - 1
     return math.inf if new else 0.0
 
 
-def _beyond(told: str, increase: float, bound: float, budget: str) -> str:
-    return f"{told} is {100 * increase:.3g} % more; the budget is {100 * bound:g} % ({budget})"
+def _beyond(change: str, increase: float, bound: float, budget: str) -> str:
+    return f"{change} is {100 * increase:.3g} % more; the budget is {100 * bound:g} % ({budget})"

@@ -89,7 +89,7 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
     ]
     if RESOLVED_FILE in names:
         raise UsageError(
-            f"a release keeps {RESOLVED_FILE} for what a recipe comes to", fix="rename the recipe"
+            f"a release reserves {RESOLVED_FILE} for the resolved recipe", fix="rename the recipe"
         )
     for name in names:
         if not name.isprintable() or "\\" in name:

@@ -46,7 +46,7 @@ def read_previous(path: Path, name: str) -> Previous:
         files = check_sums(folder)
         if files.faults:
             raise NotReproducibleError(
-                f"the previous release is not as it was: {files.faults[0]}", where=str(path)
+                f"the previous release is damaged: {files.faults[0]}", where=str(path)
             )
         release = read_release(files)
         about = release.about
@@ -57,8 +57,8 @@ def read_previous(path: Path, name: str) -> Previous:
             )
         try:
             figures = {
-                variant: figures_of(told, _manifest(folder / told["bundle"]), release.lock)
-                for variant, told in bundles_of(about).items()
+                variant: figures_of(entry, _manifest(folder / entry["bundle"]), release.lock)
+                for variant, entry in bundles_of(about).items()
             }
         except (
             OSError,

@@ -77,7 +77,7 @@ class Release:
         name: NAME-VERSION.
         shelved: Where it lies.
         variants: Names of the ONNX variants in it.
-        others: Names of the programs beside ONNX, and of what is made ahead of time.
+        others: Names of the PyTorch programs and of the ahead-of-time models.
         signed: It is.
         notices: What whoever released it should know.
     """
@@ -102,7 +102,7 @@ def make_release(
     Args:
         wanted: What to release.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
         ask: Asks a person for the passphrase of the key; None if nobody is there.
 
     Returns:
@@ -110,7 +110,7 @@ def make_release(
 
     Raises:
         RecipeErrors, UsageError: What is asked for is faulty; nothing was run.
-        NotReproducibleError: The commit or the lock does not tell what would be released, or there
+        NotReproducibleError: The commit or the lock differs from what would be released, or there
             is a release of this name that differs.
         BudgetError: It is worse than the previous release by more than the recipe allows.
         BuildError: It can't be written. Whatever is raised, no release was written.
@@ -140,13 +140,15 @@ def make_release(
         )
     title = release_name(name, wanted.version)
     what = Title(name, wanted.version, originals.recipe, originals.lock_file, originals.bases)
-    told = about(what, recipes, result.graph, source)
+    described = about(what, recipes, result.graph, source)
     with closing(open_workspace(project, result.store)) as workspace:
         lock = locks.wait_lock(result.store / "locks" / "store", shared=True)  # gc waits
         try:
-            built = built_files(told, originals.lock, result.report.results, workspace.store.paths)
-            notices = _check_budgets(recipes, told, originals, built, previous)
-            tree = _complete(told, originals, built, key)
+            built = built_files(
+                described, originals.lock, result.report.results, workspace.store.paths
+            )
+            notices = _check_budgets(recipes, described, originals, built, previous)
+            tree = _complete(described, originals, built, key)
             shelved = shelve(
                 wanted.out or project / DIST_FOLDER,
                 title,
@@ -164,8 +166,10 @@ def make_release(
     return result, Release(
         name=title,
         shelved=shelved,
-        variants=tuple(told[VARIANTS.key]),
-        others=tuple(name for name in bundles_of(told) if name not in told[VARIANTS.key]),
+        variants=tuple(described[VARIANTS.key]),
+        others=tuple(
+            name for name in bundles_of(described) if name not in described[VARIANTS.key]
+        ),
         signed=key is not None,
         notices=(*source.notices, *notices),
     )
@@ -178,16 +182,16 @@ def _pin_name(title: str, project: Path) -> str:
 
 
 def _complete(
-    told: Mapping[str, Any], originals: Originals, built: Tree, key: Ed25519PrivateKey | None
+    described: Mapping[str, Any], originals: Originals, built: Tree, key: Ed25519PrivateKey | None
 ) -> Tree:
     """Every file of the release."""
-    tree = told_files(told, originals.lock, {**built, **originals.files})
+    tree = told_files(described, originals.lock, {**built, **originals.files})
     return tree if key is None else {**tree, **signatures(key, tree)}
 
 
 def _check_budgets(
     recipes: Sequence[Recipe],
-    told: Mapping[str, Any],
+    described: Mapping[str, Any],
     originals: Originals,
     built: Tree,
     previous: Previous | None,
@@ -207,8 +211,8 @@ def _check_budgets(
             return ("budgets are not checked: --previous names the release to compare with",)
         return ()
     return check_budgets(
-        {name: by_recipe[each["recipe"]] for name, each in bundles_of(told).items()},
-        all_figures(told, originals.lock, manifests_of(told, built)),
+        {name: by_recipe[each["recipe"]] for name, each in bundles_of(described).items()},
+        all_figures(described, originals.lock, manifests_of(described, built)),
         previous,
         originals.lock.host,
     )

@@ -77,7 +77,7 @@ def _passphrase(path: Path, ask: Callable[[str], str] | None) -> str:
 
 
 def signatures(key: Ed25519PrivateKey, tree: Tree) -> Tree:
-    """The files that a signed release has beside those of an unsigned one."""
+    """The files that a signed release has in addition to those of an unsigned one."""
     return {
         SIGNATURE_FILE: key.sign(bytes_of(tree[SUMS_FILE])),
         ENVELOPE_FILE: envelope(key, bytes_of(tree[PROVENANCE_FILE])),

@@ -62,7 +62,7 @@ def look_at_source(
         allow_dirty: Take it as it is.
 
     Raises:
-        NotReproducibleError: The commit does not tell what would be built.
+        NotReproducibleError: The commit differs from what would be built.
         UsageError: SOURCE_DATE_EPOCH is no time.
         BuildError: git refuses.
     """
@@ -93,7 +93,7 @@ def look_at_source(
 def _refused(checkout: git.Checkout, project: Path) -> NotReproducibleError:
     if checkout.commit is None:
         return NotReproducibleError(
-            f"{checkout.why_none}, so no commit tells what a release was made from",
+            f"{checkout.why_none}, so no commit records what a release was made from",
             where=str(project),
             fix="commit the project, or add --allow-dirty: the release then says so",
         )

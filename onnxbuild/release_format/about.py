@@ -64,7 +64,7 @@ class Source:
 
     @property
     def dirty(self) -> bool:
-        """Whether the commit does not tell what was built."""
+        """Whether the commit differs from what was built."""
         return self.commit is None or bool(self.changed)
 
 

@@ -82,17 +82,17 @@ def bill_of_materials(
     for name, model in models.items():
         runtimes = [each for each in libraries.values() if _is_one(each.name, needs[name])]
         bom.register_dependency(model, runtimes)
-    told = json.loads(JsonV1Dot6(bom).output_as_string())
+    document = json.loads(JsonV1Dot6(bom).output_as_string())
     cards = {
         f"variant:{name}": _model_card(
             manifest, figures_of(bundles_of(about)[name], manifest, lock)
         )
         for name, manifest in manifests.items()
     }
-    for component in told["components"]:
+    for component in document["components"]:
         if component["bom-ref"] in cards:
             component["modelCard"] = cards[component["bom-ref"]]
-    return json.dumps(told, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
 def bom_fault(text: str) -> str:
@@ -116,8 +116,10 @@ def _validator() -> JsonStrictValidator:
 def _serial_number(about: Mapping[str, Any], files: Mapping[str, Digest]) -> uuid.UUID:
     """The same for the same release, another for any other."""
     folders = (f"{RECIPE_FOLDER}/", *(f"{section.folder}/" for section in SECTIONS))
-    told = [[p, files[p].sha256] for p in sorted(files) if p.startswith((*folders, RELEASE_FILE))]
-    name = tagged_sha256("bill of materials", [about["name"], about["version"], told])
+    document = [
+        [p, files[p].sha256] for p in sorted(files) if p.startswith((*folders, RELEASE_FILE))
+    ]
+    name = tagged_sha256("bill of materials", [about["name"], about["version"], document])
     return uuid.uuid5(uuid.NAMESPACE_URL, f"https://onnxbuild.dev/bom/{name}")
 
 
@@ -135,7 +137,7 @@ def _model(
     variant = bundles_of(about)[name]
     figures = figures_of(variant, manifest, lock)
     prefix = f"{variant['bundle']}/"
-    told = {
+    document = {
         "precision": figures.precision,
         "size_bytes": figures.model_bytes,
         **_particulars(manifest),
@@ -148,7 +150,7 @@ def _model(
         scope=ComponentScope.REQUIRED,
         bom_ref=f"variant:{name}",
         hashes=[_sha256(files[f"{prefix}{model_file(manifest)}"].sha256)],
-        properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in told.items()],
+        properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in document.items()],
         components=[
             Component(
                 name=path,
@@ -163,7 +165,7 @@ def _model(
 
 
 def _particulars(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """What is told of a bundle of its kind."""
+    """Return the properties for a bundle of its kind."""
     if "opsets" in manifest:
         opsets = manifest["opsets"]
         opset = opsets.get("", opsets.get("ai.onnx", ""))

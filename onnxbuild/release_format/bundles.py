@@ -1,4 +1,4 @@
-"""The bundles of a release: ONNX variants, programs beside ONNX, and what is made ahead of time."""
+"""The bundles of a release: ONNX variants, PyTorch programs and ahead-of-time models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Ma
 
 def bundles_of(about: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Name -> record of every bundle; no name is there twice."""
-    return {name: told for _, name, told in section_bundles(about)}
+    return {name: entry for _, name, entry in section_bundles(about)}
 
 
 def model_file(manifest: Mapping[str, Any]) -> str:

@@ -18,12 +18,12 @@ def envelope_bytes(keyid: str, statement: bytes, signature: bytes) -> bytes:
 
     Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md.
     """
-    told = {
+    envelope = {
         "payload": base64.b64encode(statement).decode("ascii"),
         "payloadType": PAYLOAD_TYPE,
         "signatures": [{"keyid": keyid, "sig": base64.b64encode(signature).decode("ascii")}],
     }
-    return json.dumps(told, sort_keys=True, indent=2).encode("ascii") + b"\n"
+    return json.dumps(envelope, sort_keys=True, indent=2).encode("ascii") + b"\n"
 
 
 def key_id(key: Ed25519PublicKey) -> str:

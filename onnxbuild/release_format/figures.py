@@ -84,7 +84,7 @@ def figures_of(variant: Mapping[str, Any], manifest: Mapping[str, Any], lock: Lo
 
 
 def _validation(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Provider -> verdict: what is made for one provider alone tells it without its name."""
+    """Provider -> verdict: a model for one provider has it without its name."""
     found: Mapping[str, Any] = manifest["validation"]
     if "targets" in manifest:
         return found

@@ -70,10 +70,10 @@ def provenance(
 def _source(source: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The commit; what differed from it, if anything did."""
     if source["commit"] is not None:
-        told: dict[str, Any] = {"name": "source", "digest": {"gitCommit": source["commit"]}}
+        dependency: dict[str, Any] = {"name": "source", "digest": {"gitCommit": source["commit"]}}
         if source["dirty"]:
-            told["annotations"] = {"dirty": True, "changed": list(source["changed"])}
-        yield told
+            dependency["annotations"] = {"dirty": True, "changed": list(source["changed"])}
+        yield dependency
 
 
 def _used(lock: Lock) -> Iterator[dict[str, Any]]:

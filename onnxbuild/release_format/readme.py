@@ -74,7 +74,7 @@ def _page() -> Template:
 
 def _first(about: Mapping[str, Any], wanted: Section) -> str:
     """The first bundle of a section; empty if it has none."""
-    found = (told["bundle"] for section, _, told in section_bundles(about) if section == wanted)
+    found = (entry["bundle"] for section, _, entry in section_bundles(about) if section == wanted)
     return next(found, "")
 
 
@@ -82,11 +82,11 @@ def _first_onnx(
     about: Mapping[str, Any], manifests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
     """How the first ONNX variant is loaded; empty if there is none."""
-    for section, name, told in section_bundles(about):
+    for section, name, entry in section_bundles(about):
         if section == VARIANTS:
             feeds = ", ".join(f'"{each["name"]}": ...' for each in manifests[name]["inputs"])
             return {
-                "bundle": told["bundle"],
+                "bundle": entry["bundle"],
                 "provider": manifests[name]["providers"][0]["name"],
                 "feeds": f"{{{feeds}}}",
             }
@@ -96,11 +96,11 @@ def _first_onnx(
 def _origin(source: Mapping[str, Any]) -> str:
     if source["commit"] is None:
         return "of no commit: **nobody else can build it again**"
-    told = f"commit `{source['commit']}`"
+    entry = f"commit `{source['commit']}`"
     if source["dirty"]:
         files = ", ".join(f"`{path}`" for path in source["changed"])
-        told += f" **with changes that it does not have** ({files})"
-    return told
+        entry += f" **with changes that it does not have** ({files})"
+    return entry
 
 
 def _row(name: str, figures: Figures) -> list[str]:

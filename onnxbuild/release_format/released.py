@@ -24,7 +24,7 @@ from onnxbuild.release_format.layout import (
 from onnxbuild.release_format.told import about_fault
 
 _ALWAYS = (RELEASE_FILE, README_FILE, PROVENANCE_FILE, BOM_FILE, RESOLVED_FILE)
-"""Files that every release has under the same name, beside SHA256SUMS."""
+"""Files that every release has under the same name, besides SHA256SUMS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def read_release(files: Files) -> Released:
         files: What lies in it; its checksums must hold.
 
     Raises:
-        NotReproducibleError: The checksums don't hold, it is not told what is in it, or in a form
+        NotReproducibleError: The checksums don't hold, its content is not described, or in a form
             that this version does not know.
     """
     if files.faults:

@@ -68,24 +68,24 @@ def _names_fault(about: Any) -> str:
     """Whether bundles have names and places of their own, and there are any."""
     names: list[str] = []
     places: list[str] = []
-    for section, name, told in section_bundles(about):
+    for section, name, entry in section_bundles(about):
         where = f".{section.key}.{name}"
         if name in names:
             return f"{where} has the name of another bundle"
-        if any(f"{told['bundle']}/".startswith(f"{each}/") for each in places):
+        if any(f"{entry['bundle']}/".startswith(f"{each}/") for each in places):
             return f"{where}.bundle lies in another bundle"
         names.append(name)
-        places.append(told["bundle"])
+        places.append(entry["bundle"])
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
 
 
 def _place_fault(about: Any) -> str:
     """Whether each thing is where releases have it, so that nothing passes for something else."""
-    for section, name, told in section_bundles(about):
+    for section, name, entry in section_bundles(about):
         where = f".{section.key}.{name}"
-        if told["bundle"] != f"{section.folder}/{name}":
+        if entry["bundle"] != f"{section.folder}/{name}":
             return f"{where}.bundle is not {section.folder}/{name}"
-        if told["golden"].partition("/")[0].partition("-")[0] != GOLDEN_FOLDER:
+        if entry["golden"].partition("/")[0].partition("-")[0] != GOLDEN_FOLDER:
             return f"{where}.golden is not below {GOLDEN_FOLDER}/"
     for key, names in (
         ("recipe", [about["recipe"]]),

@@ -55,11 +55,11 @@ def built_files(
         return {path: Blob(paths[path], digest) for path, digest in artifact.files}
 
     tree: Tree = {}
-    for section, _, told in section_bundles(about):
+    for section, _, entry in section_bundles(about):
         parts = (("bundle", "step", section.kind), ("golden", "reference", "reference"))
         for folder, step, kind in parts:
-            files = output(told[step], kind)
-            tree |= {f"{told[folder]}/{path}": blob for path, blob in files.items()}
+            files = output(entry[step], kind)
+            tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:
             tree[path] = json_bytes(lock.measurements[step])
@@ -72,8 +72,8 @@ def built_files(
 def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
     """Name -> manifest.json of every bundle."""
     return {
-        name: json.loads(bytes_of(tree[f"{told['bundle']}/{MANIFEST}"]))
-        for name, told in bundles_of(about).items()
+        name: json.loads(bytes_of(tree[f"{entry['bundle']}/{MANIFEST}"]))
+        for name, entry in bundles_of(about).items()
     }
 
 
@@ -81,8 +81,8 @@ def all_figures(
     about: Mapping[str, Any], lock: Lock, manifests: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Figures]:
     """Name -> numbers of every bundle."""
-    told = bundles_of(about)
-    return {name: figures_of(told[name], each, lock) for name, each in manifests.items()}
+    entry = bundles_of(about)
+    return {name: figures_of(entry[name], each, lock) for name, each in manifests.items()}
 
 
 def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:

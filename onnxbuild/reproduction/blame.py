@@ -131,7 +131,7 @@ class _Trials:
         return _UNRECORDED if self._made([third]) == [first] else _PATH
 
     def _made(self, plans: Sequence[_Plan]) -> list[Made]:
-        """What the step makes by each plan; all of them run beside each other."""
+        """Return the step's result under each plan; all plans run in parallel."""
         with ExitStack() as cleanup:
             waits = [self._start(plan, number, cleanup) for number, plan in enumerate(plans)]
             return [wait() for wait in waits]
@@ -178,7 +178,7 @@ _SINCE = Cause(
     "see that nothing reads the date or the machine's files; to start anew: `--store FOLDER`",
 )
 _PATH = Cause(
-    "it depends on where the project lies: an absolute path gets into it, or what `stat` tells of "
+    "it depends on where the project lies: an absolute path gets into it, or what `stat` reports of "
     "a file there (its times, its inode)",
     "keep paths (`__file__`, os.getcwd()) and os.stat() out of what the model computes",
 )
@@ -210,6 +210,6 @@ _DEPENDS_ON = {
     ),
     "umask": (
         "it depends on the umask: the mode of a file gets into it",
-        "keep what os.stat() tells of files out of what the model computes",
+        "keep what os.stat() reports of files out of what the model computes",
     ),
 }

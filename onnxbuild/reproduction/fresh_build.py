@@ -85,7 +85,7 @@ def build_fresh(
         steps: The names of those that are wanted, and of all that they need.
         copy: The copy to build in.
         options: How to use the machine, and the surroundings of the steps.
-        events: Told of all that happens.
+        events: Sinks for all events.
 
     Raises:
         NotReproducibleError: The recipes can't be loaded there, or ask for other steps.

@@ -62,7 +62,7 @@ def reproduce(
     What is delivered below out/ stays as it is.
 
     A build that fails a gate is compared, too: a model that is another one each time fails, and this
-    tells why.
+    explains why.
 
     Each fresh build has an empty store, and a copy of the project in another folder that holds only
     what the build was recorded to use; its steps have another hash seed, number of cores, temporary
@@ -71,7 +71,7 @@ def reproduce(
     Args:
         request: What to build.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
         times: How many fresh builds; each has other surroundings.
         keep: An empty folder to work in and to leave as it is; None for one that is removed.
 

@@ -30,12 +30,12 @@ _PATHS = re.compile(r"[^\s'\":,()]+")
 
 
 class Rounds:
-    """Builds from nothing, and tells where they part from the stored build.
+    """Builds from nothing, and reports where they differ from the stored build.
 
     Args:
         request: What was built.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
         built: The stored build, which passed.
         folder: Where to work.
         kept: The folder stays.
@@ -144,7 +144,7 @@ class Rounds:
         if parting.others:
             more = len(parting.others) - _NAMED
             named = ", ".join(parting.others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-            yield f"beside it: {named}, of its own accord"
+            yield f"also differs, independently: {named}"
 
 
 class _WithoutLogs:

@@ -36,7 +36,7 @@ def resolve(
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names, and
             `RECIPE:VARIANT/session` -> its session's settings on the first target
             (`.../session-TARGET` on others); nothing is searched for these.
-        comparison: Measure the variants beside other models, and nothing that this does not take.
+        comparison: Compare the variants with other models, and build only what that needs.
 
     Raises:
         UsageError: Two recipes share a name, or `only` names nothing.

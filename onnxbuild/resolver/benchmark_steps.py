@@ -24,7 +24,7 @@ class BenchmarkSteps:
 
     Args:
         assembly: Where the steps go.
-        comparison: What is to be measured beside what; None to measure the variants once.
+        comparison: Which models to compare; None to measure the variants once.
     """
 
     def __init__(self, assembly: Assembly, comparison: Comparison | None) -> None:
@@ -70,7 +70,7 @@ class BenchmarkSteps:
         target: Target,
         session: VariantSession,
     ) -> OutputRef:
-        """A report that tells which of a search's trials is the fastest.
+        """Add the report that ranks a search's trials by speed.
 
         Args:
             recipe: Whose points and options count.

@@ -1,4 +1,4 @@
-"""The steps of the formats beside ONNX: made, held against PyTorch, packaged."""
+"""The steps of formats other than ONNX: convert, compare with PyTorch, package."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class RecipeSteps:
         host: Decides options left at `auto`.
         choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;
             `RECIPE:VARIANT/session` -> the settings of `session: {tune: true}`.
-        comparison: What is to be measured beside what; None to measure the variants once.
+        comparison: Which models to compare; None to measure the variants once.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RecipeSteps:
         self._benchmarks = BenchmarkSteps(assembly, comparison)
 
     def add(self, recipe: Recipe, variants: Sequence[Variant], formats: Sequence[Format]) -> None:
-        """Add the steps of some of a recipe's variants, and of some of its formats beside ONNX."""
+        """Add the steps of some of a recipe's variants, and of some of its formats other than ONNX."""
         programs = self._formats.programs(recipe, formats)
         if variants:
             measured = self._add_onnx(recipe, variants, programs)
@@ -73,7 +73,7 @@ class RecipeSteps:
     def _add_onnx(
         self, recipe: Recipe, variants: Sequence[Variant], programs: Mapping[str, OutputRef]
     ) -> OutputRef:
-        """Add variants; returns the report that measures programs beside them."""
+        """Add variants; return the report that measures programs together with them."""
         options: Mapping[str, Any] = recipe.sections
         lines, top = recipe.lines, recipe.location
         exported = self._assembly.step(
@@ -131,13 +131,13 @@ class RecipeSteps:
                 (ref, "benchmark.json" if n == 0 else f"benchmark-{recipe.targets[n].name}.json")
                 for n, ref in enumerate(benchmarks)
             ]
-            told = [(tables[name], "sensitivity.json")] if name in tables else []
+            laid = [(tables[name], "sensitivity.json")] if name in tables else []
             if name in searches:
-                told.append((OutputRef(models[name].step, "search"), "search.json"))
+                laid.append((OutputRef(models[name].step, "search"), "search.json"))
             if name in ranges:
-                told.append((ranges[name], "calibration.json"))
-            told += sessions[name].reports
-            self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *told)))
+                laid.append((ranges[name], "calibration.json"))
+            laid += sessions[name].reports
+            self._assembly.view(View(recipe.name, name, ((bundle, ""), *measured, *laid)))
         for variant in variants:
             self._ahead.add(recipe, variant, models[variant.name])
         return benchmarks[home_target(recipe)]

@@ -23,13 +23,13 @@ from onnxbuild.steps import profile, session, tune
 
 @dataclass(frozen=True, slots=True)
 class VariantSession:
-    """What a variant's steps are told of its session.
+    """The session settings that a variant's steps get.
 
     Attributes:
         settings: The recipe's.
         steps: Target -> name of the step that settles them there after a search; empty where
             nothing is searched.
-        reports: Report -> file name, to lay beside the variant.
+        reports: Report -> file name, to lay next to the variant.
     """
 
     settings: SessionSettings

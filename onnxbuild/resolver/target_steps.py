@@ -22,7 +22,7 @@ class TargetSteps:
         self._assembly = assembly
 
     def inputs(self, recipe: Recipe, target: Target | None) -> dict[str, OutputRef]:
-        """What a step that runs on a target takes beside its own inputs.
+        """The inputs of a step that runs on a target, besides its own.
 
         The CPU of this program's own ONNX Runtime is always there: nothing is looked for.
         """

@@ -17,7 +17,7 @@ _KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 _BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
 
 _OTHER_METHODS = ("mse", "percentile")
-"""Of calibration, beside the recipe's own. Entropy clips what transformers need, and did no better on
+"""Of calibration, besides the recipe's own. Entropy clips what transformers need, and did no better on
 convolutions."""
 
 _STATIC_KEPT_SHARES = (0.1, 0.3)

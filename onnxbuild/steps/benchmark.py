@@ -58,7 +58,7 @@ _NOTHING_MEASURED: Mapping[str, Any] = {"host": {}, "models": {}, "points": []}
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """What is measured, and for how long."""
+    """Points, contenders and duration of the benchmark."""
 
     points: tuple[dict[str, int | tuple[int, ...]], ...] = option(
         (),
@@ -71,18 +71,20 @@ class BenchmarkOptions:
         "this process may use",
         minimum=0,
     )
-    warmup: int = option(3, help="runs of each that are thrown away at the start", minimum=0)
-    min_samples: int = option(20, help="least samples of each, time bound or not", minimum=3)
+    warmup: int = option(3, help="first runs of each model, not counted", minimum=0)
+    min_samples: int = option(
+        20, help="minimum samples of each, even beyond max_time_s", minimum=3
+    )
     max_time_s: float = option(
         3.0, help="seconds spent on each variant at each point, at most", minimum=0.1
     )
-    baseline: bool = option(True, help="measure PyTorch eager beside the variants")
+    baseline: bool = option(True, help="measure eager PyTorch, too")
     compile: bool = option(
         False, help="measure PyTorch with torch.compile, too (compiling takes a while)"
     )
     clients: tuple[int, ...] = option(
         (),
-        help="numbers of threads that ask at once, to measure throughput of variants and programs with",
+        help="numbers of client threads, to measure the throughput of variants and programs",
         minimum=1,
     )
     sessions: Literal["one", "each"] = option(
@@ -92,8 +94,8 @@ class BenchmarkOptions:
     )
     io_binding: bool = option(
         False,
-        help="measure each variant with inputs and outputs bound to its device, too (programs beside "
-        "ONNX take tensors where they lie: there is nothing to bind)",
+        help="measure each variant with inputs and outputs bound to its device, too (PyTorch programs "
+        "take tensors where they are: there is nothing to bind)",
     )
 
 
@@ -132,7 +134,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: A point names an axis that is not there, a model does not load or run, or memory
-            does not hold it beside what it is compared with.
+            does not hold it together with the models that it is compared with.
     """
     params: BenchmarkParams = context.params
     if reason := absence(context):

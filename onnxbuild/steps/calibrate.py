@@ -24,7 +24,7 @@ _FEW_SAMPLES = 100
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
-    """How ranges are found."""
+    """Data and method to find the ranges of static variants."""
 
     method: Method = option(
         "minmax",
@@ -37,9 +37,9 @@ class CalibrationOptions:
         99.99, help="of `percentile`: share of values inside the range", minimum=50, maximum=100
     )
     averaging: float = option(
-        0.01, help="of `moving_average`: what a new sample counts", minimum=0, maximum=1
+        0.01, help="for `moving_average`: weight of a new sample", minimum=0, maximum=1
     )
-    seed: int = option(0, help="of the random inputs of `data: dummy`", minimum=0)
+    seed: int = option(0, help="seed of the random inputs of `data: dummy`", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.timing.ratios import Ratio
 PLOT_FILE = "front.svg"
 
 UNCHANGED = "fp32"
-"""What is measured beside the trials: the model that all of them are made from."""
+"""What is measured together with the trials: the model that all of them are made from."""
 
 _TIE = 0.03
 """Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""

@@ -34,7 +34,7 @@ class CompileParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write model.onnx, files beside it if nothing is embedded, and artifact.json.
+    """Write model.onnx, files next to it if nothing is embedded, and artifact.json.
 
     Raises:
         StepError: The provider compiles nothing, is not there, or refuses the model.

@@ -34,18 +34,21 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    """What a variant's score must reach."""
+    """Your own metric, and the score that variants must reach."""
 
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
-        None, help="how far a score may lie below PyTorch's, in the metric's unit", minimum=0
+        None, help="how far a score may be below PyTorch's, in the metric's unit", minimum=0
     )
     confidence: float = option(
-        0.95, help="of the intervals around score and drop", minimum=0.5, maximum=0.999
+        0.95,
+        help="confidence level of the intervals of score and drop",
+        minimum=0.5,
+        maximum=0.999,
     )
     resamples: int = option(
         200,
-        help="draws of the data, with repetition, that the intervals are made from; 0: none",
+        help="bootstrap resamples of the data for the intervals; 0: no intervals",
         minimum=0,
     )
 

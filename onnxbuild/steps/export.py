@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How the model is exported."""
+    """Options of the export to ONNX."""
 
     exporter: Literal["auto", "dynamo", "torchscript"] = option(
         "auto",
@@ -54,7 +54,8 @@ class ExportOptions:
     )
     constant_folding: bool = option(True, help="compute what depends on weights alone")
     external_data: Literal["auto", "always"] = option(
-        "auto", help="auto keeps weights inside model.onnx up to 1 GiB; always puts them beside it"
+        "auto",
+        help="auto keeps weights inside model.onnx up to 1 GiB; always puts them in a file next to it",
     )
 
 
@@ -138,8 +139,8 @@ def _first_that_matches(
             refused.append((exporter, error.with_traceback(None)))
             shutil.rmtree(context.scratch / exporter, ignore_errors=True)
             continue
-        told = tuple(f"auto kept {exporter}; {each}: {error.what}" for each, error in refused)
-        return replace(exported, remarks=(*told, *exported.remarks))
+        explained = tuple(f"auto kept {exporter}; {each}: {error.what}" for each, error in refused)
+        return replace(exported, remarks=(*explained, *exported.remarks))
     by_opset = [error for _, error in refused if isinstance(error, OpsetError)]
     if wanted != "auto" and by_opset:
         raise StepError(by_opset[0].what, where=by_opset[0].where, fix=by_opset[0].fix)
@@ -188,7 +189,7 @@ def _attempt(
     summary = summarize(model)
     unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
     save_model(model, folder, external=params.options.external_data)
-    del model  # its weights would lie in memory beside the session's
+    del model  # its weights would be in memory together with the session's
     faults = checker_faults(folder, context.scratch)
     if faults:
         needed = needed_opset(load_model(folder, weights="left"))
@@ -199,8 +200,8 @@ def _attempt(
     try:
         check_parity(folder, probes, context.where, frozen=bool(remarks))
     except StepError as error:
-        told = explain_failed_run(error, exporter, params.opset)
-        raise at_frozen_line(told, exporter, request, probes, nodes) from error
+        explained = explain_failed_run(error, exporter, params.opset)
+        raise at_frozen_line(explained, exporter, request, probes, nodes) from error
     return _Exported(exporter, summary["nodes"], summary["parameters"], (*remarks, *unread))
 
 

@@ -25,7 +25,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 @dataclass(frozen=True, slots=True)
 class FidelityOptions:
-    """What variants are compared on."""
+    """Real data on which the accuracy of variants is reported."""
 
     samples: int = option(0, help="items of the data that are used; 0: all", minimum=0)
 

@@ -1,4 +1,4 @@
-"""A model that was made elsewhere, as an artifact: to be measured beside the recipe's own."""
+"""Import a model that was made elsewhere as an artifact, to compare the recipe's models with."""
 
 from __future__ import annotations
 

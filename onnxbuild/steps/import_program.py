@@ -1,4 +1,4 @@
-"""A program of PyTorch that was made elsewhere, as an artifact: to be measured beside the recipe's own."""
+"""Import a PyTorch program that was made elsewhere as an artifact, to compare the recipe's models with."""
 
 from __future__ import annotations
 

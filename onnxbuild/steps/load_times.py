@@ -1,4 +1,4 @@
-"""How long what was made ahead of time takes to load, beside the portable model."""
+"""Measure the load time of ahead-of-time models, and of the portable model in turn."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def run(context: StepContext) -> Outcome:
     feeds = next(iter(read_reference(context.input("reference")))).feeds
     before = read_times()
     found = measure_loads(contenders, feeds, context.where)
-    told = conditions(before, read_times())
+    load = conditions(before, read_times())
     report = load_report(found, _PORTABLE)
     for each in contenders:
         report[each.name]["size_bytes"] = each.size_bytes
-    noisy = list(told.noisy)
+    noisy = list(load.noisy)
     host = {**describe_host(), "noisy": noisy}
     write_report(context.output("report"), {"loads": report, "host": host})
     return Outcome({"loads": report, "noisy": noisy})
@@ -64,15 +64,20 @@ def _portable(context: StepContext) -> Contender:
 
 def _artifact(context: StepContext, name: str) -> Contender:
     folder = context.input(name)
-    told = read_description(folder)
+    described = read_description(folder)
     settings = replace(
         context.params.session,
-        graph_optimization=told.graph_optimization,
-        free_dimensions={} if told.kind == "optimized" else context.params.session.free_dimensions,
-        config={**context.params.session.config, **told.config},
+        graph_optimization=described.graph_optimization,
+        free_dimensions={}
+        if described.kind == "optimized"
+        else context.params.session.free_dimensions,
+        config={**context.params.session.config, **described.config},
     )
-    options = {**told.provider_options, **dict.fromkeys(told.folder_options, str(folder))}
-    provider = short_name(told.provider)
+    options = {
+        **described.provider_options,
+        **dict.fromkeys(described.folder_options, str(folder)),
+    }
+    provider = short_name(described.provider)
     target = CPU_TARGET if provider == CPU else Target(provider, (Link(provider, options),))
     return _contender(name.removeprefix(_GROUP), folder, target, settings, context.where)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeOptions:
-    """What is fused."""
+    """Graph optimizations before quantization."""
 
     level: Literal["none", "basic", "extended"] = option(
         "extended",

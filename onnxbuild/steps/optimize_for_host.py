@@ -28,7 +28,7 @@ class HostGraphParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write model.onnx (weights beside it where they are large) and artifact.json.
+    """Write model.onnx (with external data if weights are large) and artifact.json.
 
     Raises:
         StepError: ONNX Runtime refuses the model.

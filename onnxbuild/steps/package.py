@@ -37,7 +37,7 @@ _SCORES = (
 
 @dataclass(frozen=True, slots=True)
 class PackageParams:
-    """What the manifest says beside what it finds in its inputs.
+    """Content of the manifest that is not in the step's inputs.
 
     Attributes:
         onnxbuild: Version of this program.
@@ -196,19 +196,19 @@ def _target(
     target: Target, validation: dict[str, Any], session: SessionSettings
 ) -> dict[str, Any]:
     """One target, how sessions run there, and whether the model was run on it."""
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "chain": [
             {"name": link.full_name, "options": dict(link.options)} for link in target.chain
         ],
         "session": to_json(session),
     }
     if target.library is not None:
-        told["library"] = PurePosixPath(target.library.files[0]).name
+        entry["library"] = PurePosixPath(target.library.files[0]).name
     if "environment" in validation:
-        told["environment"] = validation["environment"]
+        entry["environment"] = validation["environment"]
     if "skipped" in validation:
-        return {**told, "skipped": validation["skipped"]}
-    return {**told, "placement": validation["placement"]}
+        return {**entry, "skipped": validation["skipped"]}
+    return {**entry, "placement": validation["placement"]}
 
 
 def _sessions(context: StepContext) -> dict[str, SessionSettings]:

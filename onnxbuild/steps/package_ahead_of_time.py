@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PackageAheadParams:
-    """What the manifest says beside what it finds in its inputs.
+    """Content of the manifest that is not in the step's inputs.
 
     Attributes:
         onnxbuild: Version of this program.

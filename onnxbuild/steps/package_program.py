@@ -1,4 +1,4 @@
-"""Bundle a program beside ONNX that passed its gate: program, manifest, checksums, examples."""
+"""Bundle a PyTorch program that passed its gate: program, manifest, checksums, examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class PackageProgramParams:
-    """What the manifest says beside what it finds in its inputs.
+    """Content of the manifest that is not in the step's inputs.
 
     Attributes:
         onnxbuild: Version of this program.

@@ -86,7 +86,7 @@ def _infer_and_fold(model: onnx.ModelProto, context: StepContext) -> onnx.ModelP
     folder = optimize_offline(
         context.scratch / "symbolic", context.scratch / "basic", level="basic", where=context.where
     )
-    inferred = folder / f"inferred-{MODEL_FILE}"  # beside the weights
+    inferred = folder / f"inferred-{MODEL_FILE}"  # next to the weights
     try:
         call_tool(
             lambda: onnx.shape_inference.infer_shapes_path(str(folder / MODEL_FILE), str(inferred))

@@ -41,7 +41,7 @@ def run(context: StepContext) -> Outcome:
         raise StepError(
             f"target '{target.name}' is required, and {_reasons(lost)}",
             where=context.where,
-            fix=f"{lost[0].fix}; or let it be skipped: `{target.name}: {{require: false}}` beside "
+            fix=f"{lost[0].fix}; or let it be skipped: `{target.name}: {{require: false}}` next to "
             "a target that is here, such as `cpu`",
         )
     absent = "" if loads else _reasons(lost)

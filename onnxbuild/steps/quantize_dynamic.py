@@ -58,7 +58,7 @@ class DynamicOptions:
     keep_most_sensitive: float = option(
         0.0,
         help="share of the nodes that multiply (embeddings don't count) that stay in fp32, the most "
-        "sensitive first; needs `fidelity: {data: ...}` to tell which they are",
+        "sensitive first; needs `fidelity: {data: ...}` to rank them",
         minimum=0,
         maximum=1,
     )

@@ -81,8 +81,8 @@ class StaticOptions:
     keep_most_sensitive: float = option(
         0.0,
         help="share of the nodes that compute (Conv, MatMul, Add, Softmax, ...) that stay in fp32, "
-        "the most sensitive to their calibrated ranges first; needs `fidelity: {data: ...}` to tell "
-        "which they are",
+        "the most sensitive to their calibrated ranges first; needs `fidelity: {data: ...}` to "
+        "rank them",
         minimum=0,
         maximum=1,
     )

@@ -35,7 +35,7 @@ _SAMPLE = "sample-"
 
 @dataclass(frozen=True, slots=True)
 class ReferenceOptions:
-    """What the variants are compared on."""
+    """Inputs on which the variants are compared with PyTorch."""
 
     seed: int = option(0, help="seeds the dummy inputs", minimum=0)
     points: tuple[dict[str, int], ...] = option(

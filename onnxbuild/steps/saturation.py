@@ -92,10 +92,10 @@ def _notes(
 ) -> list[str]:
     if not found:
         return []
-    told = f"{samples} {'random inputs' if source.is_random else 'samples'}"
+    shown = f"{samples} {'random inputs' if source.is_random else 'samples'}"
     if not saturating:
         note = (
-            f"variant '{params.variant}': no 16-bit sum saturates in {told}, though those of "
+            f"variant '{params.variant}': no 16-bit sum saturates in {shown}, though those of "
             f"{len(found)} nodes could on the target's CPU; `reduce_range: true` rules it out"
         )
         return [note]
@@ -106,7 +106,7 @@ def _notes(
     more = ", ..." if len(saturating) > _SHOWN else ""
     note = (
         f"WARNING: variant '{params.variant}': 16-bit sums saturate on the target, whose CPU has no "
-        f"VNNI or AMX, in {len(saturating)} nodes over {told}: {worst}{more}; it computes other "
+        f"VNNI or AMX, in {len(saturating)} nodes over {shown}: {worst}{more}; it computes other "
         "values there than here: write `reduce_range: true`"
     )
     return [note]

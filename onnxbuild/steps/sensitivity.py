@@ -44,12 +44,12 @@ _NOTHING = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class SensitivityOptions:
-    """What 8 bits in each node do, for `keep_most_sensitive` and as a table of its own."""
+    """Error that 8 bits in each node add, for `keep_most_sensitive` and as a table."""
 
     table: bool = option(
         False,
-        help="lay sensitivity.json and sensitivity-plot.svg into the folder of every variant in 8 "
-        "bits, and tell the worst nodes in the run's output",
+        help="write sensitivity.json and sensitivity-plot.svg to the folder of every variant in 8 "
+        "bits, and print the worst nodes in the run's output",
     )
     rank_by: Literal["cosine", "metric"] = option(
         "cosine",
@@ -61,7 +61,7 @@ class SensitivityOptions:
     )
     runs: int = option(
         1024,
-        help="most runs of the model; where nodes and blocks times samples are more, blocks are "
+        help="maximum runs of the model; if nodes and blocks times samples exceed it, blocks are "
         "measured first and then only the nodes of the worst",
         minimum=1,
     )

@@ -178,7 +178,7 @@ def _elements(feeds: Feeds) -> int:
 
 
 def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
-    """None of the model runs there: a breach where the target is required, else told."""
+    """None of the model runs there: a breach where the target is required, else reported."""
     params: ValidateParams = context.params
     outcome = skipped(context, params.target, what)
     if params.gates.require == "none":

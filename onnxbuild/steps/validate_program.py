@@ -79,10 +79,10 @@ def _judge_point(
 
 
 def _told_by(error: BaseException) -> str:
-    """TorchScript tells what was wrong in the last line of its traceback, others in the first."""
+    """TorchScript reports the fault in the last line of its traceback, others in the first."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
-    told = [line for line in lines if line.startswith("RuntimeError: ")]
-    return told[-1].removeprefix("RuntimeError: ") if told else first_line(error)
+    raised = [line for line in lines if line.startswith("RuntimeError: ")]
+    return raised[-1].removeprefix("RuntimeError: ") if raised else first_line(error)
 
 
 KIND = StepKind(

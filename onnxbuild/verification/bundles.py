@@ -52,16 +52,16 @@ def check_bundles(release: Released) -> Iterator[Fault]:
     The lock's digests cover the same files: what is found here is a lock that was forged, too. Files
     of ONNX are opened by `--run`.
     """
-    for section, _, told in section_bundles(release.about):
-        place = f"{told['bundle']}/{MANIFEST}"
+    for section, _, entry in section_bundles(release.about):
+        place = f"{entry['bundle']}/{MANIFEST}"
         with following(place):
             manifest = read_json(release.read(place))
-            yield from _check_name(section, told, manifest, place)
-            yield from _check_files(release, told["bundle"], manifest, place)
-            yield from _check_sums(release, told["bundle"])
+            yield from _check_name(section, entry, manifest, place)
+            yield from _check_files(release, entry["bundle"], manifest, place)
+            yield from _check_sums(release, entry["bundle"])
             yield from (Fault(place, fault) for fault in config_faults(manifest))
-            yield from _check_loader(release, section, told["bundle"])
-            opened = f"{told['bundle']}/{model_file(manifest)}"
+            yield from _check_loader(release, section, entry["bundle"])
+            opened = f"{entry['bundle']}/{model_file(manifest)}"
             if opened not in release.files:
                 yield Fault(place, f"names {model_file(manifest)!r}, which is not there")
                 continue
@@ -72,11 +72,11 @@ def check_bundles(release: Released) -> Iterator[Fault]:
 
 
 def _check_name(
-    section: Section, told: Mapping[str, Any], manifest: Mapping[str, Any], place: str
+    section: Section, entry: Mapping[str, Any], manifest: Mapping[str, Any], place: str
 ) -> Iterator[Fault]:
     found = _NAMED[section.key](manifest)
-    if manifest["name"] != told["recipe"] or found != told["variant"]:
-        who = f"{told['recipe']}:{told['variant']}"
+    if manifest["name"] != entry["recipe"] or found != entry["variant"]:
+        who = f"{entry['recipe']}:{entry['variant']}"
         yield Fault(place, f"is of {manifest['name']}:{found}; release.json says {who}")
 
 
@@ -106,7 +106,7 @@ def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
         if path.startswith(inside) and path != place
     )
     if release.read(place).decode() != "".join(lines):
-        yield Fault(place, "does not name the files that lie beside it")
+        yield Fault(place, "does not name the files next to it")
 
 
 def _check_loader(release: Released, section: Section, bundle: str) -> Iterator[Fault]:

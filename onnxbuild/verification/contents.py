@@ -39,13 +39,13 @@ def check_artifact(
     locked = lock.steps.get(step)
     expected = None if locked is None else locked.outputs.get(output)
     if expected is None:
-        yield Fault(where, f"is said to be '{output}' of {step}, of which the lock knows nothing")
+        yield Fault(where, f"is said to be '{output}' of {step}, which is not in the lock")
     elif expected.sha256 != artifact.sha256:
         yield Fault(where, f"is not the '{output}' of {step} that the lock names")
 
 
 def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterator[Fault]:
-    """A file of the release against what the rest of it tells, byte for byte.
+    """Compare a file of the release with the one derived from the rest, byte for byte.
 
     Args:
         found: What it holds.
@@ -61,7 +61,7 @@ def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterat
 
 
 def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[Fault]:
-    """A JSON file of the release against what the rest of it tells, byte for byte.
+    """Compare a JSON file of the release with the one derived from the rest, byte for byte.
 
     Args:
         found: What it holds.

@@ -66,7 +66,7 @@ class Replay:
         Raises:
             StepError: The step's; or its process died, took too long, or answered nonsense.
         """
-        told = {
+        job = {
             "kind": self.kind,
             "params": to_json(self.params),
             "where": self.where,
@@ -76,7 +76,7 @@ class Replay:
         try:
             answer = call_fenced(
                 _JUDGE,
-                told,
+                job,
                 readable=self.readable,
                 scratch=self.scratch,
                 where=self.where,

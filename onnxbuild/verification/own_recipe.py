@@ -22,11 +22,11 @@ class OwnRecipe:
 
     Attributes:
         path: Its file.
-        told: Which file it is, and of which commit.
+        description: Which file it is, and of which commit.
     """
 
     path: Path
-    told: str
+    description: str
 
 
 def own_recipe(release: Released, given: Path | None) -> OwnRecipe:

@@ -45,7 +45,7 @@ def verify_rebuild(
         release: Its files are what its checksums say, and its contents what its lock says.
         recipe: The recipe to build; None for the one that the lock names, see `own_recipe`.
         options: How to use the machine.
-        events: Told of all that happens.
+        events: Sinks for all events.
 
     Raises:
         UsageError: There is no such recipe, or it is in no commit.
@@ -54,7 +54,7 @@ def verify_rebuild(
         StepError: The environment of a target can't be made.
     """
     own_one = own_recipe(release, recipe)
-    yield Checked("recipe", own_one.told)
+    yield Checked("recipe", own_one.description)
     with tempfile.TemporaryDirectory(prefix="onnxbuild-rebuild-") as folder:
         request = Request((own_one.path,), store=str(Path(folder) / "store"))
         recipes = load(request).recipes
@@ -83,8 +83,8 @@ def _inputs(lock: Lock, recipes: Sequence[Recipe], fingerprints: Fingerprints) -
     if not found:
         return Checked("inputs", "recipe, sources, files, packages, Python and host as locked")
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    told = "; ".join(map(str, found[:_SHOWN]))
-    return Checked("inputs", f"not all as locked: {told}{more}", skipped=True)
+    detail = "; ".join(map(str, found[:_SHOWN]))
+    return Checked("inputs", f"not all as locked: {detail}{more}", skipped=True)
 
 
 def _faults(
@@ -111,8 +111,8 @@ def _faults(
             found = result.outputs.get(output)
             if found is None or found.sha256 != digest.sha256:
                 now = "missing" if found is None else found.sha256[:12]
-                told = f"'{output}' of {step} is {now}; released as {digest.sha256[:12]}"
-                yield f"{told}{_bound(graph.steps[step].kind, is_other=is_other)}"
+                detail = f"'{output}' of {step} is {now}; released as {digest.sha256[:12]}"
+                yield f"{detail}{_bound(graph.steps[step].kind, is_other=is_other)}"
     built = {names[step] for step in report.results}
     if not report.failures:
         for name, locked in lock.steps.items():

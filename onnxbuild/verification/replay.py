@@ -109,27 +109,27 @@ def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidatePara
 
 def _session(manifest: Mapping[str, Any], provider: str) -> Any:
     """How sessions run on a target of the manifest; on others as on the first."""
-    told = manifest["targets"].get(provider)
-    return manifest["session"] if told is None else told["session"]
+    detail = manifest["targets"].get(provider)
+    return manifest["session"] if detail is None else detail["session"]
 
 
 def _target(manifest: Mapping[str, Any], name: str) -> Target:
     """A target of the manifest, or a provider by its short name."""
-    told = manifest["targets"].get(name)
-    if told is None:
+    detail = manifest["targets"].get(name)
+    if detail is None:
         options = {each["name"]: each["options"] for each in manifest["providers"]}
         return Target(name, (Link(name, dict(options.get(full_name(name), {}))),))
-    if "library" in told:
+    if "library" in detail:
         raise StepError(
-            f"'{name}' is a plug-in, and its library {told['library']} is not in a release",
+            f"'{name}' is a plug-in, and its library {detail['library']} is not in a release",
             fix="name a provider that ONNX Runtime holds: `--provider cpu`",
         )
-    if "environment" in told:
+    if "environment" in detail:
         raise StepError(
             f"'{name}' runs in an environment of its own, which is not in a release",
             fix="name a provider of the ONNX Runtime that is here: `--provider cpu`",
         )
-    links = (Link(short_name(each["name"]), dict(each["options"])) for each in told["chain"])
+    links = (Link(short_name(each["name"]), dict(each["options"])) for each in detail["chain"])
     return Target(name, tuple(links))
 
 
@@ -170,8 +170,8 @@ def verify_run(
     """
     check_providers(providers)
     if landlock.abi() == 0:
-        told = "this kernel has no Landlock: what the models do is not fenced in"
-        yield Checked("fence", told, skipped=True)
+        detail = "this kernel has no Landlock: what the models do is not fenced in"
+        yield Checked("fence", detail, skipped=True)
     ran = 0
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
         for number, (section, name, told_of) in enumerate(section_bundles(release.about)):
@@ -211,11 +211,11 @@ def _checked(name: str, each: Replayed) -> Checked:
 
 def _shown(metrics: Mapping[str, Any]) -> str:
     """The worst measures; a model has float outputs, others, or both."""
-    told = ""
+    detail = ""
     if metrics["max_abs"] is not None:
-        told += (
+        detail += (
             f", largest error {metrics['max_abs']:.1e}, worst cosine {metrics['cosine_min']:.5f}"
         )
     if metrics["equal_min"] is not None:
-        told += f", least share of equal elements {metrics['equal_min']:.4f}"
-    return told
+        detail += f", least share of equal elements {metrics['equal_min']:.4f}"
+    return detail

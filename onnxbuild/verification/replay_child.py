@@ -16,11 +16,11 @@ KINDS: Mapping[str, StepKind] = {
 }
 
 
-def judge(told: Mapping[str, Any]) -> dict[str, Any]:
+def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a step on a release's files.
 
     Args:
-        told: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path.
+        job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path.
             The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
@@ -29,10 +29,10 @@ def judge(told: Mapping[str, Any]) -> dict[str, Any]:
         StepError: The step's.
         ValueError: The parameters are none.
     """
-    kind = KINDS[told["kind"]]
-    params: Any = from_json(kind.params, told["params"])
-    inputs = {name: Path(path) for name, path in told["inputs"].items()}
-    outcome = kind.run(ReplayContext(params, told["where"], Path.cwd(), inputs))
+    kind = KINDS[job["kind"]]
+    params: Any = from_json(kind.params, job["params"])
+    inputs = {name: Path(path) for name, path in job["inputs"].items()}
+    outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs))
     return {
         "metrics": dict(outcome.metrics),
         "findings": [[each.what, each.where] for each in outcome.findings],

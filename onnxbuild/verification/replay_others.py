@@ -1,4 +1,4 @@
-"""The golden inputs through a release's programs beside ONNX, and through what is made ahead of time."""
+"""Replay the golden inputs through a release's PyTorch programs and ahead-of-time models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from onnxbuild.verification.replay_context import Asked, Replayed
 
 
 def replay_program(asked: Asked) -> Iterator[Replayed]:
-    """Run a program beside ONNX.
+    """Run a PyTorch program.
 
     Raises:
         NotReproducibleError: The manifest can't be followed.
@@ -76,8 +76,11 @@ def replay_made_ahead(asked: Asked) -> Iterator[Replayed]:
         provider = short_name(manifest["provider"])
         model = asked.bundle / model_file(manifest)
         folders = dict.fromkeys(manifest["folder_options"], str(asked.bundle.absolute()))
-        told = {"graph_optimization": manifest["graph_optimization"], "config": manifest["config"]}
-        settings = from_json(SessionSettings, told)
+        recorded = {
+            "graph_optimization": manifest["graph_optimization"],
+            "config": manifest["config"],
+        }
+        settings = from_json(SessionSettings, recorded)
         options = dict(manifest["provider_options"])
         reason = (
             _absence(manifest, provider, asked.providers)
@@ -131,8 +134,8 @@ def _other_torch(manifest: Mapping[str, Any]) -> str:
 
 
 def _manifest(asked: Asked) -> dict[str, Any]:
-    told: dict[str, Any] = read_json((asked.bundle / MANIFEST).read_bytes())
-    return told
+    recorded: dict[str, Any] = read_json((asked.bundle / MANIFEST).read_bytes())
+    return recorded
 
 
 def _tolerances(manifest: Mapping[str, Any]) -> VariantTolerances:
@@ -143,5 +146,5 @@ def _absence(manifest: Mapping[str, Any], provider: str, providers: Sequence[str
     """Why a bundle is not run here; empty if it can be."""
     if providers and provider not in providers:
         return f"it runs on {provider} alone"
-    told = manifest["made_for"]
-    return "" if told is None else other_machine(from_json(MadeFor, told))
+    recorded = manifest["made_for"]
+    return "" if recorded is None else other_machine(from_json(MadeFor, recorded))

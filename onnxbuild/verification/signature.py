@@ -93,9 +93,9 @@ def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
     try:
         envelope = read_json(content)
         payload = base64.b64decode(envelope["payload"], validate=True)
-        (told,) = envelope["signatures"]
-        keyid = str(told["keyid"])
-        signature = base64.b64decode(told["sig"], validate=True)
+        (signed,) = envelope["signatures"]
+        keyid = str(signed["keyid"])
+        signature = base64.b64decode(signed["sig"], validate=True)
     except (ValueError, LookupError, TypeError, AttributeError):
         return [Fault(ENVELOPE_FILE, "is no DSSE envelope")]
     provenance = _bytes(files, PROVENANCE_FILE)
@@ -123,5 +123,5 @@ def _holds(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
 
 
 def _bytes(files: Files, name: str) -> bytes:
-    """What it holds; nothing if it is missing, which is told elsewhere."""
+    """Return its content; nothing if it is missing, which is reported elsewhere."""
     return files.read(name) if name in files.digests else b""

@@ -57,14 +57,14 @@ class Checked:
 
     Attributes:
         title: What was checked.
-        told: What is so, if nothing is wrong.
+        detail: What is so, if nothing is wrong.
         faults: What is wrong; none if nothing is.
         exit_code: What the command ends with if something is wrong.
-        skipped: It could not be checked; `told` says why.
+        skipped: It could not be checked; `detail` says why.
     """
 
     title: str
-    told: str = ""
+    detail: str = ""
     faults: tuple[str, ...] = ()
     exit_code: int = EXIT_NOT_REPRODUCIBLE
     skipped: bool = False
@@ -80,7 +80,7 @@ def verify_files(files: Files, key: Path | None) -> Iterator[Checked]:
     size = sum(digest.size_bytes for digest in files.digests.values())
     yield Checked(
         "checksums",
-        f"{len(files.digests)} files, {size / 2**20:.1f} MiB, as recorded",
+        f"{len(files.digests)} files, {size / 2**20:.1f} MiB, all digests match",
         _sentences(files.faults),
     )
     if public_key is not None:
@@ -88,14 +88,14 @@ def verify_files(files: Files, key: Path | None) -> Iterator[Checked]:
         yield Checked("signature", f"made with the key {key}", _sentences(wrong))
     elif any(name in files.digests for name in SIGNATURES):
         wrong = check_signatures(files, None)
-        told = "there is one; to check it: --key PUBLIC.pem"
-        yield Checked("signature", told, _sentences(wrong), skipped=True)
+        detail = "present, not checked; to check it: --key PUBLIC.pem"
+        yield Checked("signature", detail, _sentences(wrong), skipped=True)
     else:
         yield Checked("signature", "the release is not signed", skipped=True)
 
 
 def verify_contents(release: Released) -> Iterator[Checked]:
-    """Provenance, lock, models and reports: whether they tell one story.
+    """Check that provenance, lock, models and reports agree.
 
     Raises:
         NotReproducibleError: Something in it can't be followed.
@@ -103,23 +103,23 @@ def verify_contents(release: Released) -> Iterator[Checked]:
     checks = (
         (
             "provenance",
-            f"of {release.about['name']} {release.about['version']}, {_source(release.about)}",
+            f"{release.about['name']} {release.about['version']}, {_source(release.about)}",
             _check_provenance,
         ),
         (
             "models",
-            f"{_counted(release.about)}, as the lock names them",
+            f"{_counted(release.about)}, digests as in the lock",
             _check_artifacts,
         ),
         ("files", "each is named by release.json or a manifest", check_listed),
-        ("bundles", "each whole in itself, its model of the form that it says", check_bundles),
-        ("resolved recipe and reports", "as the lock says", _check_lock_copies),
-        ("bill of materials", "valid, and of these files", _check_bom),
+        ("bundles", "complete, each model in its declared format", check_bundles),
+        ("resolved recipe and reports", "equal to the lock", _check_lock_copies),
+        ("bill of materials", "valid, lists these files with their digests", _check_bom),
     )
-    for title, told, check in checks:
+    for title, detail, check in checks:
         with following(title):
             faults = _sentences(check(release))
-        yield Checked(title, told, faults)
+        yield Checked(title, detail, faults)
     with following(README_FILE):
         checked = _check_readme(release)
     yield checked
@@ -129,8 +129,8 @@ def _counted(about: Mapping[str, Any]) -> str:
     """How many bundles of each section there are."""
     names = {
         "variants": ("variant", "variants"),
-        "formats": ("program beside ONNX", "programs beside ONNX"),
-        "ahead_of_time": ("made ahead of time", "made ahead of time"),
+        "formats": ("PyTorch program", "PyTorch programs"),
+        "ahead_of_time": ("ahead-of-time model", "ahead-of-time models"),
     }
     counts = {section.key: len(about[section.key]) for section in SECTIONS}
     return ", ".join(f"{n} {names[key][n != 1]}" for key, n in counts.items() if n)
@@ -143,7 +143,7 @@ def verify_archive(release: Released, archive: Path) -> Checked:
     title = release_name(about["name"], about["version"])
     write_archive(sink, title, _tree(release), about["epoch_s"])
     faults = () if hash_file(str(archive)) == sink.sha256 else (_OTHER_ARCHIVE,)
-    return Checked("archive", "of these files and nothing else", faults)
+    return Checked("archive", "holds these files and nothing else", faults)
 
 
 def _tree(release: Released) -> Tree:
@@ -161,13 +161,13 @@ def _check_readme(release: Released) -> Checked:
     """It follows, too; other versions of this program write other pages."""
     about, lock = release.about, release.lock
     if about["onnxbuild"] != __version__:
-        told = f"written by onnxbuild {about['onnxbuild']}; this is {__version__}"
-        return Checked(README_FILE, told, skipped=True)
+        detail = f"written by onnxbuild {about['onnxbuild']}; this is {__version__}"
+        return Checked(README_FILE, detail, skipped=True)
     manifests = manifests_of(about, _tree(release))
     figures = all_figures(about, lock, manifests)
     expected = readme(about, lock, manifests, figures).encode()
     found = check_bytes(release.read(README_FILE), README_FILE, expected, "the release itself")
-    return Checked(README_FILE, "as the release itself implies", _sentences(found))
+    return Checked(README_FILE, "equal to the page generated from this release", _sentences(found))
 
 
 def _check_artifacts(release: Released) -> Iterator[Fault]:
@@ -175,10 +175,12 @@ def _check_artifacts(release: Released) -> Iterator[Fault]:
     (bundle,) = CATALOG["package"].outputs.items()
     (reference,) = CATALOG["reference"].outputs.items()
     golden: dict[str, str] = {}
-    for told in bundles_of(release.about).values():
-        artifact = artifact_below(bundle[1], told["bundle"], release.files)
-        yield from check_artifact(release.lock, told["step"], bundle[0], artifact, told["bundle"])
-        golden[told["golden"]] = told["reference"]
+    for detail in bundles_of(release.about).values():
+        artifact = artifact_below(bundle[1], detail["bundle"], release.files)
+        yield from check_artifact(
+            release.lock, detail["step"], bundle[0], artifact, detail["bundle"]
+        )
+        golden[detail["golden"]] = detail["reference"]
     for prefix, step in golden.items():
         artifact = artifact_below(reference[1], prefix, release.files)
         yield from check_artifact(release.lock, step, reference[0], artifact, prefix)
@@ -228,9 +230,9 @@ def _check_bom(release: Released) -> Iterator[Fault]:
     for path, sha256 in named.items():
         if path not in release.files or release.files[path].sha256 != sha256:
             yield Fault(BOM_FILE, f"has another digest of {path} than the file")
-    for told in bundles_of(release.about).values():
+    for detail in bundles_of(release.about).values():
         for path in release.files:
-            if path.startswith(f"{told['bundle']}/") and path not in named:
+            if path.startswith(f"{detail['bundle']}/") and path not in named:
                 yield Fault(BOM_FILE, f"does not name {path}")
 
 

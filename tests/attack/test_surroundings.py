@@ -90,4 +90,4 @@ def test_times_and_inodes_of_files_are_named_beside_paths(project):
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")
     assert seen.code == 4, seen.out
-    assert "or what `stat` tells of a file there (its times, its inode)" in seen.err
+    assert "or what `stat` reports of a file there (its times, its inode)" in seen.err

@@ -253,7 +253,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
             [
                 "FAILED  tiny:reference: ModuleNotFoundError: No module named 'no_such_package'",
                 "        at models/tiny.py:1",
-                "        fix: install it beside onnxbuild, in ",
+                "        fix: install it next to onnxbuild, in ",
             ],
         ),
         (
@@ -384,7 +384,7 @@ def test_a_provider_that_does_not_load_is_no_silent_cpu_run(project):
     result = project.run("--only", "fp32/validate")
     assert result.code == 1
     assert "FAILED  tiny:provider-cuda: target 'cuda' is required, and does not load" in result.out
-    assert "`cuda: {require: false}` beside a target that is here, such as `cpu`" in result.out
+    assert "`cuda: {require: false}` next to a target that is here, such as `cpu`" in result.out
     assert "blocked tiny:fp32/validate" in result.out
 
 

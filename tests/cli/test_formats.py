@@ -67,4 +67,4 @@ def test_verbs_that_are_about_onnx_say_so(project):
     for verb in ("diagnose", "inspect"):
         found = project(verb, "tiny:torchscript")
         assert found.code == 2, found.out + found.err
-        assert "'torchscript' is a format beside ONNX" in found.out + found.err
+        assert "'torchscript' is not an ONNX variant" in found.out + found.err

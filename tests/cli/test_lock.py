@@ -232,7 +232,7 @@ def test_an_output_that_nothing_explains_is_not_taken_with_another_change(projec
     refused = project("lock", "tiny.yaml", "--update", "recipe")
     assert refused.code == 4, refused.out
     assert "model of tiny:export: " in refused.err
-    assert "though all that its step used is as it was: not among what may change" in refused.err
+    assert "though its step's inputs are unchanged: not among what may change" in refused.err
     assert "--update tiny:export" in refused.err
     assert "to find out why: onnxbuild reproduce tiny.yaml" in refused.err
     assert (project.folder / "tiny.lock").read_text() == before

@@ -62,7 +62,7 @@ def test_a_time_is_found_and_the_gate_that_it_fails_does_not_hide_it(project):
     assert AT in seen.err
     assert "because: it differs in equal surroundings, too: the time, randomness" in seen.err
     assert "after it: " in seen.err
-    assert "beside it: tiny:reference, of its own accord" in seen.err
+    assert "also differs, independently: tiny:reference" in seen.err
     assert "fix: seed every generator" in seen.err
 
 

@@ -96,7 +96,9 @@ def test_what_is_in_an_environment_alone_compiles_nothing_here(load, kind, provi
     text = f"{VARIANTS}ahead_of_time: {{{kind}: {asked}}}\n"
     elsewhere = f"providers: {{npu: {{provider: {provider}, environment: {{python: p}}}}, MORE}}\n"
     ((found, _, mended),) = faults(load, text + elsewhere.replace("MORE", "cpu: {}"))
-    assert f"ahead_of_time.{kind} compiles with the ONNX Runtime beside onnxbuild" in found
+    assert (
+        f"ahead_of_time.{kind} compiles with the ONNX Runtime of onnxbuild's environment" in found
+    )
     assert "target 'npu'" in found
     assert f"remove `{kind}`" in mended
     assert load(text + elsewhere.replace("MORE", f"{provider}: {{}}")).recipes

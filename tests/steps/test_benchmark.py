@@ -283,7 +283,7 @@ def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benc
         assert report["concurrency"]["models"][name][0]["runs_per_s"] > 0
     assert "groups" in report["method"]
     assert outcome.notes[0].startswith(
-        f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
+        f"memory does not hold all models at once: measured in {len(groups)} groups, each with "
         "pytorch: "
     )
     turns = read_groups(tmp_path / "step/out/report", "batch=2", "pytorch")
@@ -309,7 +309,7 @@ def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_p
     what, where, fix = benchmarked(
         tmp_path, {"a": wide(tmp_path / "a", 0)}, more_bytes=40 << 20, threads=1
     )
-    assert what.startswith("'a' beside 'pytorch' takes 0.")
+    assert what.startswith("'a' together with 'pytorch' takes 0.")
     assert where == "test:step"
     assert "`--memory`" in fix
 

@@ -186,7 +186,7 @@ def test_a_measurement_too_noisy_to_rank_by_is_told(tmp_path):
     assert len(outcome.notes) == 1
     (tmp_path / "b").mkdir()
     outcome, _, _ = chosen(tmp_path / "b", Goal(cosine_min=0.97), noise=noise)
-    assert "the machine was too noisy to tell whether others" in outcome.notes[1]
+    assert "the machine was too noisy to decide whether others" in outcome.notes[1]
     assert "'middle'" in outcome.notes[1]
 
 

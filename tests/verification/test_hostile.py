@@ -137,13 +137,13 @@ def test_a_rebuild_says_which_file_of_which_commit_it_is_from(committed):
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True
     ).stdout[:12]
-    assert own_recipe(committed, None).told == f"tiny.yaml of commit {head}"
+    assert own_recipe(committed, None).description == f"tiny.yaml of commit {head}"
     with Path("tiny.yaml").open("a") as file:
         file.write("# more\n")
-    told = own_recipe(committed, None).told
+    told = own_recipe(committed, None).description
     assert told == f"tiny.yaml of commit {head}, changed in the working tree"
     given = own_recipe(committed, Path("untracked.yaml"))
-    assert given.told == "untracked.yaml, which is in no commit"
+    assert given.description == "untracked.yaml, which is in no commit"
 
 
 def test_a_repository_within_the_project_vouches_for_nothing(committed):

@@ -129,7 +129,7 @@ def test_a_release_holds_all_that_a_recipe_delivers_and_says_so(others):
 def test_golden_inputs_go_through_all_of_it_if_programs_are_trusted(others):
     plain = others("verify", "dist/tiny-1.0.tar", "--run")
     assert plain.code == 0, plain.out + plain.err
-    assert "1 variant, 2 programs beside ONNX, 2 made ahead of time" in plain.out
+    assert "1 variant, 2 PyTorch programs, 2 ahead-of-time models" in plain.out
     assert "ok      fp32-ort on cpu: 4 golden points within tolerance" in plain.out
     assert "ok      fp32-optimized on cpu: 4 golden points within tolerance" in plain.out
     for name in ("torchscript", "torch-export"):
@@ -285,7 +285,7 @@ def test_a_manifest_that_names_other_files_is_named(others):
     done = look_at(folder)
     assert done.code == 4
     assert f"{SCRIPTED}/extra.py is more than {SCRIPTED}/manifest.json names" in done.out
-    assert f"{SCRIPTED}/SHA256SUMS does not name the files that lie beside it" in done.out
+    assert f"{SCRIPTED}/SHA256SUMS does not name the files next to it" in done.out
 
 
 def test_one_format_called_another_is_named(others):
@@ -512,7 +512,7 @@ def test_a_release_that_is_measured_beside_is_read_as_strictly(others, change, n
     about = json.loads(path.read_text())
     change(about)
     path.write_bytes(json_bytes(about))
-    with pytest.raises(BuildError, match=r"not as it was: release\.json has changed"):
+    with pytest.raises(BuildError, match=r"is damaged: release\.json has changed"):
         opened_as_rivals(release_of(others))
     sum_again(release_of(others))
     with pytest.raises(BuildError) as caught:

@@ -28,7 +28,7 @@ def test_a_release_is_verified_as_folder_and_as_archive(released, tmp_path):
     shutil.copytree(release_of(released), alone.folder / "it")
     there = alone("verify", "it", "--run")
     assert there.code == 0, there.out
-    assert "skipped signature: there is one; to check it: --key PUBLIC.pem" in there.out
+    assert "skipped signature: present, not checked; to check it: --key PUBLIC.pem" in there.out
     assert "ok      fp32 on cpu: 4 golden points within tolerance" in there.out
 
 

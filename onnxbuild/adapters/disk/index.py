@@ -11,13 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from onnxbuild.adapters.disk.index_checks import (
-    SUFFIXES,
-    check_schema,
-    is_step,
-    refuse_others,
-    share_index,
-)
+from onnxbuild.adapters.disk.index_checks import SUFFIXES, is_step, refuse_others
+from onnxbuild.adapters.disk.index_tables import lay_tables
 from onnxbuild.adapters.disk.plain_files import parse_json
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than a row to be read
@@ -25,20 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from onnxbuild.core.action import Action
-
-_FORMAT = 4  # increment when a table changes; an index of another format is made anew
-
-_SCHEMA = """
-CREATE TABLE stat (path TEXT PRIMARY KEY, identity TEXT, checked_ns INTEGER, digest TEXT,
-                   sum INTEGER);
-CREATE TABLE step (name TEXT PRIMARY KEY, key TEXT, action TEXT, reasons TEXT, log TEXT,
-                   peak INTEGER, sum INTEGER);
-CREATE TABLE recipe (request TEXT PRIMARY KEY, witnesses TEXT, recipes TEXT, sum INTEGER,
-                     used_s REAL);
-CREATE TABLE memo (request TEXT PRIMARY KEY, summary TEXT, sum INTEGER, used_s REAL);
-CREATE TABLE witness (request TEXT, part INTEGER, paths TEXT, identities TEXT,
-                      PRIMARY KEY (request, part));
-"""
 
 _ALL_BUT = "DELETE FROM {} WHERE {} NOT IN (SELECT {} FROM {} ORDER BY {} DESC LIMIT ?)"
 _DROPS = (
@@ -85,7 +66,7 @@ class Index:
         with ExitStack() as undo:
             connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
             undo.callback(connection.close)
-            _lay(connection, path)
+            lay_tables(connection, path)
             undo.pop_all()
         return connection
 
@@ -264,30 +245,6 @@ class Index:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
-
-
-def _lay(connection: sqlite3.Connection, path: Path | None) -> None:
-    """Make the tables, if they are not there in this form.
-
-    Raises:
-        sqlite3.Error: The file is no index, or can't be written.
-    """
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    if found != _FORMAT:
-        connection.execute("BEGIN IMMEDIATE")
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found != _FORMAT:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-            for (table,) in tables.fetchall():
-                connection.execute(f'DROP TABLE "{table}"')
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_FORMAT}")
-        connection.execute("COMMIT")
-        if path is not None:
-            share_index(path)
-    if path is not None:
-        check_schema(connection, _SCHEMA)
 
 
 def _is_gone(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a step's user code uses: files opened and folders listed, beside what it imports."""
+"""Record what a step's user code uses: opened files, listed folders, imports."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _SHARED_MEMORY = "/dev/shm"
 
 
 def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None) -> int:
-    """Run the job that lies in `folder`; its result lies beside it afterwards.
+    """Run the job in `folder`, and write its result next to it.
 
     Args:
         folder: The job's.

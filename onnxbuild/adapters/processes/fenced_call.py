@@ -62,9 +62,9 @@ def call_fenced(
         StepError: The function raised, ran out of time or memory, or its process died.
     """
     with contextlib.ExitStack() as files:
-        told, answer, log = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-        told.write(json.dumps(argument).encode())
-        told.seek(0)
+        sent, answer, log = (files.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        sent.write(json.dumps(argument).encode())
+        sent.seek(0)
         request = {
             "parent": os.getpid(),
             "scratch": str(scratch.absolute()),
@@ -77,7 +77,7 @@ def call_fenced(
             pass_fds=(answer.fileno(),),
             env=clean_environment(os.environ),
             cwd="/",
-            stdin=told,
+            stdin=sent,
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -126,7 +126,7 @@ def _taken(answer: IO[bytes], where: str) -> Any:
     """The value in an answer.
 
     Raises:
-        StepError: It tells of an error, or makes no sense.
+        StepError: The answer reports an error, or is malformed.
     """
     answer.seek(0)
     content = answer.read(_LARGEST_ANSWER_BYTES)

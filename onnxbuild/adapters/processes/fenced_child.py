@@ -35,41 +35,41 @@ _DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/dri/*", "/d
 
 
 def main() -> None:
-    """Answer the call that the first argument, JSON, tells; the argument of the call is on stdin."""
+    """Answer the call described by the first argument (JSON); the call's own argument is on stdin."""
     reset_signals()
-    told = json.loads(sys.argv[1])
+    request = json.loads(sys.argv[1])
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != told["parent"]:
+        if os.getppid() != request["parent"]:
             os._exit(1)  # it died before its death could be reported
     _clear_import_path()
-    _settle_in(told["scratch"])
+    _settle_in(request["scratch"])
     argument = json.load(sys.stdin)
-    shut_in(told)
+    shut_in(request)
     answer = _answer(sys.argv[2], argument)
-    with os.fdopen(told["answer"], "wb") as file:
+    with os.fdopen(request["answer"], "wb") as file:
         file.write(json.dumps(answer).encode())
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # nothing of what was loaded gets to run at the end
 
 
-def shut_in(told: dict[str, Any]) -> None:
+def shut_in(request: dict[str, Any]) -> None:
     """Let the kernel refuse all but reading software and what was named, and writing to the scratch folder.
 
     Args:
-        told: `scratch`, `readable` and `home` as `fenced_call` writes them.
+        request: `scratch`, `readable` and `home` as `fenced_call` writes them.
     """
-    scratch = os.path.realpath(told["scratch"])
+    scratch = os.path.realpath(request["scratch"])
     if landlock.abi() > 0:
         fence = fence_of(
             project=scratch,
             scratch=scratch,
             inputs=(),
-            declared=told["readable"],
+            declared=request["readable"],
             outside=(),
             code=(),
-            hidden=(told["home"],),
+            hidden=(request["home"],),
         )
         devices = (path for pattern in _DEVICES for path in glob.glob(pattern))
         landlock.restrict(

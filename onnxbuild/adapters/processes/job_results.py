@@ -32,7 +32,7 @@ from onnxbuild.core.step import Finding, Outcome
 _TAIL_LINES, _TAIL_BYTES = 15, 1 << 16
 _CRASHED = "Fatal Python error: "  # faulthandler's first line; its frames follow, innermost first
 _FRAME = re.compile(r'  File "(.+)", line (\d+) in ')
-_MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it unless told otherwise
+_MOST_SHARE = 0.85  # of the machine's memory: `--memory` is 90 % of it by default
 
 
 @dataclass(frozen=True, slots=True)

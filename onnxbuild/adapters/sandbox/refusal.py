@@ -75,7 +75,7 @@ def undeclared_file(
     leads_out = _is_below(path, reader.project) and not _is_below(real, reader.project)
     to = f"a link that leads out of the project, to {real}; it " if leads_out else ""
     typed = _typed(path, reader)
-    fix = f"declare it beside the entrypoint that reads it: `files: [{typed}]`"
+    fix = f"declare it next to the entrypoint that reads it: `files: [{typed}]`"
     if typed.encode(errors="ignore").decode() != typed:
         fix = "rename it, since no recipe can hold a name that is not UTF-8; then declare it"
     return UndeclaredInputError(
@@ -183,7 +183,7 @@ def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInput
     return UndeclaredInputError(
         f"a file is read but not declared{by}; all that is known: {str(error).splitlines()[0]}",
         where=f"{_near(reader.recipe, reader.project)} ({reader.step})",
-        fix="declare all data that the entrypoint reads, beside it: `files: [...]`",
+        fix="declare all data that the entrypoint reads, next to it: `files: [...]`",
     )
 
 

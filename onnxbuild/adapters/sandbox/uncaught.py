@@ -52,7 +52,7 @@ def sentence_of(
         return StepError(f"the step's code was ended by {name}{said}", where=where)
     fix = ""
     if isinstance(error, ModuleNotFoundError):
-        fix = f"install it beside onnxbuild, in {sys.prefix}, or put its file beside the model"
+        fix = f"install it next to onnxbuild, in {sys.prefix}, or put its file next to the model"
     elif isinstance(error, PermissionError):
         fix = "a step writes to its own folders alone, such as one of `tempfile.mkdtemp()`"
     elif isinstance(error, MemoryError):

@@ -182,7 +182,7 @@ class DiskStore:
             ) from error
 
     def _linked_blob(self, path: Path) -> Digest | None:
-        """The blob that an output links to, whole as far as its identity tells; else None."""
+        """The blob that an output links to, if its stat identity is unchanged; else None."""
         if not path.is_symlink():
             return None
         target = path.resolve()

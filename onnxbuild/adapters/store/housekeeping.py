@@ -66,9 +66,12 @@ def read_run(folder: Path) -> RunNote | None:
         folder: The run's.
     """
     try:
-        told = parse_json(read_regular(folder / RUN_FILE))
+        recorded = parse_json(read_regular(folder / RUN_FILE))
         note = RunNote(
-            told["request"], told["exit_code"], tuple(told["keys"]), dict(told.get("recipes", {}))
+            recorded["request"],
+            recorded["exit_code"],
+            tuple(recorded["keys"]),
+            dict(recorded.get("recipes", {})),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -60,8 +60,8 @@ def pins(root: Path) -> Mapping[str, frozenset[str]]:
     found = {}
     for path in sorted((root / _FOLDER).glob("*.json")):
         try:
-            told = parse_json(read_regular(path))
-            found[str(told["name"])] = frozenset(map(str, told["keys"]))
+            recorded = parse_json(read_regular(path))
+            found[str(recorded["name"])] = frozenset(map(str, recorded["keys"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
                 f"the pin {path} can't be read",

@@ -145,11 +145,11 @@ def _end_of(events: Path) -> Mapping[str, int] | None:
     try:
         with open_regular(events) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            told = parse_json(file.read().splitlines()[-1])
-        counts = {name: int(told[name]) for name in ("cached", "built", "failed")}
+            event = parse_json(file.read().splitlines()[-1])
+        counts = {name: int(event[name]) for name in ("cached", "built", "failed")}
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return None
-    return counts if told["type"] == "run_finished" else None
+    return counts if event["type"] == "run_finished" else None
 
 
 def _sums(sizes: Mapping[str, int], owners: Mapping[str, str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The GPU that TensorRT builds engines for: its model, the driver, the library; without asking it.
 
 Engines hold for one model of GPU, one driver and one TensorRT (NVIDIA's TensorRT Developer Guide, section
-on version and hardware compatibility): all three are told by files.
+on version and hardware compatibility): files record all three.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def gpu_digest(
     Args:
         digest: Path -> sha256 of a file's bytes.
         sites: Folders that installed distributions lie in.
-        proc: Where the driver tells of itself.
+        proc: Folder of the driver's own reports.
     """
     models, driver, library = gpu_models(proc), driver_version(proc), tensorrt_library(sites)
     if not models or not driver or library is None:
@@ -66,9 +66,9 @@ def driver_version(proc: str = "/proc/driver/nvidia") -> str:
 
 def tensorrt_library(sites: Iterable[str]) -> str | None:
     """The libnvinfer that a session would load, of several the newest in the first folder."""
-    told = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    given = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     installed = [os.path.join(site, _PACKAGE_FOLDER) for site in sites]
-    for folder in [*filter(None, told), *installed, *_SYSTEM_FOLDERS]:
+    for folder in [*filter(None, given), *installed, *_SYSTEM_FOLDERS]:
         found = sorted(glob.glob(os.path.join(glob.escape(folder), _LIBRARY)))
         if found:
             return found[-1]

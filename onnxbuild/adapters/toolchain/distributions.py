@@ -228,9 +228,9 @@ class Distributions:
                 continue
             try:
                 with open(path, encoding="utf-8") as file:
-                    told = json.load(file)
-                editable = bool(told.get("dir_info", {}).get("editable"))
-                url = urlsplit(told["url"])
+                    direct_url = json.load(file)
+                editable = bool(direct_url.get("dir_info", {}).get("editable"))
+                url = urlsplit(direct_url["url"])
             except (OSError, ValueError, KeyError, AttributeError):
                 continue  # damaged: its paths are recorded as they are
             if editable and url.scheme == "file":

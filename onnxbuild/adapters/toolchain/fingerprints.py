@@ -203,7 +203,7 @@ class DiskFingerprints:
     def _compiler(self) -> str | None:
         """The first C++ compiler as `name program sha256`, like a distribution's digest.
 
-        The driver's bytes stand for the whole compiler: they tell its version and its package's.
+        The driver's bytes stand for the whole compiler: they hold its version and its package's.
         """
         for name in COMPILERS:
             for folder in self._programs:

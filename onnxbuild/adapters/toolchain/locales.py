@@ -9,7 +9,7 @@ _PLAIN = ("C", "POSIX", "en_US")
 
 
 def other_locales() -> tuple[str, ...]:
-    """Locales in UTF-8 that are unlike the one of every build, most telling first; C is the last."""
+    """Locales in UTF-8 that are unlike the one of every build, the most different first; C is the last."""
     try:
         done = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False)
     except OSError:  # this system has no such command

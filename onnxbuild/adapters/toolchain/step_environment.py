@@ -77,7 +77,7 @@ class Cores:
     """This process's cores, of which each step gets a share.
 
     Args:
-        count: How many a step gets, and os.cpu_count() tells from now on; None for all.
+        count: How many a step gets, and os.cpu_count() returns from now on; None for all.
     """
 
     def __init__(self, count: int | None) -> None:
@@ -88,7 +88,7 @@ class Cores:
             os.cpu_count = lambda: count  # multiprocessing.cpu_count() asks it, too
 
     def take(self, number: int) -> None:
-        """Keep this process to the cores of job `number`; jobs beside each other get others."""
+        """Keep this process to the cores of job `number`; parallel jobs get others."""
         if self._count < len(self._all):
             first = number * self._count
             share = (self._all * 2)[first % len(self._all) :][: self._count]

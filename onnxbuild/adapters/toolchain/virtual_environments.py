@@ -164,7 +164,7 @@ def _refused(lines: list[str], requirements: str) -> StepError:
         pins, _ = read_pins(Path(requirements).read_text(encoding="utf-8"))
         line = next((pin.line for pin in pins if pin.name == name), 0)
         where = f"{requirements}:{line}" if line else requirements
-        fix = f"`pip index versions {name}` tells those that there are"
+        fix = f"`pip index versions {name}` lists the available versions"
     return StepError(f"pip can't install the list: {last}", where=where, fix=fix)
 
 
@@ -216,8 +216,8 @@ def made_environments() -> Iterator[MadeEnvironment]:
     """Those that were made for lists, in the order of their folders."""
     for about in sorted(Path(cache_root(), MADE).glob(f"*/{_ABOUT}")):
         try:
-            told = json.loads(about.read_text(encoding="utf-8"))
-            requirements = str(told["requirements"])
+            recorded = json.loads(about.read_text(encoding="utf-8"))
+            requirements = str(recorded["requirements"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         folder = str(about.parent)

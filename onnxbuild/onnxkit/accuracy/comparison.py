@@ -23,7 +23,7 @@ class Comparison:
     Attributes:
         elements: How many elements were compared.
         max_abs: Largest |a - b|, in the output's unit; 0.0 for strings.
-        max_rel: Largest |a - b| / |b| over elements that float32 can tell from zero beside the
+        max_rel: Largest |a - b| / |b| over elements that float32 can distinguish from zero next to the
             largest one: |b| >= 2^-23 max |b|, b != 0.
         mean_abs: Mean |a - b|.
         cosine: Cosine similarity of the flattened arrays, -1..1; 1.0 when both are equal, 0.0 when

@@ -1,4 +1,4 @@
-"""Error of one array beside another, added up over many: noise to signal, cosine, what is not finite."""
+"""Error of one array against another, summed over many: noise to signal, cosine, what is not finite."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def pooled(
 ) -> list[JudgedPoint]:
     """Excuse points where too few elements are equal, if enough are over all points together.
 
-    One other id among two is half of them: a point is too small to tell a share from.
+    One other id among two is half of them: a point is too small for a share.
 
     Args:
         judged: All points, each judged by itself.

@@ -64,7 +64,7 @@ class ArtifactDescription:
         graph_optimization: Level as `session.graph_optimization` has it.
         config: Session config entries.
         made_for: None where any machine will do.
-        facts: More to tell, plain JSON.
+        facts: Additional facts, plain JSON.
     """
 
     kind: ArtifactKind
@@ -119,5 +119,5 @@ def write_description(folder: Path, description: ArtifactDescription) -> None:
 
 def read_description(folder: Path) -> ArtifactDescription:
     """Read what `write_description` wrote."""
-    told: Mapping[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    return from_json(ArtifactDescription, told, DESCRIPTION_FILE)
+    parsed: Mapping[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    return from_json(ArtifactDescription, parsed, DESCRIPTION_FILE)

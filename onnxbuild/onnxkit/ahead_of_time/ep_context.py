@@ -26,7 +26,7 @@ def compile_model(
     embed: bool,
     where: str,
 ) -> dict[str, int]:
-    """Write MODEL_FILE with EPContext nodes; what was compiled is in it, or in files beside it.
+    """Write MODEL_FILE with EPContext nodes; the compiled nodes are in it, or in files next to it.
 
     Args:
         source: Holds the portable model.

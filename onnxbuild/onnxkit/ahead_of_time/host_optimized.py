@@ -24,7 +24,7 @@ _LOG_FATAL = 4
 def save_host_graph(
     source: Path, target: Path, scratch: Path, settings: SessionSettings, where: str
 ) -> None:
-    """Write MODEL_FILE as the CPU provider has it once it is loaded; large weights go beside it.
+    """Write MODEL_FILE as the CPU provider has it once it is loaded; large weights go into a file next to it.
 
     Args:
         source: Holds the portable model.
@@ -57,7 +57,7 @@ def save_host_graph(
 
 
 def with_own_weights(source: Path, scratch: Path) -> Path:
-    """A folder of the model whose weights, if they lie beside it, are no link: ORT takes no link.
+    """A folder of the model whose weights, if they are in a file next to it, are no link: ORT takes no link.
 
     Args:
         source: Holds the model.

@@ -37,7 +37,7 @@ class CompiledOptions:
 
     provider: str = option(help="execution provider that compiles: openvino, qnn, tensorrt, ...")
     embed: bool = option(
-        True, help="keep what was compiled inside model.onnx; else in a file beside it"
+        True, help="keep the compiled nodes inside model.onnx; else in a file next to it"
     )
 
 
@@ -50,7 +50,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class AheadOfTimeOptions:
-    """What is done before a model is loaded, each kept apart from the portable model."""
+    """Ahead-of-time models to make, each kept apart from the portable model."""
 
     variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
     ort: OrtFormatOptions | None = option(
@@ -66,7 +66,7 @@ class AheadOfTimeOptions:
         None, help="`{}` or options: TensorRT's caches, in VARIANT-tensorrt/"
     )
     load_times: bool = option(
-        True, help="measure how long each of them takes to load, beside the portable model"
+        True, help="measure how long each of them takes to load, compared with the portable model"
     )
 
     @property
@@ -75,7 +75,7 @@ class AheadOfTimeOptions:
         return tuple(kind for kind in KINDS if getattr(self, kind) is not None)
 
     def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
-        """The folders that come of it, beside those of a recipe's variants."""
+        """The folders of the ahead-of-time models, besides those of a recipe's variants."""
         chosen = [name for name in variants if not self.variants or name in self.variants]
         return tuple(f"{name}-{kind}" for name in chosen for kind in self.asked)
 

@@ -135,7 +135,7 @@ def _front(version: bytes, parameters: TypeParameters) -> tuple[bytearray, int]:
     shown = builder.CreateString(version)
     InferenceSession.Start(builder)
     InferenceSession.AddOrtVersion(builder, shown)
-    builder.PrependUint32Slot(_MODEL_SLOT, 1, 0)  # the model is not in this buffer: told later
+    builder.PrependUint32Slot(_MODEL_SLOT, 1, 0)  # the model is not in this buffer: set later
     InferenceSession.AddKernelTypeStrResolver(builder, resolver)
     builder.Finish(InferenceSession.End(builder), file_identifier=IDENTIFIER)
     front = bytearray(builder.Output())

@@ -32,7 +32,7 @@ def convert_to_ort(
     Args:
         source: Holds the ONNX model.
         target: Is there.
-        scratch: Empty; the converter writes beside the model that it reads.
+        scratch: Empty; the converter writes next to the model that it reads.
         options: How.
         where: `recipe:step`, for messages.
 
@@ -51,7 +51,7 @@ def convert_to_ort(
             where=where,
             fix="quantize it, or take the variant out of `ahead_of_time: {variants: [...]}`",
         )
-    shutil.copytree(source, scratch / "model")  # weights beside it must be no links out of it
+    shutil.copytree(source, scratch / "model")  # weights next to it must be no links out of it
     made = scratch / "made"
     try:
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Models in ORT format that were made elsewhere: what they take, as ONNX Runtime tells it."""
+"""Models in ORT format that were made elsewhere: their inputs, as ONNX Runtime reports them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def check_machine(manifest: Path, name: str) -> None:
         StepError: It is, or the manifest can't be followed.
     """
     try:
-        told: Mapping[str, object] | None = json.loads(manifest.read_text("utf-8"))["made_for"]
-        reason = "" if told is None else other_machine(from_json(MadeFor, told))
+        made_for: Mapping[str, object] | None = json.loads(manifest.read_text("utf-8"))["made_for"]
+        reason = "" if made_for is None else other_machine(from_json(MadeFor, made_for))
     except (ValueError, LookupError, TypeError) as error:
         raise StepError(
             f"the manifest of {name} says nothing that can be followed: {error}",

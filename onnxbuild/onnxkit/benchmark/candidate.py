@@ -57,7 +57,7 @@ class Cost:
 
 
 class LoadsElsewhere(ABC):
-    """What loads a contender in another process, and tells its cost from there."""
+    """What loads a contender in another process, and reports its cost from there."""
 
     @abstractmethod
     def __call__(self) -> Bind:

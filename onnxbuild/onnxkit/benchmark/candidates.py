@@ -1,4 +1,4 @@
-"""Who takes part in a benchmark: PyTorch, programs beside ONNX, and each variant as it is delivered."""
+"""The contenders of a benchmark: PyTorch, PyTorch programs, and each variant as it is delivered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LineUp:
 
     @property
     def programs(self) -> dict[str, Path]:
-        """Program beside ONNX -> its folder."""
+        """PyTorch program -> its folder."""
         return inputs_named(self.context, _PROGRAM)
 
     @property
@@ -87,8 +87,8 @@ class LineUp:
         """
         threads = self.threads if threads is None else threads
         if f"{_SESSION}{variant}" in self.context.input_names:
-            told = read_settings(self.context.input(f"{_SESSION}{variant}"))
-            return told.threaded(threads)
+            tuned = read_settings(self.context.input(f"{_SESSION}{variant}"))
+            return tuned.threaded(threads)
         return self.sessions.get(variant, SessionSettings()).threaded(threads)
 
     def contenders(
@@ -141,7 +141,7 @@ class LineUp:
         )
 
     def program_opener(self, folder: Path) -> Callable[[], Bind]:
-        """What opens a program beside ONNX."""
+        """Open a PyTorch program."""
         return program(folder, threads=self.threads, where=self.context.where)
 
     def at(self, point: Point) -> dict[str, Path]:

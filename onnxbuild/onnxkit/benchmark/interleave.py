@@ -25,7 +25,7 @@ class Measurement:
 
     Attributes:
         rounds: Point -> for each group, contender -> its turns.
-        joules: Contender -> energy of a run at the first point, where the machine tells.
+        joules: Contender -> energy of a run at the first point, if the machine reports it.
         conditions: Of the machine, from the first turn to the last.
     """
 
@@ -63,7 +63,7 @@ def group_contenders(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: A contender does not fit beside those.
+        StepError: A contender does not fit into memory with those.
     """
     needs = {
         name: Need(cost.peak_rss_growth_bytes, cost.steady_rss_growth_bytes)
@@ -119,7 +119,7 @@ def _runners(
 
 
 def _joules(runners: Runners) -> dict[str, float]:
-    """Contender -> energy of a run, where the machine tells."""
+    """Contender -> energy of a run, if the machine reports it."""
     found = {}
     for name, run_once in runners.items():
         measured = measured_joules(lambda run_once=run_once: runs_in(run_once, _ENERGY_S))  # type: ignore[misc]

@@ -53,7 +53,7 @@ def load_report(found: Mapping[str, Sequence[Cost]], baseline: str) -> dict[str,
     turns = {name: [[int(c.load_s * _NS)] for c in costs] for name, costs in found.items()}
     report: dict[str, Any] = {}
     for name, costs in found.items():
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "load_ms": round(1e3 * statistics.median(c.load_s for c in costs), 3),
             "first_inference_ms": statistics.median(c.first_inference_ms for c in costs),
             "peak_rss_growth_bytes": int(
@@ -62,6 +62,6 @@ def load_report(found: Mapping[str, Sequence[Cost]], baseline: str) -> dict[str,
         }
         if name != baseline:
             ratio = ratio_of(turns[baseline], turns[name])
-            told["speedup"] = [round(x, 4) for x in (ratio.value, ratio.low, ratio.high)]
-        report[name] = told
+            entry["speedup"] = [round(x, 4) for x in (ratio.value, ratio.low, ratio.high)]
+        report[name] = entry
     return report

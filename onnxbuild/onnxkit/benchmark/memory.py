@@ -53,7 +53,7 @@ def resident_bytes() -> int:
 
 
 def _resident() -> int:
-    """As /proc tells it: other environments than this program's own have no psutil."""
+    """From /proc: other environments than this program's own have no psutil."""
     statm = Path("/proc/self/statm")  # Linux's
     if statm.exists():
         return int(statm.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Models in groups that fit in memory together, each beside those that all are compared with."""
+"""Models in groups that fit in memory together, each with those that all are compared with."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def memory_groups(
     Returns: Names in the order of `needs`; each that is not shared is in one group.
 
     Raises:
-        StepError: A model does not fit beside those that it is compared with.
+        StepError: A model does not fit into memory with those that it is compared with.
     """
     others = [name for name in needs if name not in shared]
     if all_fit(needs, room_bytes) or not others:
@@ -81,7 +81,7 @@ def _check_fits(
     taken = _together([needs[each] for each in (name, *beside)])
     if taken <= room_bytes:
         return
-    company = f" beside {' and '.join(repr(each) for each in beside)}" if beside else ""
+    company = f" together with {' and '.join(repr(each) for each in beside)}" if beside else ""
     raise StepError(
         f"'{name}'{company} takes {taken / _GIB:.2f} GiB of memory, and {room_bytes / _GIB:.2f} "
         "GiB are left for what is measured at once",

@@ -1,4 +1,4 @@
-"""What a benchmark tells: figures of each point, ratios with intervals, and what they mean."""
+"""The report of a benchmark: figures of each point, ratios with intervals, and their meaning."""
 
 from __future__ import annotations
 
@@ -185,16 +185,16 @@ def benchmark_notes(
     notes = []
     if len(groups) > 1:
         shared = [name for name in groups[0] if all(name in group for group in groups)]
-        told = "; ".join(
+        listed = "; ".join(
             ", ".join(name for name in group if name not in shared) for group in groups
         )
         notes.append(
-            f"memory does not hold all models at once: measured in {len(groups)} groups, each beside "
-            f"{', '.join(shared)}: {told}"
+            f"memory does not hold all models at once: measured in {len(groups)} groups, each with "
+            f"{', '.join(shared)}: {listed}"
         )
     notes += [f"the machine was noisy: {why}" for why in found.noisy]
     shaky = sorted({n for m in measured.values() for n, x in m.latency.items() if not x.stable})
-    if shaky and not ranking:  # a search tells of ratios, which hold on a busy machine
+    if shaky and not ranking:  # a search reports ratios, which hold on a busy machine
         notes.append(
             f"latency did not settle within `benchmark.max_time_s`: {', '.join(shaky)}; see "
             "`p50_low_ms` and `p50_high_ms` in benchmark.json"

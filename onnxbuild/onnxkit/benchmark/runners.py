@@ -79,7 +79,7 @@ def pytorch(
 
 
 def program(folder: Path, *, threads: int, where: str) -> Callable[[], Bind]:
-    """A program beside ONNX, which PyTorch runs without the module; its runtime is imported now.
+    """A PyTorch program, run without the module; its runtime is imported now.
 
     Args:
         folder: Holds the program and what describes it.

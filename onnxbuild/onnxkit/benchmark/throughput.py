@@ -1,4 +1,4 @@
-"""What a benchmark tells beside latencies: throughput by clients, and what copies to a device take."""
+"""A benchmark's figures besides latency: throughput by clients, and the cost of copies to a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C++ program that a bundle ships beside load.py: plain files, its inputs filled in."""
+"""The C++ program that a bundle ships next to load.py: plain files, its inputs filled in."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def write_onnx_example(
     sizes = {axis.name: axis.example for axis in axes}
     known = (each for each in sums_of(shapes) if sizes.keys() >= set(symbols_of(each)))
     sizes |= {each: size_at(each, sizes) for each in known}
-    told = ", ".join(f"{{{_quoted(name)}, {size}}}" for name, size in sizes.items())
-    program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", told)
+    listed = ", ".join(f"{{{_quoted(name)}, {size}}}" for name, size in sizes.items())
+    program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", listed)
     (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
     shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")
 

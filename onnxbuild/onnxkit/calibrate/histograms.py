@@ -22,7 +22,7 @@ value at 1,000 standard deviations, a bin is an eighth of one."""
 
 _FLOAT = 1
 _CHUNK = 1 << 20
-"""Elements binned at once: what is needed beside the values themselves stays at some MB."""
+"""Elements binned at once: what is needed besides the values themselves stays at some MB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check_names(feeds: Mapping[Any, Any], inputs: Sequence[DummyInput], where: str) -> None:
     """See that the feeds are named as the inputs.
 
-    A name too many beside one too few is taken for a slip of the pen: the two go together.
+    One name too many and one too few count as one misspelled name.
 
     Raises:
         StepError: They are not.
@@ -212,7 +212,7 @@ def _other_rank(each: DummyInput, found: Sequence[int]) -> str:
 
 
 def _other_sizes(each: DummyInput, found: Sequence[int]) -> str:
-    """Axes in another order are told as such where that explains it all."""
+    """Axes in another order are reported as such if that explains everything."""
     last = len(found) - 1
     for call, order in (
         ("numpy.moveaxis(array, -1, 1)", (0, last, *range(1, last))),

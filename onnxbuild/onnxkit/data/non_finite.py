@@ -29,7 +29,7 @@ class NotFiniteError(StepError):
 def odd_values(name: str, array: np.ndarray) -> str:
     """`'x' holds 2 NaN of 8 values, the first at [0, 3]`; empty if all are finite.
 
-    NaN goes before inf, inf before -inf: the first of them that is there is told.
+    NaN goes before inf, inf before -inf: the first that is found is reported.
 
     Args:
         name: The array's.

@@ -121,15 +121,15 @@ def read_reference(folder: Path) -> Iterator[ReferencePoint]:
         yield ReferencePoint(entry.name, entry.sizes, feeds, outputs)
 
 
-def _entries(told: Any) -> tuple[PointEntry, ...]:
+def _entries(listed: Any) -> tuple[PointEntry, ...]:
     """The elements of points.json.
 
     Raises:
         ValueError: There are none, or one is no entry.
     """
-    if not isinstance(told, list) or not told:
+    if not isinstance(listed, list) or not listed:
         raise ValueError("it is no list of points")
-    return tuple(_entry(each, number) for number, each in enumerate(told))
+    return tuple(_entry(each, number) for number, each in enumerate(listed))
 
 
 def _entry(value: Any, number: int) -> PointEntry:

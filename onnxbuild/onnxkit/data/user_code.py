@@ -1,4 +1,4 @@
-"""The user's own code: called, and told of in one short sentence with its own line."""
+"""Call the user's own code, and report its errors in one sentence with its line."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def call_user(
     Args:
         call: The call, arguments applied.
         target: What is called, for messages.
-        where: `recipe:step`, told where no line of the user's is to blame (a wrong argument).
+        where: `recipe:step`, reported if no line of the user's is to blame (a wrong argument).
         owner: Whose code it is: `the data's`, `the metric's`.
-        takes: What it is called with, told where no line of the user's is to blame.
+        takes: Its arguments, reported if no line of the user's is to blame.
 
     Raises:
         StepError: The code raised.

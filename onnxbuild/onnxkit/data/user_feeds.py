@@ -27,7 +27,7 @@ def iterate_user(context: StepContext, data: Entrypoint) -> Iterator[object]:
         context.where,
         owner="the data's",
         takes=f"({', '.join(f'{name}={value!r}' for name, value in data.args.items())}), or name "
-        "what it needs in `args` beside `entrypoint`",
+        "what it needs in `args` next to `entrypoint`",
     )
     if not isinstance(found, Iterable) or isinstance(found, (str, bytes)):
         raise StepError(

@@ -89,10 +89,10 @@ def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto
         with quiet() as caught, grouped_experts(wrapper, notes), torch.no_grad():
             model = export(wrapper, request, notes)
     except failures as error:
-        told = explain_export(error, exporter, request.opset, request.where, line_of)
-        if isinstance(told, OpsetError):
-            raise _tried_at_least(exporter, wrapper, request, told, failures) from error
-        raise told from error
+        explained = explain_export(error, exporter, request.opset, request.where, line_of)
+        if isinstance(explained, OpsetError):
+            raise _tried_at_least(exporter, wrapper, request, explained, failures) from error
+        raise explained from error
     names = [each.name for each in request.inputs]
     final = dict(zip(_safe_names("input", len(names)), names, strict=True))
     names = list(request.output_names)
@@ -106,7 +106,7 @@ def _tried_at_least(
     exporter: str,
     wrapper: torch.nn.Module,
     request: ExportRequest,
-    told: OpsetError,
+    explained: OpsetError,
     failures: tuple[type[Exception], ...],
 ) -> StepError:
     """Export at the opset that an error names: another operator may need a later one, or have none."""
@@ -116,14 +116,14 @@ def _tried_at_least(
     while True:
         try:
             with quiet(), grouped_experts(wrapper, set()), torch.no_grad():
-                export(wrapper, replace(request, opset=told.least), set())
+                export(wrapper, replace(request, opset=explained.least), set())
         except failures as error:
-            again = explain_export(error, exporter, told.least, request.where)
+            again = explain_export(error, exporter, explained.least, request.where)
             if not isinstance(again, OpsetError):
                 return again
-            told = OpsetError(again.what, where=again.where, least=again.least)
+            explained = OpsetError(again.what, where=again.where, least=again.least)
         else:
-            return told
+            return explained
 
 
 def explain_specialization(request: ExportRequest) -> str:

@@ -1,4 +1,4 @@
-"""What a module tells of its own architecture: for fusions that must know it."""
+"""A module's own description of its architecture, for fusions that need it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _HIDDEN = ("hidden_size", "d_model", "n_embd", "dim")
 
 
 def describe_module(module: torch.nn.Module) -> dict[str, str | int | None]:
-    """`model_type`, `num_heads`, `hidden_size`: of the outermost `.config` that tells them.
+    """`model_type`, `num_heads`, `hidden_size`: of the outermost `.config` that has them.
 
-    HuggingFace models carry one; where none tells of heads, the first
-    torch.nn.MultiheadAttention does. None for what nothing tells.
+    HuggingFace models carry one; if none has heads, the first
+    torch.nn.MultiheadAttention does. None for what nothing describes.
     """
     configs = list(_configs(module))
     heads, hidden = _first_int(configs, _HEADS), _first_int(configs, _HIDDEN)

@@ -66,5 +66,5 @@ def name_output_axes(
 
 
 def _is_formula(name: str, symbols: Sequence[str]) -> bool:
-    """Whether the exporter's own name tells of a declared axis: `2*batch`, `(sequence//2)`."""
+    """Whether the exporter's own name contains a declared axis: `2*batch`, `(sequence//2)`."""
     return any(re.search(rf"\b{re.escape(symbol)}\b", name) for symbol in symbols)

@@ -1,4 +1,4 @@
-"""What C++ code writes to standard error while a block runs: ONNX Runtime tells reasons only there."""
+"""Capture what C++ code writes to standard error: ONNX Runtime reports reasons only there."""
 
 from __future__ import annotations
 

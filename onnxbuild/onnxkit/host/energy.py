@@ -1,4 +1,4 @@
-"""Energy that a call takes, where the machine tells."""
+"""Energy of a call, if the machine reports it."""
 
 from __future__ import annotations
 

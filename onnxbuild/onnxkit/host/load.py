@@ -37,7 +37,7 @@ class Conditions:
     Attributes:
         others_busy_percent: Time of these cores that others used.
         steal_percent: Time that the host of a virtual machine took.
-        governor: The clock's policy, as Linux names it; empty where it doesn't tell.
+        governor: The clock's policy, as Linux names it; empty if it reports none.
         affinity: Numbers of the cores that this process may use.
         noisy: Why the machine was noisy; empty if it was quiet.
     """

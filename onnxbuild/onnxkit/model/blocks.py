@@ -36,7 +36,7 @@ def find_blocks(model: onnx.ModelProto, names: Sequence[str]) -> list[Block]:
 
     By the paths of modules that exporters keep in names of constants and nodes, where at least half
     of the nodes have one: a block is an outermost numbered module (`encoder.layer.3`; one level
-    further in where that tells too few apart). Otherwise the graph is cut where a single value
+    further in where that separates too few). Otherwise the graph is cut where a single value
     carries all that was computed, and neighbours are put together up to the root of the nodes'
     number: that makes the blocks, and the nodes of the worst of them, the fewest to measure.
 
@@ -74,7 +74,7 @@ def _joined(group: Sequence[Block], names: Sequence[str]) -> Block:
 
 
 def _by_path(known: Sequence[tuple[str, ...]]) -> list[Block]:
-    """By the outermost level of numbered modules that tells enough apart."""
+    """By the outermost level of numbered modules that separates enough."""
     for level in range(1, _LEVELS + 1):
         groups: dict[str, list[int]] = {}
         for number, path in enumerate(known):
@@ -133,7 +133,7 @@ def module_path(name: str) -> tuple[str, ...]:
     """`encoder.layer.3.output.dense.weight` without its last part; empty if there is no path.
 
     TorchScript's node names are `/encoder/layer.3/output/dense/MatMul`. `onnx::MatMul_7`, `val_3`
-    and this program's own names tell nothing.
+    and this program's own names give no structure.
     """
     if "::" in name or name.startswith("onnxbuild/"):
         return ()

@@ -30,7 +30,7 @@ _FIRST_IR_WITH_FREE_INITIALIZERS = 4
 def canonicalize(model: onnx.ModelProto) -> None:
     """Bring a model into canonical form, in place; twice is the same as once.
 
-    Takes away what tells of the machine and the tool (doc strings, metadata with stack traces and
+    Removes what reveals the machine and the tool (doc strings, metadata with stack traces and
     paths, producer), drops unused initializers, opset imports and stale value infos, names every
     node, and sorts nodes topologically (as near to the given order as that allows).
     """
@@ -58,7 +58,7 @@ def _strip_noise(model: onnx.ModelProto) -> None:
     for node in all_nodes(model):
         node.attribute.sort(key=lambda attribute: attribute.name)
     for tensor in initializers(model):
-        if not tensor.data_location:  # said of what was read from beside the model
+        if not tensor.data_location:  # of tensors that were read from external data
             tensor.ClearField("data_location")
 
 

@@ -1,7 +1,7 @@
 """ONNX's own checker and shape inference, by path, so that models over 2 GB pass through.
 
-Neither reads weights that lie beside the graph, but both refuse them behind a link, as a step's
-inputs are. There, both are given the graph beside a hole of the weights' size.
+Neither reads weights in a file next to the graph, but both refuse them behind a link, as a step's
+inputs are. There, both are given the graph next to a hole of the weights' size.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _later_opset(path: str, where: str) -> Finding | None:
 
 
 def _checkable(path: Path, scratch: Path) -> Path:
-    """The model, or its graph beside as many bytes of nothing as its weights have."""
+    """The model, or its graph next to a sparse file of the weights' size."""
     weights = path.parent / WEIGHTS_FILE
     if not weights.is_symlink():
         return path

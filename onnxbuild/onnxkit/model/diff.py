@@ -39,7 +39,7 @@ class Difference:
 def first_difference(one: Path, other: Path) -> Difference | None:
     """The first difference of two artifacts' folders; None if they hold the same bytes.
 
-    Models are compared node by node and tensor by tensor, weights beside them read one at a time,
+    Models are compared node by node and tensor by tensor, external weights read one at a time,
     so that models beyond 2 GB work; arrays by element, JSON by value, all else by byte.
     """
     ones, others = _files(one), _files(other)
@@ -51,7 +51,7 @@ def first_difference(one: Path, other: Path) -> Difference | None:
         if _first_byte(ones[name], others[name]) is None:
             continue
         if name.endswith(f".onnx{_DATA}") and name.removesuffix(_DATA) in ones:
-            name = name.removesuffix(_DATA)  # noqa: PLW2901 - the model tells which tensor it is
+            name = name.removesuffix(_DATA)  # noqa: PLW2901 - the model names the tensor
         what, more = _inside(ones[name], others[name])
         if not what:
             said = _byte_difference(ones[name], others[name])

@@ -135,17 +135,17 @@ class _Pair:
 
 
 def _array(tensor: onnx.TensorProto, folder: Path) -> Any:
-    """A tensor's elements; those in a file beside the model are mapped, not read."""
+    """A tensor's elements; those in an external file are mapped, not read."""
     import numpy as np
     import onnx
 
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return onnx.numpy_helper.to_array(tensor)
-    told = {entry.key: entry.value for entry in tensor.external_data}
-    count, offset = element_count(tensor), int(told.get("offset", 0))
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    count, offset = element_count(tensor), int(entries.get("offset", 0))
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
-    length = int(told.get("length", count * dtype.itemsize))
-    path = folder / told["location"]
+    length = int(entries.get("length", count * dtype.itemsize))
+    path = folder / entries["location"]
     if length == count * dtype.itemsize and count:
         flat = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,))
         return flat.reshape(tuple(tensor.dims))

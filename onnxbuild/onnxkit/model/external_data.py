@@ -1,4 +1,4 @@
-"""Weights that lie in a file beside the graph: read, mapped, or left there and handed on.
+"""Weights in a file next to the graph (external data): read, mapped, or passed on.
 
 onnx's own reader refuses files behind links, which is what a step's inputs are: links into the
 store. Here links are followed, and what a model says of offsets and lengths is held against the
@@ -222,9 +222,9 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def _told(tensor: onnx.TensorProto) -> Extent:
-    told = {entry.key: entry.value for entry in tensor.external_data}
-    length = int(told["length"]) if "length" in told else tensor_bytes(tensor)
-    return Extent(Path(told.get("location", "")), int(told.get("offset", 0)), length)
+    stored = {entry.key: entry.value for entry in tensor.external_data}
+    length = int(stored["length"]) if "length" in stored else tensor_bytes(tensor)
+    return Extent(Path(stored.get("location", "")), int(stored.get("offset", 0)), length)
 
 
 def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
@@ -233,22 +233,22 @@ def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
     Raises:
         ValueError: Not below `folder`, or not there.
     """
-    told = _told(tensor)
-    name = PurePosixPath(told.path)
-    if not is_name_below(told.path):
+    extent = _told(tensor)
+    name = PurePosixPath(extent.path)
+    if not is_name_below(extent.path):
         raise ValueError(
-            f"tensor '{tensor.name}' lies in '{told.path}', which is no name in its folder"
+            f"tensor '{tensor.name}' lies in '{extent.path}', which is no name in its folder"
         )
     path = folder / name
     if not path.is_file():
         raise ValueError(f"tensor '{tensor.name}' lies in {name}, which is not there")
     size = path.stat().st_size
-    if told.offset < 0 or told.length < 0 or told.offset + told.length > size:
+    if extent.offset < 0 or extent.length < 0 or extent.offset + extent.length > size:
         raise ValueError(
-            f"tensor '{tensor.name}' lies at bytes {told.offset} to {told.offset + told.length} of "
+            f"tensor '{tensor.name}' lies at bytes {extent.offset} to {extent.offset + extent.length} of "
             f"{name}, which has {size}"
         )
-    return Extent(path.resolve(), told.offset, told.length)
+    return Extent(path.resolve(), extent.offset, extent.length)
 
 
 def _is_whole(tensor: onnx.TensorProto, count: int) -> bool:

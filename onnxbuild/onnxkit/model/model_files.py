@@ -1,4 +1,4 @@
-"""Models as files: one deterministic spelling, weights beside the graph where they are large."""
+"""Models as files: one deterministic spelling, large weights in a file next to the graph."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.Model
         raise StepError(
             f"{path.name} can't be read: {error}",
             where=str(path),
-            fix=f"the model needs its external data ({WEIGHTS_FILE}) beside it",
+            fix=f"the model needs its external data ({WEIGHTS_FILE}) next to it",
         ) from error
     return model
 
 
 def placement(source: Path) -> Literal["auto", "always"]:
-    """Where the weights of what is made of a model go: once beside a graph, always beside it.
+    """Where the weights of derived models go: once in an external file, always in one.
 
     Args:
         source: The model's folder.
@@ -196,7 +196,7 @@ def hand_on(source: Path | str, target: Path | str) -> None:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """Files beside a model that hold its weights, by their names relative to it, sorted.
+    """External data files of a model, by their names relative to it, sorted.
 
     Raises:
         StepError: It can't be read, or names a file that is not below its folder.

@@ -41,9 +41,9 @@ def spoiling_fusions(
         wrong = len(kept)
         while wrong - right > 1:
             middle = (right + wrong) // 2
-            told = fault([*(each.name for each in found), *kept[middle:]])
-            if told:
-                wrong, reason = middle, told
+            found_fault = fault([*(each.name for each in found), *kept[middle:]])
+            if found_fault:
+                wrong, reason = middle, found_fault
             else:
                 right = middle
         found.append(LeftOut(kept.pop(wrong - 1), reason))

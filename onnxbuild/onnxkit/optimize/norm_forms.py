@@ -132,5 +132,5 @@ class _SpelledOut:
     ) -> onnx.NodeProto:
         import onnx
 
-        name = f"{self.node.name}/{op_type}"  # `canonicalize` tells equal ones apart
+        name = f"{self.node.name}/{op_type}"  # `canonicalize` numbers equal ones
         return onnx.helper.make_node(op_type, inputs, [output], name=name, **attributes)

@@ -40,7 +40,7 @@ def optimize_offline(
 
     Args:
         source: A model's file, or the folder that holds MODEL_FILE.
-        folder: Where MODEL_FILE is written, weights beside it if they were so in `source`.
+        folder: Where MODEL_FILE is written, with external weights if `source` has them.
         level: How far to go.
         disabled: Names of ONNX Runtime's optimizers to leave out.
         where: `recipe:step`, for messages.

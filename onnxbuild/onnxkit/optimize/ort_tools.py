@@ -1,4 +1,4 @@
-"""Calling third-party graph tools, whose errors are of any type and tell little by themselves."""
+"""Calling third-party graph tools, whose errors are of any type and say little by themselves."""
 
 from __future__ import annotations
 

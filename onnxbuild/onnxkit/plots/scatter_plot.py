@@ -90,7 +90,7 @@ class _Axis:
             for digit in between
             if self.low <= decade + math.log10(digit) <= self.high
         ]
-        if len(shown) < 2:  # noqa: PLR2004 - one alone tells no scale; so narrow a log is even
+        if len(shown) < 2:  # noqa: PLR2004 - one alone gives no scale; so narrow a log is even
             shown = _even(10.0**self.low, 10.0**self.high)
         zero = [(0.0, "0")] if self.begin else []
         return zero + [(value, _told(value)) for value in shown]
@@ -157,17 +157,17 @@ def scatter_svg(
     for point, (x, y) in zip(points, places, strict=True):
         fill = _FRONT if point.on_front else "#ffffff"
         stroke = _FRONT if point.on_front else _REST
-        told = f"{point.name}: {point.x:.4g}, {point.y:.4g}"
+        label = f"{point.name}: {point.x:.4g}, {point.y:.4g}"
         lines.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" fill="{fill}" stroke="{stroke}" '
-            f'stroke-width="2"><title>{escape(told)}</title></circle>'
+            f'stroke-width="2"><title>{escape(label)}</title></circle>'
         )
     lines += _labels(points, places)
     return "\n".join([*lines, "</svg>", ""])
 
 
 def _axis(values: Sequence[float], *, is_log: bool) -> _Axis:
-    """An axis that holds all values, with some room beside them."""
+    """An axis that holds all values, with a margin."""
     seen = [math.log10(value) for value in values if value > _TINY] if is_log else list(values)
     has_zero = is_log and len(seen) < len(values)
     low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
@@ -200,17 +200,17 @@ def _up(share: float) -> float:
 
 def _drawn_axes(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> list[str]:
     lines = []
-    for value, told in across.ticks():
+    for value, label in across.ticks():
         x = _across(across.place(value))
         lines += [
             f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_BOTTOM}" stroke="{_FAINT}"/>',
-            f'<text x="{x:.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{told}</text>',
+            f'<text x="{x:.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{label}</text>',
         ]
-    for value, told in upward.ticks():
+    for value, label in upward.ticks():
         y = _up(upward.place(value))
         lines += [
             f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_RIGHT}" y2="{y:.1f}" stroke="{_FAINT}"/>',
-            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{told}</text>',
+            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>',
         ]
     middle_x, middle_y = (_LEFT + _RIGHT) / 2, (_TOP + _BOTTOM) / 2
     return [

@@ -33,7 +33,7 @@ def find_compiler(where: str) -> str:
             return found
     raise StepError(
         f"AOTInductor needs a C++ compiler; there is no {' and no '.join(COMPILERS)} where steps "
-        "look: beside Python, in /usr/local/bin, /usr/bin and /bin",
+        "look: next to Python, in /usr/local/bin, /usr/bin and /bin",
         where=where,
         fix="install one (`apt-get install g++`), or leave `aotinductor` out of `formats`",
     )
@@ -109,6 +109,6 @@ def _compiler_without_paths(compiler: str, script: Path, names: Mapping[Path, st
 
 
 def _told_by(error: BaseException) -> str:
-    """The compiler's own first error where it is told, else the exception's first line."""
+    """Return the compiler's own first error if there is one, else the exception's first line."""
     errors = [line.strip() for line in str(error).splitlines() if " error: " in line]
     return errors[0].partition(" error: ")[2] if errors else first_line(error)

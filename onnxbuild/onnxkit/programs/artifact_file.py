@@ -79,8 +79,8 @@ def write_description(folder: Path, description: ProgramDescription) -> None:
 
 def read_description(folder: Path) -> ProgramDescription:
     """Read what `write_description` wrote."""
-    told = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    return from_json(ProgramDescription, told, DESCRIPTION_FILE)
+    parsed = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    return from_json(ProgramDescription, parsed, DESCRIPTION_FILE)
 
 
 def program_bytes(folder: Path) -> int:

@@ -33,7 +33,7 @@ def rewrite_archive(
 ) -> None:
     """Write an archive anew: records and constants sorted by name, without places in the source.
 
-    TorchScript keeps a `.debug_pkl` beside each piece of code, with absolute paths of the Python
+    TorchScript keeps a `.debug_pkl` next to each piece of code, with absolute paths of the Python
     files that it came from; loading does not need it (torch/csrc/jit/serialization/import.cpp).
     The serialization id, which torch makes from names and checksums, is made again by its own
     writer, which also aligns tensors to 64 bytes, so that they can be mapped.

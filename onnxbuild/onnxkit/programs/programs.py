@@ -77,9 +77,9 @@ class Program:
         """
         import numpy as np
 
-        told = self.description
-        names = [each.name for each in told.inputs]
-        found = named_outputs(self.bind(feeds)(), told.outputs, inputs=names)
+        described = self.description
+        names = [each.name for each in described.inputs]
+        found = named_outputs(self.bind(feeds)(), described.outputs, inputs=names)
         return {
             name: np.array(tensor.detach().numpy(), order="C") for name, tensor in found.items()
         }

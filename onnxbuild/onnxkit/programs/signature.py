@@ -67,8 +67,8 @@ def described_as(
         signature.by_keyword and set(signature.names) != set(declared)
     ):
         raise _other_inputs(name, signature.names, tuple(declared))
-    for told, each in zip(signature.inputs, names, strict=False):
-        _check_input(name, declared[each], *told)
+    for described, each in zip(signature.inputs, names, strict=False):
+        _check_input(name, declared[each], *described)
     return ProgramDescription(
         found, describe_inputs([declared[each] for each in names]), (), signature.by_keyword
     )
@@ -82,12 +82,12 @@ def check_description(
     Raises:
         StepError: It takes others.
     """
-    told = {each.name: each for each in description.inputs}
+    described = {each.name: each for each in description.inputs}
     declared = {each.name: each for each in inputs}
-    if told.keys() != declared.keys():
-        raise _other_inputs(name, tuple(told), tuple(declared))
+    if described.keys() != declared.keys():
+        raise _other_inputs(name, tuple(described), tuple(declared))
     for each in inputs:
-        found: ProgramInput = told[each.name]
+        found: ProgramInput = described[each.name]
         sizes = tuple(n if isinstance(n, int) else None for n in found.shape)
         _check_input(name, each, found.dtype, sizes)
 
@@ -143,9 +143,9 @@ def _exported(path: Path, name: str) -> Signature:
     wanted = set(program.graph_signature.user_inputs)
     nodes = [each for each in program.graph.nodes if each.op == "placeholder"]
     values = [each.meta["val"] for each in nodes if each.name in wanted]
-    told = tuple((_dtype(value), _sizes(value)) for value in values)
+    described = tuple((_dtype(value), _sizes(value)) for value in values)
     own = tuple(each.name for each in nodes if each.name in wanted)
-    return Signature(names if by_keyword else own, by_keyword, told)
+    return Signature(names if by_keyword else own, by_keyword, described)
 
 
 def _packaged(path: Path, name: str) -> Signature:

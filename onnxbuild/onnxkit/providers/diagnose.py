@@ -1,4 +1,4 @@
-"""Why an execution provider does not load, told apart, and what to do about each.
+"""Find why an execution provider does not load, and the fix for each cause.
 
 ONNX Runtime says it on standard error or not at all; the kernel and the loader know the rest.
 """

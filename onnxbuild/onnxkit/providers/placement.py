@@ -51,13 +51,13 @@ class Placement:
 
     def to_json(self, target: Target) -> dict[str, Any]:
         """For reports."""
-        told: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "nodes": dict(self.nodes),
             "coverage": round(self.coverage(target), 6),
         }
         if not target.is_cpu and self.on_cpu:
-            told["operators_on_cpu"] = dict(self.operators_on_cpu)
-        return told
+            shown["operators_on_cpu"] = dict(self.operators_on_cpu)
+        return shown
 
 
 def placement_findings(

@@ -63,7 +63,7 @@ def quantized_nodes(model: onnx.ModelProto, *, qdq: bool) -> dict[str, int]:
 
 
 def _deciding(node: onnx.NodeProto, *, qdq: bool) -> Sequence[str]:
-    """The inputs that tell whether the node is quantized: not what another one left in 8 bits."""
+    """The inputs that show whether the node is quantized: not what another one left in 8 bits."""
     return tuple(node.input)[1:2] if qdq and node.op_type in _MULTIPLYING else tuple(node.input)
 
 

@@ -60,7 +60,7 @@ def quantize_weights_alone(
     overrides: dict[str, Any] = {}
     if pairs:
         overrides = pair_overrides(model, per_channel=per_channel, dynamic=True)
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "op_types_to_quantize": list(op_types),
         "nodes_to_quantize": list(included),
         "nodes_to_exclude": list(excluded),
@@ -73,13 +73,13 @@ def quantize_weights_alone(
         "reduce_range": reduce_range,
     }
     if any(True for _ in outside_tensors(model)):
-        return _settled(_in_place(model, weight_type, **told), shown)
+        return _settled(_in_place(model, weight_type, **settings), shown)
     typed, quantized = scratch / "typed", scratch / "quantized"
     save_model(model, typed)
     del model  # the quantizer reads it anew
     quantized.mkdir()
     quantize_dynamic(
-        typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **told
+        typed / MODEL_FILE, quantized / MODEL_FILE, weight_type=quant_type(weight_type), **settings
     )
     return _settled(load_model(quantized), shown)
 
@@ -113,13 +113,13 @@ def _match_zero_points(model: onnx.ModelProto) -> None:
 
 
 def _in_place(
-    model: onnx.ModelProto, weight_type: str, *, op_types_to_quantize: list[str], **told: Any
+    model: onnx.ModelProto, weight_type: str, *, op_types_to_quantize: list[str], **settings: Any
 ) -> onnx.ModelProto:
     """What quantize_dynamic does to a file, on a graph whose weights stay in theirs.
 
     That reads all weights, copies them, writes the copy and reads it again, to learn the types of
     values; memory is more than three times the model. Here each weight is read as its turn comes.
-    A quantizer that is told that it is static leaves that out, and nothing else of it looks before
+    A quantizer in static mode leaves that out, and nothing else of it looks before
     `quantize_model`.
     """
     import onnx
@@ -140,7 +140,7 @@ def _in_place(
             activation_qType=QuantType.QUInt8,
             tensors_range=None,
             op_types_to_quantize=op_types_to_quantize,
-            **told,
+            **settings,
         )
         quantizer.static = False
         quantizer.quantize_model()

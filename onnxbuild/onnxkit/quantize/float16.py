@@ -64,7 +64,7 @@ def convert(
     Args:
         model: Every value typed (see value_types), weights loaded.
         keep_io_types: Keep the graph's inputs and outputs in fp32.
-        op_types: Stay in fp32, beside those that ONNX Runtime has no fp16 form of.
+        op_types: Stay in fp32, besides those that ONNX Runtime has no fp16 form of.
         nodes: Names of nodes that stay in fp32.
 
     Raises:

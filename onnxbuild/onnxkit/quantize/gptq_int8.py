@@ -98,7 +98,7 @@ class _Grid:
     neighbours: np.ndarray | None = None
 
     def allowed(self, row: int, codes: np.ndarray) -> tuple[np.ndarray | int, np.ndarray | int]:
-        """The least and the greatest codes of a row, beside those that are there."""
+        """The least and the greatest codes of a row, given those that are set."""
         if self.neighbours is None or self.neighbours[row] < 0:
             return -self.levels, self.levels
         return allowed_codes(codes[self.neighbours[row]])

@@ -37,15 +37,15 @@ def static_overrides(
     import numpy as np
 
     ranks = {each.name: len(each.dims) for each in model.graph.initializer}
-    told: dict[str, list[dict[str, Any]]] = {}
+    overrides: dict[str, list[dict[str, Any]]] = {}
     for node in model.graph.node:
         if node.domain not in ("", "ai.onnx"):
             continue
         if node.op_type == "MatMul" and per_channel:
             stacks = (name for name in node.input if ranks.get(name, 0) > _MATRIX)
-            told |= {name: [{"quant_type": weight_type}] for name in stacks}
+            overrides |= {name: [{"quant_type": weight_type}] for name in stacks}
         if node.op_type == "Softmax" and node.output[0] in ranges:
             greatest = np.array(ranges[node.output[0]][1], np.float32)
             if 0.0 < greatest < _LEAST_STEPS / 2**bits:
-                told[node.output[0]] = [{"rmin": np.zeros_like(greatest), "rmax": greatest}]
-    return told
+                overrides[node.output[0]] = [{"rmin": np.zeros_like(greatest), "rmax": greatest}]
+    return overrides

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's quantizers are told of weights whose neighbours are bounded together."""
+"""Overrides for ONNX Runtime's quantizers: weights whose neighbours are bounded together."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pair_overrides(
     constants = Constants(model)
     nodes = [each.node for each in linear_nodes(model)] + _convolutions(model)
     ways = Counter((node.input[1], _way(node, constants)) for node in nodes)
-    told = {}
+    overrides = {}
     for node in {node.input[1]: node for node in nodes}.values():
         name = node.input[1]
         if ways[name, _way(node, constants)] != constants.reads(name):
@@ -40,11 +40,11 @@ def pair_overrides(
         weight = constants.read(name)
         if dynamic and node.op_type == "Conv":
             scales = single_scales(weight.reshape(-1, 1), per_channel=False)
-            told[name] = _told(scales, axis=None)
+            overrides[name] = _told(scales, axis=None)
         else:
             scales = bounded_scales(node, weight, per_channel=per_channel)
-            told[name] = _told(scales, axis=output_axis(node) if per_channel else None)
-    return told
+            overrides[name] = _told(scales, axis=output_axis(node) if per_channel else None)
+    return overrides
 
 
 def bounded_scales(node: onnx.NodeProto, weight: np.ndarray, *, per_channel: bool) -> np.ndarray:

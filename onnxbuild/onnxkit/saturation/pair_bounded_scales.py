@@ -94,7 +94,7 @@ def deciding_codes(weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 def allowed_codes(neighbour: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the greatest codes beside those of a neighbour, 0 where it is open."""
+    """The least and the greatest codes given those of a neighbour, 0 where it is open."""
     import numpy as np
 
     least = np.maximum(-LEVELS, -GREATEST_PAIR - np.minimum(neighbour, 0))
@@ -136,7 +136,7 @@ def _usable(needed: np.ndarray) -> np.ndarray:
 
 
 def _pairs(weight: np.ndarray) -> np.ndarray:
-    """Neighbours beside each other, float64: (pairs, 2, outputs)."""
+    """Pairs of neighbours, float64: (pairs, 2, outputs)."""
     import numpy as np
 
     exact: np.ndarray = weight.astype(np.float64)

@@ -1,6 +1,6 @@
 """What x86 CPUs without VNNI or AMX would lose: their 16-bit sums, replayed exactly on real values.
 
-`session.x64quantprecision` can't tell it elsewhere: it swaps signed weights for unsigned ones, which
+`session.x64quantprecision` can't show it elsewhere: it swaps signed weights for unsigned ones, which
 mends the sums at a cost in speed (onnxruntime pull request 12088), and a CPU with VNNI computes the
 same with either (measured, onnxruntime 1.31 on AVX512-VNNI). So the sums are added up here.
 """
@@ -30,7 +30,7 @@ _SIGNED_TO_UNSIGNED = 128
 """ONNX Runtime moves signed activations up on x86, zero point and all, for the same kernels."""
 
 MOST_ROWS = 256
-"""Rows of a node's input that are looked at in a sample, evenly spread: enough to tell shares of a
+"""Rows of a node's input that are looked at in a sample, evenly spread: enough to measure shares of a
 thousandth, and no more than a moment's work for a convolution's thousands of places."""
 
 
@@ -100,19 +100,19 @@ def replay(
     save_graph(model, scratch / "replayed")
     del model
     session = open_session(scratch / "replayed", optimize=False, where=where)
-    told = {name: Saturation(name) for name in found}
+    saturations = {name: Saturation(name) for name in found}
     samples = 0
     for sample in feeds:
         inputs = {name: sample[name] for name in fetched if name in sample}
         outputs = [name for name in fetched if name not in inputs]
         values = {**fixed, **inputs, **run_session(session, sample, where, outputs)}
         for name, each in found.items():
-            _add(told[name], each, values)
+            _add(saturations[name], each, values)
         samples += 1
-    return tuple(told.values()), samples
+    return tuple(saturations.values()), samples
 
 
-def _add(told: Saturation, each: Product, values: Mapping[str, np.ndarray]) -> None:
+def _add(saturations: Saturation, each: Product, values: Mapping[str, np.ndarray]) -> None:
     """Take one sample in."""
     import numpy as np
 
@@ -129,11 +129,11 @@ def _add(told: Saturation, each: Product, values: Mapping[str, np.ndarray]) -> N
         )
         pairs = -(-columns.shape[0] // 2)
         lost, saturated = lost_in_pairs(rows, columns)
-        told.sums += len(rows) * pairs * columns.shape[1]
-        told.saturated += saturated
+        saturations.sums += len(rows) * pairs * columns.shape[1]
+        saturations.saturated += saturated
         exact = (rows - zero).astype(np.float64) @ columns.astype(np.float64)
-        told.signal += float(np.square(exact * scales).sum())
-        told.noise += float(np.square(lost * scales).sum())
+        saturations.signal += float(np.square(exact * scales).sum())
+        saturations.noise += float(np.square(lost * scales).sum())
 
 
 def lost_in_pairs(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, int]:

@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.search.goals import Goal, reached, written
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
 
 _DOUBT = 0.06
-"""A trial that may be faster than the chosen by more is told of: the measurement was too noisy."""
+"""A trial that may be faster than the chosen by more is reported: the measurement was too noisy."""
 
 Row = Mapping[str, Any]
 """A trial of a search's report."""
@@ -73,7 +73,7 @@ def doubts(
     if not found:
         return notes
     note = (
-        f"variant '{variant}': the machine was too noisy to tell whether others that meet the goal "
+        f"variant '{variant}': the machine was too noisy to decide whether others that meet the goal "
         f"are faster than '{chosen['name']}': its time is {', '.join(found)}; search again when it "
         "is idle"
     )

@@ -1,4 +1,4 @@
-"""A search for faster session settings: one question at a time, each answer beside the best so far."""
+"""A search for faster session settings: one question at a time, each answer against the best so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL_UP_TO = 8
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Settings measured beside others, in one interleaved run.
+    """Settings measured against others, in one interleaved run.
 
     Attributes:
         ratios: Time of each by that of the others; or why a session can't have these settings.
@@ -58,7 +58,7 @@ class Found:
     Attributes:
         asked: In their order.
         best: What it ended with.
-        proof: The best measured once more beside the default; None if that is the best.
+        proof: The best measured once more against the default; None if that is the best.
         chosen: The best if the proof holds, else the default.
     """
 
@@ -71,7 +71,7 @@ class Found:
 def search_settings(
     default: SessionSettings, options: TuneOptions, cores: int, compare: Compare
 ) -> Found:
-    """Coordinate descent from the default; the end is measured anew beside it.
+    """Coordinate descent from the default; the result is measured again against it.
 
     Each question's winner is the luckiest of several, so what it was chosen by is no proof: the last
     measurement is, and it is of two settings alone.

@@ -1,6 +1,6 @@
 """A model in which each quantizable node can be quantized or not as it runs, by a gate.
 
-y + gate * (quantized y - y): one session, made once, tells what each node alone does to the outputs.
+y + gate * (quantized y - y): one session, made once, shows the error that each node alone adds to the outputs.
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ class DynamicRounding:
 
         if node.op_type == "Gather":
             return self._looked_up(model, node, prefix)
-        told, activation = self._nodes[node.name], node.input[0]
+        quantizer, activation = self._nodes[node.name], node.input[0]
         made = [] if activation in self._rounded else _round_trip(activation)
         self._rounded.add(activation)
-        held = self._weights[told.weight]
-        low = in_place_of(held, round_weight(weight_array(held), told.axis), self._spill)
+        held = self._weights[quantizer.weight]
+        low = in_place_of(held, round_weight(weight_array(held), quantizer.axis), self._spill)
         low.name = f"{prefix}/weight"
         model.graph.initializer.append(low)
         quantized = onnx.NodeProto()

@@ -50,8 +50,8 @@ class Loss:
 
     def as_json(self) -> dict[str, object]:
         """cosine_mean, cosine_min, worst, sqnr_db, and score and drop where there are such."""
-        told = asdict(self.fidelity)
-        found = {key: told[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")}
+        measures = asdict(self.fidelity)
+        found = {key: measures[key] for key in ("cosine_mean", "cosine_min", "worst", "sqnr_db")}
         if self.drop is not None:
             found |= {"score": self.score, "drop": self.drop}
         return found

@@ -26,7 +26,7 @@ class Probe:
 
     Attributes:
         nodes: They read the value, or what is in the graph besides.
-        constants: What they read beside that.
+        constants: What else they read.
         outputs: Float32 values that are looked at.
     """
 

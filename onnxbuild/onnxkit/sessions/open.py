@@ -66,7 +66,7 @@ def open_session(
         settings: All of that and more, as a recipe's `session` has it; `threads` and `optimize`
             don't count then.
         profile: ONNX Runtime writes its profile to this path, with a time and `.json` after it.
-        lean: Do without repacked weights, a copy of all of them, where they lie beside the graph:
+        lean: Do without repacked weights, a copy of all of them, if they are external:
             for fp32 models and few runs. (In few bits, kernels depend on it.)
         where: `recipe:step`, for messages.
 
@@ -89,7 +89,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """All that makes a session, in a form that another process can be told.
+    """Everything that makes a session, in a form that can be sent to another process.
 
     Attributes:
         model: Its path, or what it holds where its weights lie elsewhere.
@@ -223,7 +223,7 @@ def _preload(target: Target) -> None:
 def check_loads(path: Path, where: str) -> None:
     """See that ONNX Runtime takes a model, as a user's session would.
 
-    Where weights lie beside the graph, they are mapped and left alone: a session that folds and
+    External weights are mapped and left alone: a session that folds and
     repacks them takes up to two copies more, and `validate` opens one anyway.
 
     Raises:

@@ -26,10 +26,10 @@ class TuneOptions:
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions(SessionSettings):
-    """How a variant's session is run: where it is measured, and in the bundle's load.py."""
+    """Session settings of a variant, where it is measured and in the bundle's load.py."""
 
     profiling: bool = option(
-        False, help="write ONNX Runtime's profile of the variant beside it (profile.json)"
+        False, help="write ONNX Runtime's profile of the variant next to it (profile.json)"
     )
     tune: bool | TuneOptions = option(
         False,

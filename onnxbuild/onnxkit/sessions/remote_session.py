@@ -83,7 +83,7 @@ class HostedCall(rounds.Elsewhere):
 
 
 class NodeArgument:
-    """An input or an output, as ONNX Runtime's NodeArg tells it."""
+    """An input or an output, as ONNX Runtime's NodeArg describes it."""
 
     def __init__(self, name: str, type_: str, shape: list[int | str | None]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""ONNX Runtime under another interpreter: a process that keeps sessions and does what it is told.
+"""ONNX Runtime under another interpreter: a process that keeps sessions and answers calls.
 
 Only calls and their values cross over; what is timed is timed there.
 """
@@ -77,7 +77,7 @@ class SessionHost:
             raise StepError(
                 f"{interpreter} can't import its ONNX Runtime: {error}",
                 where=where,
-                fix=f"`{interpreter} -m pip check` tells what does not fit; install versions that do",
+                fix=f"`{interpreter} -m pip check` lists what does not fit; install versions that do",
             ) from error
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
@@ -100,7 +100,7 @@ class SessionHost:
         return HeldThere(self, self._taken(kind, value).number)
 
     def drop(self, number: int) -> None:
-        """Let go of what is held there; told with the next call."""
+        """Release what is held there; sent with the next call."""
         self._dropped.append(number)
 
     def _answer(

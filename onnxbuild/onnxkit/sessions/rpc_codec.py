@@ -1,4 +1,4 @@
-"""What two interpreters tell each other: calls and values, with arrays as type, shape and bytes.
+"""The protocol between two interpreters: calls and values, with arrays as type, shape and bytes.
 
 Each may have a numpy of its own, whose arrays the other's could not unpickle.
 """

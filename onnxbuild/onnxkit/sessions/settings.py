@@ -22,7 +22,7 @@ class SessionSettings:
     """How ONNX Runtime runs a variant; what is left out is as ONNX Runtime has it."""
 
     graph_optimization: Literal["disable", "basic", "extended", "all"] = option(
-        "all", help="what the session fuses and folds while it loads; `all` is for this CPU, too"
+        "all", help="graph optimizations at load time; `all` includes those for this CPU"
     )
     execution_mode: Literal["sequential", "parallel"] = option(
         "sequential",
@@ -39,15 +39,15 @@ class SessionSettings:
     )
     spinning: Literal["allow", "stop", "never"] = option(
         "allow",
-        help="what idle threads do: `allow` waits busily, for some 35 ms after a run, too; `stop` "
-        "ends that with the run; `never` sleeps at once",
+        help="idle threads: `allow` spins, also for some 35 ms after a run; `stop` "
+        "ends spinning with the run; `never` sleeps at once",
     )
     memory_pattern: bool = option(
         True, help="plan the memory of all activations at once, for each shape of the inputs"
     )
     cpu_arena: bool = option(True, help="keep the memory of a run for the next")
     deterministic_compute: bool = option(
-        False, help="use no kernels whose sums come out otherwise each time"
+        False, help="use only kernels with the same result in every run"
     )
     free_dimensions: dict[str, int] = field(
         default_factory=dict,
@@ -59,7 +59,7 @@ class SessionSettings:
     )
     config: dict[str, str | int] = field(
         default_factory=dict,
-        metadata={"help": "more of ONNX Runtime's session config entries: key -> value"},
+        metadata={"help": "additional session config entries of ONNX Runtime: key -> value"},
     )
 
     @property
@@ -98,10 +98,10 @@ class SessionSettings:
         Raises:
             ValueError: It is no such text.
         """
-        told = json.loads(text)
-        if not isinstance(told, dict) or set(told) != set(TUNED):
+        parsed = json.loads(text)
+        if not isinstance(parsed, dict) or set(parsed) != set(TUNED):
             raise ValueError(f"found {text}; expected the keys {', '.join(TUNED)}")
-        return from_json(SessionSettings, {**to_json(self), **told})
+        return from_json(SessionSettings, {**to_json(self), **parsed})
 
 
 STEADY = SessionSettings().judged()

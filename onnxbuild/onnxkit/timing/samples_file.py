@@ -1,4 +1,4 @@
-"""The times of single runs, kept beside a benchmark's figures for whoever compares them later."""
+"""The times of single runs, kept next to a benchmark's figures for later comparisons."""
 
 from __future__ import annotations
 

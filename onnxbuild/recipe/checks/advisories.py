@@ -1,4 +1,4 @@
-"""Variants that gain nothing on a target: told, and why; nothing is refused."""
+"""Warn about variants that bring no benefit on a target; nothing is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def doubts_of(recipe: Recipe) -> Iterator[str]:
     if ahead is not None and ahead.asked and all(each.environment for each in recipe.targets):
         yield (
             f"{recipe.name}: {', '.join(ahead.asked)} of ahead_of_time: made, validated and measured "
-            "with the ONNX Runtime beside onnxbuild; every target has another"
+            "with the ONNX Runtime of onnxbuild's environment; every target has another"
         )
     for target in recipe.targets:
         for variant in recipe.variants:

@@ -1,4 +1,4 @@
-"""What `ahead_of_time` asks for must fit the rest of the recipe."""
+"""Check `ahead_of_time` against the rest of the recipe."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def _elsewhere(parts: Parts, kind: str, provider: str) -> Iterator[Fault]:
     ]
     if targets and all(target.environment for target in targets):
         what = (
-            f"{SECTION}.{kind} compiles with the ONNX Runtime beside onnxbuild; target "
+            f"{SECTION}.{kind} compiles with the ONNX Runtime of onnxbuild's environment; target "
             f"'{targets[0].name}' has '{provider}' in an environment of its own "
             f"({targets[0].environment})"
         )
         fix = (
-            f"install an ONNX Runtime with {full_name(provider)} beside onnxbuild and take "
+            f"install an ONNX Runtime with {full_name(provider)} next to onnxbuild and take "
             f"`environment` out of that target, or remove `{kind}`"
         )
         yield Fault(what, locate_key(parts.root, (SECTION, kind)), fix)

@@ -13,7 +13,7 @@ from onnxbuild.recipe.yaml.node import Node, Path, dotted, locate, locate_key
 
 
 def check_axes(parts: Parts) -> Iterator[Fault]:
-    """Every breach in `dynamic_axes`, in shapes, and in points."""
+    """Yield the faults in `dynamic_axes`, in shapes, and in points."""
     for axis in parts.axes.values():
         yield from _axis(axis, parts)
     for name in _declared(parts, "dummy_inputs"):
@@ -97,14 +97,14 @@ def _axes_in_sums_alone(parts: Parts) -> Iterator[Fault]:
     if not _shapes_are_sound(parts):
         return
     alone = {dimension for _, _, dimension in _all(parts) if not is_sum(dimension)}
-    declared, told = _declared(parts, "dynamic_axes"), set[str]()
+    declared, reported = _declared(parts, "dynamic_axes"), set[str]()
     for name, n, dimension in _all(parts):
         for symbol in symbols_of(dimension) if is_sum(dimension) else ():
-            if symbol in alone or symbol in told or symbol not in declared:
+            if symbol in alone or symbol in reported or symbol not in declared:
                 continue
-            told.add(symbol)
+            reported.add(symbol)
             path = ("dummy_inputs", name, "shape", n)
-            what = f"axis '{symbol}' is in sums alone, so no input shows its size: {dotted(path)}"
+            what = f"axis '{symbol}' is only in sums, so no input shows its size: {dotted(path)}"
             fix = f"write `{'_'.join(map(str, symbols_of(dimension)))}_size`, an axis of its own"
             yield Fault(what, _at(parts, *path), fix)
 

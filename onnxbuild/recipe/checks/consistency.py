@@ -1,4 +1,4 @@
-"""What no schema can say: a recipe's parts must fit each other."""
+"""Check that a recipe's parts fit each other, which no schema can express."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnxbuild.recipe.yaml.node import Node, dotted, locate, locate_key
 
 
 def check_parts(parts: Parts) -> Iterator[Fault]:
-    """Every breach, as far as the parts without faults show it."""
+    """Yield the faults, as far as the parts without faults show them."""
     yield from check_axes(parts)
     for name in _declared(parts, "dummy_inputs"):
         yield from check_dummy_input(name, parts)
@@ -68,9 +68,7 @@ def _variant_names(parts: Parts) -> Iterator[Fault]:
     for name in parts.variants:
         first = seen.setdefault(name.lower(), name)
         if first != name:
-            what = (
-                f"variants '{first}' and '{name}' differ in case alone: one folder on some disks"
-            )
+            what = f"variants '{first}' and '{name}' differ only in case: on some disks they are one folder"
             yield Fault(what, _key_at(parts, "quantization", name), "rename one of the two")
 
 
@@ -114,7 +112,7 @@ def _fidelity(parts: Parts) -> Iterator[Fault]:
 
 
 def _goals(parts: Parts) -> Iterator[Fault]:
-    """What a search needs to be told."""
+    """Check the options that a search needs."""
     for name, (at, node) in variant_nodes(parts.root).items():
         mode = None if isinstance(node.value, str) else node.child("mode")
         if node.value == "auto":

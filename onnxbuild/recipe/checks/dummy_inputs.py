@@ -20,7 +20,7 @@ _TEXT = "a string"
 
 
 def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
-    """Every breach, as far as the parts without faults show it."""
+    """Yield the faults, as far as the parts without faults show them."""
     path = ("dummy_inputs", name)
     keys = ("dtype", "low", "high", "fill", "mask")
     sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
@@ -34,18 +34,18 @@ def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
             yield Fault(what, locate_key(parts.root, (*path, first)), fix)
             return
     dtype = given.pop("dtype", None)
-    told = dtype.value if dtype is not None and isinstance(dtype.value, str) else ""
-    yield from _shape(path, given, told, parts)
+    dtype_name = dtype.value if dtype is not None and isinstance(dtype.value, str) else ""
+    yield from _shape(path, given, dtype_name, parts)
     for place, node in _single(path, given):
-        expected = _misfit(told, str(place[2]), node.value) if told else ""
+        expected = _misfit(dtype_name, str(place[2]), node.value) if dtype_name else ""
         if expected:
-            what = f"{dotted(place)} is {show(node.value)}; expected {expected} for {told}"
+            what = f"{dotted(place)} is {show(node.value)}; expected {expected} for {dtype_name}"
             fix = "remove it" if expected.startswith("no ") else f"write {expected}"
             if expected == _TEXT:
                 fix = f'quote it: `"{show(node.value)}"`'
             yield Fault(what, locate(parts.root, place), f"{fix}, or change `dtype`")
             return
-    low = given["low"].value if "low" in given else 0 if told in _INTEGER_RANGES else None
+    low = given["low"].value if "low" in given else 0 if dtype_name in _INTEGER_RANGES else None
     high = given["high"].value if "high" in given else None
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low >= high:
         what = f"{dotted(path)} has low {show(low)} and high {show(high)}; expected low < high"
@@ -67,7 +67,7 @@ def _single(path: Path, given: dict[str, Node]) -> Iterator[tuple[Path, Node]]:
 def _shape(
     path: tuple[str, str], given: dict[str, Node], dtype: str, parts: Parts
 ) -> Iterator[Fault]:
-    """What needs an axis, or numbers."""
+    """Check the options that need an axis, or numbers."""
     shape = parts.node(*path, "shape")
     is_scalar = shape is not None and shape.value == ()
     for key, node in given.items():
@@ -82,7 +82,7 @@ def _shape(
 
 
 def _misfit(dtype: str, key: str, value: object) -> str:
-    """What `value` should have been, or an empty string where it fits."""
+    """Return the expected form of `value`, or an empty string if it fits."""
     if dtype in ("bool", "string"):
         if key != "fill":
             return "no low and no high"

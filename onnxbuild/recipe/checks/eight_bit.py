@@ -1,4 +1,4 @@
-"""Options of 8-bit variants that lack something or contradict each other, told before anything runs."""
+"""Check options of 8-bit variants that lack something or contradict each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnxbuild.steps.quantize_static import StaticOptions
 
 
 def check_eight_bits(parts: Parts) -> Iterator[Fault]:
-    """Every breach among variants of the modes `dynamic` and `static`."""
+    """Yield the faults among variants of the modes `dynamic` and `static`."""
     for variant in parts.variants.values():
         options = variant.options
         if isinstance(options, DynamicOptions | StaticOptions) and (

@@ -1,4 +1,4 @@
-"""What `formats` asks for must fit the rest of the recipe."""
+"""Check `formats` against the rest of the recipe."""
 
 from __future__ import annotations
 

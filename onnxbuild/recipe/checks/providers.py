@@ -18,7 +18,7 @@ _PROFILES = tuple(f"trt_profile_{each}_shapes" for each in ("min", "opt", "max")
 
 
 def check_providers(parts: Parts) -> Iterator[Fault]:
-    """Every breach under `providers`, in whatever form it is written."""
+    """Yield the faults under `providers`, in any of its forms."""
     seen: set[str] = set()
     for target in target_nodes(parts.node("providers")):
         if not parts.sound(*target.path):
@@ -63,13 +63,13 @@ def _keys(target: TargetNode) -> Iterator[Fault]:
         others = [key for key in own.members if key in ("provider", "library")]
         others += [key for key in own.members if key not in _WITH_CHAIN]
         for key in dict.fromkeys(others):
-            what = f"target '{target.name}' has {key} beside chain"
+            what = f"target '{target.name}' has both {key} and chain"
             fix = "remove it" if key in ("provider", "library") else "move it to a provider"
             yield Fault(what, own.members[key].at, f"{fix}: `chain: [{{cuda: {{...}}}}, cpu]`")
     if [link.provider for link in target.links] == [CPU]:
         for key in ("max_cpu_nodes", "min_coverage"):
             if own.child(key) is not None:
-                what = f"{key} of the CPU itself says nothing: all nodes run there"
+                what = f"{key} of the CPU itself has no effect: all nodes run there"
                 yield Fault(what, own.members[key].at, "remove it, or move it to another target")
 
 
@@ -85,7 +85,7 @@ def _chain(target: TargetNode) -> Iterator[Fault]:
             what = f"the chain names '{link.provider}' twice; expected each once"
             yield Fault(what, link.at, "remove one of the two")
         elif link.provider == CPU and n < len(names) - 1:
-            what = f"cpu runs every node, and stands before '{names[n + 1]}', which gets none"
+            what = f"cpu runs every node, and comes before '{names[n + 1]}', which gets none"
             yield Fault(what, link.at, "write `cpu` last")
 
 

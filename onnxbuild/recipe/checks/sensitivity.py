@@ -1,4 +1,4 @@
-"""What a table of sensitive nodes, or a choice of them, needs to be told."""
+"""Check the options that a table or a choice of sensitive nodes needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxbuild.recipe.yaml.node import locate
 
 
 def check_sensitivity(parts: Parts) -> Iterator[Fault]:
-    """Every breach in `sensitivity`, and among variants that keep sensitive nodes."""
+    """Yield the faults in `sensitivity`, and among variants that keep sensitive nodes."""
     section = parts.node("sensitivity")
     written = {} if section is None else section.members
     said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}

@@ -1,4 +1,4 @@
-"""What a `session` asks for must be there: axes, their sizes, ONNX Runtime's config entries."""
+"""Check that a `session` names existing axes, sizes and ONNX Runtime config entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnxbuild.recipe.yaml.node import Path, dotted
 
 
 def check_sessions(parts: Parts) -> Iterator[Fault]:
-    """Every breach in the recipe's `session` and in the variants' own."""
+    """Yield the faults in the recipe's `session` and in the variants' own."""
     owners: list[Path] = [("session",)]
     owners += [("quantization", name, "session") for name in parts.variants]
     for owner in owners:
@@ -24,7 +24,7 @@ def check_sessions(parts: Parts) -> Iterator[Fault]:
 
 
 def session_remarks(recipe: Recipe, cores: int) -> list[str]:
-    """What is allowed and seldom meant, each with its line.
+    """Yield notes on settings that are allowed but usually mistakes, each with its line.
 
     Args:
         recipe: Whose sessions.
@@ -98,7 +98,7 @@ def _config(owner: Path, parts: Parts) -> Iterator[Fault]:
     for key, member in node.members.items():
         if key in OWN_KEYS:
             what = f"{at} has '{key}', which is `{OWN_KEYS[key]}` of `session`"
-            yield Fault(what, member.at, f"write `{OWN_KEYS[key]}: ...` beside `config`")
+            yield Fault(what, member.at, f"write `{OWN_KEYS[key]}: ...` next to `config`")
         elif key in FILE_KEYS:
             what = (
                 f"{at} has '{key}', which makes a session write files; a build's come from steps"
@@ -127,7 +127,7 @@ def _points(parts: Parts) -> Iterator[Fault]:
         written = [{axis: m.node for axis, m in point.members.items()} for point in points.items]
         if not any(_meets(fixed, point, parts) for point in written):
             shown = ", ".join(f"{axis}: {size}" for axis, size in fixed.items())
-            what = f"benchmark.points has no point at {shown}, all that variant '{name}' takes"
+            what = f"benchmark.points has no point at {shown}; variant '{name}' takes no other"
             yield Fault(what, _points_at(parts), f"add `{{{shown}}}` to benchmark.points")
 
 

@@ -1,4 +1,4 @@
-"""Options of weight-only variants that do not go together, told before anything runs."""
+"""Check options of weight-only variants that do not go together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxbuild.steps.quantize_weights import WeightOptions
 
 
 def check_weights(parts: Parts) -> Iterator[Fault]:
-    """Every breach among variants of mode `weight_only`."""
+    """Yield the faults among variants of mode `weight_only`."""
     for variant in parts.variants.values():
         options = variant.options
         if not isinstance(options, WeightOptions):

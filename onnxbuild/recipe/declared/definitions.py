@@ -1,4 +1,4 @@
-"""The names that a Python file defines, told without running it."""
+"""Find the names that a Python file defines, without running it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def top_level_names(source: bytes) -> frozenset[str] | None:
 
 
 def _at_module_level(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes but those inside of functions and classes."""
+    """Yield all nodes but those inside functions and classes."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()

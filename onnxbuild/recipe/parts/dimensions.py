@@ -1,4 +1,4 @@
-"""What to write in a shape for a size that is not known: a symbol, where other tools have -1 or None."""
+"""Suggest a symbol for an unknown size in a shape, where other tools have -1 or None."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "project": (
             "projection",
             (
-                "callable: (outputs, feeds) -> array of shape (samples, ...), what of the outputs is "
-                "compared, such as pooled embeddings; left out: all of them"
+                "callable: (outputs, feeds) -> array of shape (samples, ...) to compare, such as "
+                "pooled embeddings; left out: all outputs"
             ),
         ),
     },
@@ -76,7 +76,7 @@ PARTS: Mapping[str, str] = {
     "target.provider": "which provider, where the name is your own",
     "target.chain": "providers in order of preference; each takes what those before it leave",
     "target.library": "a plug-in's shared library, relative to this file",
-    "target.environment": "another ONNX Runtime than the one beside onnxbuild: whose sessions run there",
+    "target.environment": "another installation of ONNX Runtime than onnxbuild's own; the target's sessions run there",
     "environment.requirements": "a list of pinned requirements (NAME==VERSION), relative to this file: a "
     "virtual environment is made from it, once",
     "environment.python": "the `python` of an environment that is there, relative to this file",

@@ -45,7 +45,7 @@ ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
 
 @dataclass(slots=True)
 class Parts:
-    """What of a recipe could be read; parts with faults are left out.
+    """The parts of a recipe that could be read; parts with faults are left out.
 
     Attributes:
         unsound: Paths with faults, on whose absence nothing may be concluded.

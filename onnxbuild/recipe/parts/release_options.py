@@ -9,7 +9,7 @@ from onnxbuild.core.params import option
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """How much worse than in the previous release a variant may be; `release --previous` checks."""
+    """Limits on how much worse than in the previous release a variant may be (`release --previous`)."""
 
     size_increase: float | None = option(
         None, help="of the model's files, as a share: 0.05 allows 5 % more", minimum=0
@@ -33,7 +33,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOptions:
-    """What a release is held to; no step's key depends on it."""
+    """Requirements on a release; no step's key depends on them."""
 
     budgets: Budgets = field(
         default_factory=Budgets,

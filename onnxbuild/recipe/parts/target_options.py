@@ -10,7 +10,7 @@ from onnxbuild.core.params import option
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """What the models will run on; it decides options that are left at `auto`."""
+    """The machine that the models will run on; it decides options that are left at `auto`."""
 
     cpu: TargetCpu = option(
         "this",

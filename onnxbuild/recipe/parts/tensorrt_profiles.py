@@ -32,7 +32,7 @@ def with_profiles(
     dynamic = [each for each in inputs.values() if any(map(symbols_of, each.shape))]
     symbols = {name for each in dynamic for size in each.shape for name in symbols_of(size)}
     if symbols - axes.keys():
-        return dict(options)  # the recipe's fault, told elsewhere
+        return dict(options)  # the recipe's fault, reported elsewhere
     made = {}
     for profile, which in _SIZES.items():
         sizes = {name: int(getattr(axis, which)) for name, axis in axes.items()}

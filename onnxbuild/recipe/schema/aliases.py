@@ -1,4 +1,4 @@
-"""What a word from another tool means in a recipe: dtypes, modes, providers."""
+"""Translate words of other tools: dtypes, modes, providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schema refuses, said as a person would: value found, value expected, what to type."""
+"""Explain the schema's errors: value found, value expected, fix to type."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Phrases:
         self._definitions = definitions
 
     def fix(self, found: object, schema: Schema) -> str:
-        """What to type instead of `found`."""
+        """Return the fix to type instead of `found`."""
         types = set(self._types(schema))
         if found is None:
             return "write a value, or remove the key"
@@ -56,7 +56,7 @@ class Phrases:
         )
 
     def expected(self, schema: Schema) -> str:
-        """What `schema` takes."""
+        """Return the values that `schema` accepts, in words."""
         schema = self._resolved(schema)
         if "anyOf" in schema:
             return ", or ".join(dict.fromkeys(map(self.expected, schema["anyOf"])))

@@ -17,7 +17,7 @@ _ANY_OPTION: Schema = {
 
 
 def providers_schema(builder: SchemaBuilder) -> Schema:
-    """What stands under `providers`."""
+    """Return the schema of `providers`."""
     by_name: Schema = {
         "type": "object",
         "minProperties": 1,

@@ -19,7 +19,7 @@ _TYPES = {"array": "list", "object": "mapping", "boolean": "true or false", "num
 
 
 def reference_markdown() -> str:
-    """Every key of a recipe: what it takes, its default, what it is for."""
+    """Return the reference of all keys of a recipe: values, defaults, purpose."""
     schema = rendered_schema()
     return "\n".join(_Page(schema["$defs"]).lines(schema["properties"])) + "\n"
 
@@ -71,7 +71,7 @@ class _Page:
     def _providers(self) -> Iterator[str]:
         target = self._definitions["target"]["properties"]
         text = (
-            "Keys of a target, beside the options of its provider. See [providers](providers.md)."
+            "Keys of a target, besides the options of its provider. See [providers](providers.md)."
         )
         yield from self._table("Each of `providers`", text, target)
         for name in OPTIONS:

@@ -32,7 +32,7 @@ _CHARACTERS_MAX = 262_144
 
 
 def combinations(matrix: Node | None, faults: Faults) -> Iterator[dict[str, Scalar]]:
-    """Every choice of one value for each name, the last name varying fastest.
+    """Yield every combination of one value for each name, the last name varying fastest.
 
     Args:
         matrix: The recipe's valid `matrix`, or None for a single, empty choice.
@@ -96,7 +96,7 @@ class Renderer:
         return self._templates.names(text)
 
     def scope(self, variables: Node | None, chosen: Mapping[str, Scalar]) -> dict[str, Any]:
-        """What templates see: the matrix's choice, then the vars, each over those before it.
+        """Return the names that templates see: the matrix's choice, then the vars, each over those before it.
 
         A name in both is the matrix's: a base's single value becomes a sweep's.
         """

@@ -163,7 +163,7 @@ def _base_of(
 
 
 def sibling_names(file: Path, suffixes: Iterable[str]) -> list[str]:
-    """Names of the files beside `file` that end so; none where the folder can't be listed."""
+    """Names of the files next to `file` with this ending; none where the folder can't be listed."""
     wanted = tuple(suffixes)
     try:
         return sorted(each.name for each in file.parent.iterdir() if each.suffix in wanted)

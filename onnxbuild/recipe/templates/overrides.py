@@ -61,7 +61,7 @@ def unused_vars(
     known: Collection[str],
     is_used: Callable[[str], bool],
 ) -> Iterator[Fault]:
-    """What is wrong with settings of vars that no template takes: they change nothing.
+    """Yield faults for settings of vars that no template uses: they change nothing.
 
     Args:
         root: The recipe with the values in place.
@@ -115,7 +115,7 @@ def _unquoted(text: str) -> str | int | float | bool | None:
 
 
 def _path(root: Node, key: str, known: Collection[str]) -> tuple[str, ...] | None:
-    """Where the value goes; None if nothing is of that name.
+    """Return the path of the value; None if nothing has that name.
 
     A name of the matrix comes before a var, as it does in templates, and both before a key.
     """

@@ -48,7 +48,7 @@ class Faults:
             self.add(fault)
 
     def error(self, files: Sequence[str]) -> RecipeErrors:
-        """All of them as one error, in the order of files, lines and columns.
+        """Return all faults as one error, in the order of files, lines and columns.
 
         Args:
             files: The files as messages show them, the recipe first.

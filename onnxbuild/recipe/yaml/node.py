@@ -42,12 +42,12 @@ class Node:
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """Its members; none where it is no mapping."""
+        """Return the members; none if it is no mapping."""
         return self.value if isinstance(self.value, Mapping) else {}
 
     @property
     def items(self) -> tuple[Node, ...]:
-        """Its items; none where it is no list."""
+        """Return the items; none if it is no list."""
         return self.value if isinstance(self.value, tuple) else ()
 
     def child(self, key: str) -> Node | None:
@@ -94,7 +94,7 @@ def plain(node: Node) -> Any:
 
 
 def locate(node: Node, path: Path) -> Location:
-    """Where the value at `path` stands, or the nearest one above it."""
+    """Return the position of the value at `path`, or of the nearest one above it."""
     for part in path:
         below = _step(node, part)
         if below is None:
@@ -104,7 +104,7 @@ def locate(node: Node, path: Path) -> Location:
 
 
 def locate_key(node: Node, path: Path) -> Location:
-    """Where the key that ends `path` stands; an item's own place in a list."""
+    """Return the position of the key that ends `path`; an item's own position in a list."""
     above = node
     for part in path[:-1]:
         below = _step(above, part)
@@ -146,7 +146,7 @@ def dotted(path: Path) -> str:
 
 
 def unknown_paths(node: Node, path: Path = ()) -> list[Path]:
-    """Where UNKNOWN stands at or below `node`, which is at `path`."""
+    """Yield the paths of UNKNOWN at or below `node`, which is at `path`."""
     if node.value is UNKNOWN:
         return [path]
     below: list[Path] = []

@@ -183,7 +183,7 @@ class _Composer:
             )
         tree = self._anchors[event.anchor]
         if tree is None:
-            raise _Stop(Fault(f"alias '*{event.anchor}' stands inside itself", at, "remove it"))
+            raise _Stop(Fault(f"alias '*{event.anchor}' contains itself", at, "remove it"))
         if len(self._stack) + tree.height > DEPTH_MAX:
             raise _too_deep(at)
         self._count(tree.size, at)

@@ -1,4 +1,4 @@
-"""What a plain YAML scalar means: YAML 1.2's core schema, without its surprises.
+"""Resolve plain YAML scalars: YAML 1.2's core schema, without its surprises.
 
 Source: https://yaml.org/spec/1.2.2/#103-core-schema. Narrower on purpose: only `true` and `false`
 are booleans, numbers have no leading zeros, and nothing is a date.

@@ -1,4 +1,4 @@
-"""What is wrong with a file that is not YAML, in plain words."""
+"""Explain YAML syntax errors in plain words."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ BYTES_MAX = 1024 * 1024
 _QUOTE = 'quote the value, as in `"a: b"`'
 _INDENT = "indent this line like its siblings, and close every bracket and quote above it"
 _PLAIN_WORDS = (
-    ("character '\\t'", "a tab stands where YAML takes only blanks", "indent with blanks"),
+    ("character '\\t'", "a tab is used where YAML allows only spaces", "indent with blanks"),
     ("mapping values are not allowed", "a ':' is not allowed here", _QUOTE),
     ("could not find expected ':'", "a ':' is missing after this key", "write `key: value`"),
-    ("expected <block end>", "this does not line up with what stands above it", _INDENT),
+    ("expected <block end>", "the indentation does not match the lines above", _INDENT),
     ("expected ',' or ']'", "a ',' or ']' is missing in this list", "add the `]` or the `,`"),
     ("expected ',' or '}'", "a ',' or '}' is missing in this mapping", "add the `}` or the `,`"),
     ("found unexpected end of stream", "a quote is opened and never closed", "close the quote"),

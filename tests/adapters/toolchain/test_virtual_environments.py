@@ -103,7 +103,7 @@ def test_a_distribution_that_is_not_there_is_told_with_its_line(tmp_path, listed
     assert caught.value.what == (
         "pip can't install the list: No matching distribution found for gone_for_good==3.1"
     )
-    assert caught.value.fix == "`pip index versions gone-for-good` tells those that there are"
+    assert caught.value.fix == "`pip index versions gone-for-good` lists the available versions"
     assert left(tmp_path) == []
 
 

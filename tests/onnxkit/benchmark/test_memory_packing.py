@@ -68,7 +68,7 @@ def test_what_does_not_fit_beside_what_it_is_compared_with_is_an_error_with_its_
     with pytest.raises(StepError) as error:
         memory_groups(needs, ["pytorch"], 8 * GIB, "demo:benchmark")
     assert error.value.what == (
-        "'fp32' beside 'pytorch' takes 9.00 GiB of memory, and 8.00 GiB are left for what is "
+        "'fp32' together with 'pytorch' takes 9.00 GiB of memory, and 8.00 GiB are left for what is "
         "measured at once"
     )
     assert error.value.where == "demo:benchmark"
