@@ -35,7 +35,7 @@ def test_what_the_users_line_calls_in_a_library_is_told_at_the_users_line(tmp_pa
 def test_an_error_without_a_line_of_the_users_is_told_at_its_step():
     with pytest.raises(StepError, match=r"m\.py:load raised JSONDecodeError") as caught:
         call_user(lambda: json.loads("{"), "m.py:load", "tiny:export")
-    assert "onnxkit/test_user_code.py:" in caught.value.where  # the lambda's own
+    assert "onnxkit/data/test_user_code.py:" in caught.value.where  # the lambda's own
     with pytest.raises(StepError) as caught:
         call_user(json.JSONDecoder().decode, "m.py:load", "tiny:export")
     assert caught.value.where == "tiny:export"

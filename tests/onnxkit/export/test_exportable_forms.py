@@ -72,7 +72,7 @@ def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
 def test_a_recurrence_goes_to_torch_export_as_a_scan():
     from onnxbuild.onnxkit.data.feeds import make_feeds
     from onnxbuild.onnxkit.programs.torch_export import export_program
-    from tests.onnxkit import transformer_models as models
+    from tests.onnxkit.export import transformer_models as models
 
     module = models.load("mamba")
     feeds = make_feeds(INPUTS, {"batch": 2, "sequence": 7}, "example")
@@ -87,7 +87,7 @@ def test_a_recurrence_goes_to_torch_export_as_a_scan():
 def test_models_are_left_as_they_were():
     import transformers.models.mamba.modeling_mamba as mamba
 
-    from tests.onnxkit import transformer_models as models
+    from tests.onnxkit.export import transformer_models as models
 
     original = mamba.mamba_selective_scan
     looping, recurrent = models.load("mixtral_with_a_loop"), models.load("mamba")
