@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
@@ -29,12 +28,12 @@ from onnxbuild.glance import lint_lines
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.recipe.checks.advisories import doubts_of
-from onnxbuild.recipe.checks.session import session_remarks
 from onnxbuild.recipe.project import root_reason
 from onnxbuild.request import (
     Loaded,
     Request,
     check_points,
+    feature_remarks,
     fits,
     graph_of,
     load,
@@ -176,9 +175,9 @@ def build(
             workspace, run, options or RunOptions(), sink, executor=executor, guard=guard
         )
         cleanup.callback(started.close)
-        for text in _remarks(request, loaded, workspace):
+        for text in _remarks(request, loaded, graph, workspace):
             sink.emit(Notice(text))
-        report = started.builder.build(graph if lay else replace(graph, views=()), run)
+        report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
         result = BuildResult(report.exit_code, run, loaded, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         files = _files_by_name(loaded, request.project)
@@ -231,7 +230,7 @@ def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace)
     return LockGuard(bound)
 
 
-def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str]:
+def _remarks(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> list[str]:
     """Return notes for the user about the machine and the content of out/."""
     found = []
     unseen = kernel_watch.reason_not()
@@ -240,12 +239,10 @@ def _remarks(request: Request, loaded: Loaded, workspace: Workspace) -> list[str
     if unseen:
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:
-        found += session_remarks(recipe, machine.usable_cores())
+        found += feature_remarks(recipe)
     for recipe in () if request.only else loaded.recipes:
         found += doubts_of(recipe)
-        ahead: Any = recipe.sections["ahead_of_time"]
-        names = {variant.name for variant in recipe.variants}
-        names |= {*ahead.folders(names), *(each.name for each in recipe.formats)}
+        names = {each.name for each in graph.deliverables if each.recipe == recipe.name}
         found += [
             f"{folder} is of a variant that '{recipe.name}' no longer has"
             for folder in workspace.views.forgotten(recipe.name, names)

@@ -9,13 +9,13 @@ from pathlib import Path
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.recipe_cache import RecipeCache
+from onnxbuild.catalog import FEATURES
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
 from onnxbuild.lock.text import read_lock
 from onnxbuild.recipe.checks.advisories import doubts_of
-from onnxbuild.recipe.checks.session import session_remarks
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
 from onnxbuild.recipe.project import find_project
@@ -179,10 +179,16 @@ def remarks_of(loaded: Loaded) -> list[str]:
         for recipe in loaded.recipes
         for remark in (
             *doubts_of(recipe),
-            *session_remarks(recipe, machine.usable_cores()),
+            *feature_remarks(recipe),
             *point_remarks(recipe),
         )
     ]
+
+
+def feature_remarks(recipe: Recipe) -> list[str]:
+    """Return what the recipe's features find odd."""
+    cores = machine.usable_cores()
+    return [remark for feature in FEATURES for remark in feature.remarks(recipe, cores)]
 
 
 def ok_line(loaded: Loaded, graph: Graph) -> str:

@@ -26,11 +26,11 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     }
     failed = {failure.step for failure in report.failures}
     rows = []
-    for view in graph.views:
-        bundle = view.parts[0][0].step
+    for each in graph.deliverables:
+        bundle = each.bundle.step
         if bundle not in report.results or bundle in failed:
             continue
-        rows.append(_row(view.recipe, view.variant, metrics, graph))
+        rows.append(_row(each.recipe, each.name, metrics, graph))
     for column in (_EQUAL, _ON_DATA):  # of recipes with such outputs, or with data to compare on
         if all(row[column] == "-" for row in rows):
             for row in rows:

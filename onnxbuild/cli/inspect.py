@@ -60,26 +60,26 @@ def _variant_model(name: str, store: str | None) -> Path:
     if name.endswith(".onnx"):
         raise UsageError(f"there is no model '{name}'", fix="give the path of an .onnx file")
     from onnxbuild.api import Request, graph_of
-    from onnxbuild.catalog import KIND_OF_FORMAT
+    from onnxbuild.catalog import PROGRAM_FORMATS
 
     recipe, variant = split_name(name, store)
-    if variant in KIND_OF_FORMAT:
+    if variant in PROGRAM_FORMATS:
         raise UsageError(
             f"'{variant}' is not an ONNX variant; inspect shows ONNX models",
             fix=f"see manifest.json in its folder: onnxbuild run {recipe} --only {variant}",
         )
     request = Request((recipe,), store=store)
-    views = graph_of(request).views
-    found = [view for view in views if f"{view.recipe}:{view.variant}" == name]
-    found = found or [view for view in views if view.variant == variant]
+    made = graph_of(request).deliverables
+    found = [each for each in made if f"{each.recipe}:{each.name}" == name]
+    found = found or [each for each in made if each.name == variant]
     if not found:
-        known = list(dict.fromkeys(view.variant for view in views))
+        known = list(dict.fromkeys(each.name for each in made))
         raise UsageError(
             f"'{recipe}' has no variant '{variant}'; it has {', '.join(known)}",
             fix=did_you_mean(variant, known),
         )
     if len(found) > 1:
-        names = [f"{view.recipe}:{view.variant}" for view in found]
+        names = [f"{each.recipe}:{each.name}" for each in found]
         raise UsageError(
             f"'{variant}' is a variant of several recipes: {', '.join(names)}",
             fix=f"onnxbuild inspect {names[0]}",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Location
+
+Family = Literal["variant", "artifact", "program", "package"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +52,41 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a person opens under out/: one variant's folder, put together from artifacts.
+class Deliverable:
+    """What a person opens under out/: one folder, put together from artifacts.
 
     Attributes:
         recipe: Recipe name, the folder below out/.
-        variant: Variant name, the folder below that.
+        name: Name of the folder below that: `int8`, `int8-ort`, `torchscript`.
         parts: Output -> file name of a report that is laid next to it, `benchmark.json`; whatever else
             its artifact holds is laid as `benchmark-FILE`. An empty name spreads all of the
-            artifact's files in the folder.
+            artifact's files in the folder. The bundle comes first.
+        family: What it is: a portable `variant`, an `artifact` made ahead of time of one, a
+            `program` of the user's framework, or a `package` of another.
+        variant: The variant that it is, or that it is made of; empty for programs.
+        judged_by: Names of the steps that judge it.
+        measured_by: Target -> name of the step that measures it.
 
     Raises:
         ValueError: A name can't be that of one entry of a folder.
     """
 
     recipe: str
-    variant: str
+    name: str
     parts: tuple[tuple[OutputRef, str], ...]
+    family: Family = "variant"
+    variant: str = ""
+    judged_by: tuple[str, ...] = ()
+    measured_by: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in (self.recipe, self.variant, *(name for _, name in self.parts if name)):
+        for name in (self.recipe, self.name, *(name for _, name in self.parts if name)):
             check_part(name)
+
+    @property
+    def bundle(self) -> OutputRef:
+        """What the folder is for; reports are laid next to it."""
+        return self.parts[0][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +109,13 @@ class Graph:
     Attributes:
         steps: Name -> step; iteration order is a valid build order.
         aliases: Name of a step that equals an earlier one -> that one's name.
-        views: The folders to lay out, in recipe order.
+        deliverables: The folders to lay out, in recipe order.
         addresses: Name of a step, or an alias -> where it stands, in recipe order.
     """
 
     steps: Mapping[str, Step]
     aliases: Mapping[str, str] = field(default_factory=dict)
-    views: tuple[View, ...] = ()
+    deliverables: tuple[Deliverable, ...] = ()
     addresses: Mapping[str, StepAddress] = field(default_factory=dict)
 
     def resolve(self, name: str) -> str:
@@ -143,7 +159,7 @@ class Graph:
         return (*self.steps, *self.aliases)
 
     def pruned(self, targets: Iterable[str]) -> Graph:
-        """Only `targets` and what they need; views whose every part remains.
+        """Only `targets` and what they need; deliverables whose bundle remains.
 
         Raises:
             KeyError: A target is not in the graph.
@@ -155,15 +171,15 @@ class Graph:
             if name not in wanted:
                 wanted.add(name)
                 stack += [ref.step for ref in self.steps[name].inputs.values()]
-        views = []
-        for view in self.views:
-            if view.parts and view.parts[0][0].step in wanted:
-                kept = tuple(part for part in view.parts if part[0].step in wanted)
-                views.append(View(view.recipe, view.variant, kept))
+        kept = []
+        for each in self.deliverables:
+            if each.parts and each.bundle.step in wanted:
+                parts = tuple(part for part in each.parts if part[0].step in wanted)
+                kept.append(replace(each, parts=parts))
         return Graph(
             steps={name: step for name, step in self.steps.items() if name in wanted},
             aliases={a: name for a, name in self.aliases.items() if name in wanted},
-            views=tuple(views),
+            deliverables=tuple(kept),
             addresses={
                 name: each for name, each in self.addresses.items() if self.resolve(name) in wanted
             },

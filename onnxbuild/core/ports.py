@@ -12,7 +12,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.event import Event
-from onnxbuild.core.graph import Step, View
+from onnxbuild.core.graph import Deliverable, Step
 from onnxbuild.core.step import Outcome
 
 
@@ -204,11 +204,13 @@ class History(Protocol):
 class Views(Protocol):
     """The folders that people open."""
 
-    def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
+    def lay(
+        self, view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]
+    ) -> tuple[str, ...]:
         """Make a view hold exactly its artifacts; returns remarks on what had to be put back."""
         ...
 
-    def held(self, view: View) -> str:
+    def held(self, view: Deliverable) -> str:
         """The view's folder as a person would name it, if a build was laid there; else empty."""
         ...
 

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "ONNX", "OPSET_MAX", "OPSET_MIN", "PRECISION_OF_MODE",
-    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Mode", "Precision", "Recipe", "Variant",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
-Precision = Literal["fp32", "fp16", "int8", "int4"]
+Precision = str
+"""The fewest bits of a variant, as tolerances are given by: `fp32`, `int8`."""
+
 Fill = float | int | bool | str
-Mode = Literal["none", "fp16", "dynamic", "static", "weight_only", "auto"]
-
-PRECISION_OF_MODE: Mapping[str, Precision] = {
-    "none": "fp32",
-    "fp16": "fp16",
-    "dynamic": "int8",
-    "static": "int8",
-    "weight_only": "int4",
-    "auto": "int8",
-}
-
-_BYTE_BITS = 8
+T = TypeVar("T")
 
 DTYPES = (
     "float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool",
@@ -81,26 +72,48 @@ class Variant:
 
     Attributes:
         name: Folder name below out/<recipe>/.
-        mode: How weights and activations are stored.
-        options: The mode's options dataclass (the options type of the mode's step kind), or None.
+        mode: How weights and activations are stored: the name of the mode's feature.
+        options: The mode's options dataclass, or None.
         sections: Per-variant overrides of recipe sections: section name -> options dataclass.
         location: Where the recipe declares it.
+        precision: What tolerances it is judged by.
+        tolerances: Those of its mode, for what neither it nor the recipe gives a bound.
+        searches: It is found by trying others.
         search: Of a trial, the name of the variant that is searched for; else empty.
     """
 
     name: str
-    mode: Mode
+    mode: str
     options: object
     sections: Mapping[str, object]
     location: Location
+    precision: Precision
+    tolerances: object
+    searches: bool = False
     search: str = ""
 
-    @property
-    def precision(self) -> Precision:
-        """What tolerances it is judged by."""
-        if self.mode == "weight_only" and getattr(self.options, "bits", None) == _BYTE_BITS:
-            return "int8"
-        return PRECISION_OF_MODE[self.mode]
+    def options_as(self, kind: type[T]) -> T:
+        """Its mode's options.
+
+        Raises:
+            TypeError: They are of another type.
+        """
+        return _typed(kind, self.options)
+
+    def section(self, name: str, kind: type[T]) -> T:
+        """Its own of a section.
+
+        Raises:
+            KeyError: It has none.
+            TypeError: It is of another type.
+        """
+        return _typed(kind, self.sections[name])
+
+
+def _typed(kind: type[T], value: object) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{type(value).__name__} is not {kind.__name__}")
+    return value
 
 
 ONNX = "onnx"
@@ -112,8 +125,8 @@ class Format:
     """One format other than ONNX for the fp32 model.
 
     Attributes:
-        name: A key of catalog.KIND_OF_FORMAT; folder name below out/<recipe>/.
-        options: The options dataclass of the format's step kind.
+        name: A program format of the catalog; folder name below out/<recipe>/.
+        options: The format's options dataclass.
         tolerances: Its own tolerances (VariantTolerances), or None for those of fp32.
         location: Where the recipe asks for it.
     """
@@ -122,6 +135,14 @@ class Format:
     options: object
     tolerances: object
     location: Location
+
+    def options_as(self, kind: type[T]) -> T:
+        """Its options.
+
+        Raises:
+            TypeError: They are of another type.
+        """
+        return _typed(kind, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +167,7 @@ class Recipe:
             `translations`; absent where the recipe names none.
         lines: Dotted key -> where the recipe writes it, for messages.
         formats: Formats other than ONNX, in the order written.
+        frontend: What makes ONNX of the model: the name of a feature.
     """
 
     name: str
@@ -162,3 +184,13 @@ class Recipe:
     entrypoints: Mapping[str, Entrypoint]
     lines: Mapping[str, Location]
     formats: tuple[Format, ...] = ()
+    frontend: str = "pytorch"
+
+    def section(self, name: str, kind: type[T]) -> T:
+        """The options of a section.
+
+        Raises:
+            KeyError: No feature brings such a section.
+            TypeError: They are of another type.
+        """
+        return _typed(kind, self.sections[name])

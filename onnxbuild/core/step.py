@@ -128,9 +128,6 @@ class StepKind:
         outputs: name -> artifact kind.
         toolchain: Distributions (and COMPILER, GPU) whose bytes can change the output.
         run: (context) -> Outcome; imports frameworks inside.
-        section: The recipe key that holds this kind's options; empty for none.
-        options: Frozen dataclass, what a user may write under `section` (or in a variant, for a
-            quantization mode).
         host_bound: The output depends on the CPU or the device.
         driver_bound: It depends on which drivers and libraries of accelerators are there, too.
         exclusive: Runs alone, for honest measurements.
@@ -146,8 +143,6 @@ class StepKind:
     outputs: Mapping[str, str]
     toolchain: tuple[str, ...]
     run: Callable[[StepContext], Outcome]
-    section: str = ""
-    options: type | None = None
     host_bound: bool = False
     driver_bound: bool = False
     exclusive: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.catalog import PROGRAM_FORMATS
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
@@ -51,26 +51,26 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
         UsageError: There is none, or several recipes of a matrix have it.
     """
     variant = text.rpartition(":")[2]
-    if variant in KIND_OF_FORMAT:
+    if variant in PROGRAM_FORMATS:
         raise UsageError(
             f"'{variant}' is not an ONNX variant; diagnose works on ONNX variants",
             fix="see validation.json of its step, `onnxbuild log`, or diagnose the variant fp32",
         )
-    found = [view for view in graph.views if f"{view.recipe}:{view.variant}" == text]
-    found = found or [view for view in graph.views if view.variant == variant]
+    found = [each for each in graph.deliverables if f"{each.recipe}:{each.name}" == text]
+    found = found or [each for each in graph.deliverables if each.name == variant]
     if not found:
-        known = list(dict.fromkeys(view.variant for view in graph.views))
+        known = list(dict.fromkeys(each.name for each in graph.deliverables))
         raise UsageError(
             f"there is no variant '{variant}'; there are {', '.join(known)}",
             fix=did_you_mean(variant, known),
         )
     if len(found) > 1:
-        names = [f"{view.recipe}:{view.variant}" for view in found]
+        names = [f"{each.recipe}:{each.name}" for each in found]
         raise UsageError(
             f"'{variant}' is a variant of several recipes: {', '.join(names)}",
             fix=f"onnxbuild diagnose {names[0]}",
         )
-    recipe, name = found[0].recipe, found[0].variant
+    recipe, name = found[0].recipe, found[0].name
     made = [
         each for each in graph.addresses.values() if (each.recipe, each.bundle) == (recipe, name)
     ]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.api import Request, build, graph_of, load
+from onnxbuild.catalog import trials_of
 from onnxbuild.choices import choices_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
-from onnxbuild.resolver.trials import trials_of
 from onnxbuild.wiring import RunOptions
 
 
@@ -55,15 +55,15 @@ def pin_trial(
     recipe_name, variant_name = find_variant(graph_of(request, loaded), name)
     recipe = next(each for each in loaded.recipes if each.name == recipe_name)
     variant = next(each for each in recipe.variants if each.name == variant_name)
-    if variant.mode != "auto":
+    if not variant.searches:
         if trial:
             raise UsageError(
-                f"'{variant_name}' has no trials: its mode is {variant.mode}, not auto",
+                f"'{variant_name}' has no trials: its mode is {variant.mode}, which searches for nothing",
                 fix="leave `--trial` out",
             )
         return Pinned(request)
     auto: Any = variant.options
-    trials = trials_of(recipe, variant, auto)
+    trials = trials_of(recipe, variant)
     wanted = f"{recipe_name}:{variant_name}"
     if not trial:
         result = build(

@@ -37,8 +37,8 @@ def measured_losses(
         return {}
     settings = {**(request.settings or {}), "sensitivity.table": "true"}
     asked = replace(request, settings=settings, only=())
-    views = graph_of(asked).views
-    parts = next(each.parts for each in views if f"{each.recipe}:{each.variant}" == variant)
+    made = graph_of(asked).deliverables
+    parts = next(each.parts for each in made if f"{each.recipe}:{each.name}" == variant)
     table = next((ref.step for ref, name in parts if name == "sensitivity.json"), "")
     if not table:
         return {}

@@ -77,14 +77,14 @@ def lay_views(graph: Graph, report: Report, views: Views, events: EventSink) -> 
         for output, artifact in result.outputs.items()
     }
     failed = {failure.step for failure in report.failures}
-    for view in graph.views:
-        bundle = view.parts[0][0]
+    for each in graph.deliverables:
+        bundle = each.bundle
         if (bundle.step, bundle.output) not in artifacts or bundle.step in failed:
-            stale = views.held(view)
+            stale = views.held(each)
             if stale and report.failures:
                 events.emit(Notice(f"{stale} still holds an earlier build"))
             continue
-        for remark in views.lay(view, artifacts):
+        for remark in views.lay(each, artifacts):
             events.emit(Notice(remark))
 
 

@@ -9,17 +9,18 @@ from typing import Any
 
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Entrypoint, Location, Recipe
+from onnxbuild.document.faults import Fault, Faults
+from onnxbuild.document.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
+from onnxbuild.document.parts import Parts
 from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
-from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, Parts, read_parts, variant_nodes
+from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
 from onnxbuild.recipe.templates.extend import Sources, read_with_bases
 from onnxbuild.recipe.templates.overrides import apply_overrides, unused_vars
-from onnxbuild.recipe.yaml.faults import Fault, Faults
-from onnxbuild.recipe.yaml.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
 
 NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.user_files import read_user_file
-from onnxbuild.recipe.yaml.faults import hinted, nearest
+from onnxbuild.document.faults import hinted, nearest
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

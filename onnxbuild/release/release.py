@@ -17,9 +17,9 @@ from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.expansion.release_options import Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
-from onnxbuild.recipe.parts.release_options import Budgets, ReleaseOptions
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild import __version__
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.graph import Graph
+from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.onnxkit.ahead_of_time.options import AheadOfTimeOptions
-from onnxbuild.release_format.bundles import (
-    AHEAD_OF_TIME,
-    FORMATS,
-    SECTIONS,
-    VARIANTS,
-    Section,
-)
+from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
@@ -111,14 +104,17 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     reports = {}
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
-        for section, name, benchmarks in _delivered(recipe, graph):
+        for each in graph.deliverables:
+            if each.recipe != recipe.name:
+                continue
+            section, name = SECTION_OF[each.family], each.name
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
                 "variant": name,
                 "bundle": f"{section.folder}/{below}{name}",
-                "step": graph.resolve(f"{recipe.name}:{name}/package"),
-                **_judged_by(recipe, name, graph, matrix=matrix),
-                "benchmarks": benchmarks,
+                "step": each.bundle.step,
+                **_judged_by(recipe, each, graph, matrix=matrix),
+                "benchmarks": dict(each.measured_by),
             }
         for name in _reported(recipe, graph):
             file = name.partition(":")[2]
@@ -143,34 +139,14 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     }
 
 
-def _delivered(recipe: Recipe, graph: Graph) -> Iterator[tuple[Section, str, Mapping[str, str]]]:
-    """(section, name, target -> step that measured it) of all that a recipe delivers."""
-    benchmarks = {
-        target.name: graph.resolve(f"{recipe.name}:benchmark{f'-{target.name}' if n else ''}")
-        for n, target in enumerate(recipe.targets)
-    }
-    for variant in recipe.variants:
-        yield VARIANTS, variant.name, benchmarks
-    for each in recipe.formats:
-        measured = {
-            target: step
-            for target, step in benchmarks.items()
-            if f"program/{each.name}" in graph.steps[step].inputs
-        }
-        yield FORMATS, each.name, measured
-    options = recipe.sections["ahead_of_time"]
-    assert isinstance(options, AheadOfTimeOptions)
-    for folder in options.folders(variant.name for variant in recipe.variants):
-        yield AHEAD_OF_TIME, folder, {}
-
-
-def _judged_by(recipe: Recipe, name: str, graph: Graph, *, matrix: bool) -> dict[str, str]:
+def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool) -> dict[str, str]:
     """The golden files of a bundle, and the step that made them; some sizes alone have their own."""
-    judged = graph.steps[graph.resolve(f"{recipe.name}:{name}/validate")]
-    reference = judged.inputs["reference"].step
+    judges = (graph.steps[name].inputs for name in each.judged_by)
+    reference = next(inputs["reference"].step for inputs in judges if "reference" in inputs)
     golden = f"{GOLDEN_FOLDER}/{recipe.name}" if matrix else GOLDEN_FOLDER
-    if reference != graph.resolve(f"{recipe.name}:reference"):
-        golden = f"{golden}-{reference.partition(':')[2].rpartition('/')[0]}"
+    at = graph.addresses[reference]
+    if at.variant:
+        golden = f"{golden}-{at.trial or at.bundle}"
     return {"golden": golden, "reference": reference}
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core.graph import Family
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -26,6 +28,11 @@ VARIANTS = Section("variants", "variants", "package")
 FORMATS = Section("formats", "formats", "package-program")
 AHEAD_OF_TIME = Section("ahead_of_time", "ahead-of-time", "package-ahead-of-time")
 SECTIONS = (VARIANTS, FORMATS, AHEAD_OF_TIME)
+SECTION_OF: Mapping[Family, Section] = {
+    "variant": VARIANTS,
+    "program": FORMATS,
+    "artifact": AHEAD_OF_TIME,
+}
 
 
 def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Mapping[str, Any]]]:

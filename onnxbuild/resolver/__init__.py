@@ -11,8 +11,8 @@ from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
-from onnxbuild.resolver.assembly import Assembly
-from onnxbuild.resolver.recipe_steps import RecipeSteps
+from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.select import chosen, targets_of
 from onnxbuild.steps import benchmark
 
@@ -49,11 +49,11 @@ def resolve(
                 where=str(recipe.location),
                 fix="give each `name:` once, or run them one at a time",
             )
-    assembly = Assembly()
-    steps = RecipeSteps(assembly, host, choices, comparison)
+    builder = GraphBuilder()
     for recipe in recipes:
-        steps.add(recipe, *chosen(recipe, only))
-    graph = assembly.graph()
+        scope = scope_of(recipe, builder, host, choices, comparison)
+        expand(scope, *chosen(recipe, only))
+    graph = builder.graph()
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if _is_measurement(step)])
     return graph.pruned(targets_of(graph, recipes, only)) if only else graph

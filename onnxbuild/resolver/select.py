@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.resolver.addresses import load_times_step
+from onnxbuild.expansion.addresses import load_times_step
+from onnxbuild.expansion.asked import AskedOfVariants
 
 _MEASUREMENT = "benchmark"
 _WITH_EVERY_VARIANT = ("check", _MEASUREMENT)
@@ -35,10 +35,11 @@ def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tu
 
 def _owners(recipe: Recipe) -> dict[str, str]:
     """What `only` may begin with -> the variant that it takes, for all that is made of variants."""
-    ahead: Any = recipe.sections["ahead_of_time"]
+    asked = [each for each in recipe.sections.values() if isinstance(each, AskedOfVariants)]
     owners: dict[str, str] = {}
     for each in recipe.variants:
-        made = (*ahead.folders([each.name]), load_times_step(each.name))
+        folders = [name for section in asked for name in section.folders([each.name])]
+        made = (*folders, load_times_step(each.name))
         owners |= dict.fromkeys(made, each.name)
     owners |= {variant.name: variant.name for variant in recipe.variants}
     return owners | {each.name: each.name for each in recipe.formats}

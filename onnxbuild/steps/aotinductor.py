@@ -46,6 +46,5 @@ KIND = StepKind(
     outputs={"program": "aotinductor"},
     toolchain=("torch", "numpy", COMPILER),
     run=run,
-    options=AotInductorOptions,
     host_bound=True,
 )

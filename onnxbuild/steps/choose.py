@@ -279,5 +279,4 @@ KIND = StepKind(
     outputs={"model": "onnx-model", "search": "report"},
     toolchain=("numpy",),
     run=run,
-    options=AutoOptions,
 )

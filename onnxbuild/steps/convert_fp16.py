@@ -151,5 +151,4 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
-    options=Fp16Options,
 )

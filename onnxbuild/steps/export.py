@@ -281,8 +281,6 @@ KIND = StepKind(
     outputs={"model": "onnx-model", "config": "report"},
     toolchain=("torch", "onnx", "onnxscript", "onnx-ir", "onnxruntime", "numpy"),
     run=run,
-    section="export",
-    options=ExportOptions,
     user_code=True,
     entrypoints=_entrypoints,
 )

@@ -194,6 +194,4 @@ KIND = StepKind(
     toolchain=("onnx", "onnxruntime", "numpy", "sympy"),
     run=run,
     host_bound=True,
-    section="optimize",
-    options=OptimizeOptions,
 )

@@ -11,7 +11,6 @@ from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, read_description
-from onnxbuild.onnxkit.ahead_of_time.options import AheadOfTimeOptions
 from onnxbuild.onnxkit.bundles.checksums import describe_files, names_below, write_sums
 from onnxbuild.onnxkit.loaders import ahead_of_time_bundle
 from onnxbuild.onnxkit.model.inspect import describe_value
@@ -100,6 +99,4 @@ KIND = StepKind(
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),
     run=run,
-    section="ahead_of_time",
-    options=AheadOfTimeOptions,
 )

@@ -189,5 +189,4 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
-    options=DynamicOptions,
 )

@@ -268,5 +268,4 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
-    options=StaticOptions,
 )

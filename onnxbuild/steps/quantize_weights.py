@@ -183,5 +183,4 @@ KIND = StepKind(
     outputs={"model": "onnx-model"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
-    options=WeightOptions,
 )

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.sessions.options import SessionOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings, shown
 from onnxbuild.onnxkit.sessions.settings_file import write_settings
 
@@ -51,6 +50,4 @@ KIND = StepKind(
     outputs={"settings": "session", "judged": "session"},
     toolchain=(),
     run=run,
-    section="session",
-    options=SessionOptions,
 )

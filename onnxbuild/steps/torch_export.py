@@ -72,7 +72,6 @@ KIND = StepKind(
     outputs={"program": "torch-export"},
     toolchain=("torch", "numpy"),
     run=run,
-    options=TorchExportOptions,
     user_code=True,
     entrypoints=lambda params: (params.model,),
 )

@@ -80,7 +80,6 @@ KIND = StepKind(
     outputs={"program": "torchscript"},
     toolchain=("torch", "numpy"),
     run=run,
-    options=TorchScriptOptions,
     user_code=True,
     entrypoints=lambda params: (params.model,),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.params import option, to_json
+from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
@@ -55,22 +55,9 @@ _POOR_COSINE, _CLEAN_COSINE = 0.95, 0.9999
 above the latter a point shows too little of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ValidateOptions:
     """Tolerances by precision; a variant's own `validate` comes first."""
-
-    fp32: VariantTolerances | None = option(
-        None, help="default: atol 1e-5, rtol 1e-4, equal_min 1.0"
-    )
-    fp16: VariantTolerances | None = option(
-        None, help="default: atol 1e-2, rtol 1e-3, equal_min 1.0"
-    )
-    int8: VariantTolerances | None = option(
-        None, help="default: cosine_min 0.98, sqnr_db_min 8, equal_min 0.95"
-    )
-    int4: VariantTolerances | None = option(
-        None, help="default: cosine_min 0.95, sqnr_db_min 6, equal_min 0.9"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +209,6 @@ KIND = StepKind(
     outputs={"report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
-    section="validate",
-    options=ValidateOptions,
     host_bound=True,
     entrypoints=lambda params: params.target.entrypoints,
 )

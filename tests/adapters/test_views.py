@@ -13,10 +13,12 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews, drop_replaced
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.graph import OutputRef, View
+from onnxbuild.core.graph import Deliverable, OutputRef
 from tests.adapters.test_store_contract import outputs_of
 
-VIEW = View("tiny", "fp32", ((OutputRef("p", "bundle"), ""), (OutputRef("b", "report"), "b.json")))
+VIEW = Deliverable(
+    "tiny", "fp32", ((OutputRef("p", "bundle"), ""), (OutputRef("b", "report"), "b.json"))
+)
 
 
 class World:
@@ -218,7 +220,7 @@ def test_a_damaged_blob_is_never_delivered(world):
     assert first.name == "b.json"
     bundle = {("p", "bundle"): _recorded(world)}
     with pytest.raises(StoreError, match=r"a blob of model\.onnx is damaged in the store"):
-        world.views.lay(View("tiny", "fp32", VIEW.parts[:1]), bundle)
+        world.views.lay(Deliverable("tiny", "fp32", VIEW.parts[:1]), bundle)
     assert not (world.folder / "model.onnx").exists()
     assert list((world.store.root / "tmp").iterdir()) == []
 
@@ -242,7 +244,7 @@ def test_what_was_laid_is_unknown_if_its_note_is_damaged_and_then_nothing_is_rem
 
 
 def test_names_with_dashes_do_not_meet(world):
-    world.lay(View("a--b", "c", VIEW.parts), **{"only-one": "1"})
-    world.lay(View("a", "b--c", VIEW.parts), other="2")
+    world.lay(Deliverable("a--b", "c", VIEW.parts), **{"only-one": "1"})
+    world.lay(Deliverable("a", "b--c", VIEW.parts), other="2")
     notes = [json.loads(p.read_text()) for p in (world.store.root / "out/.laid").rglob("*.json")]
     assert sorted(sorted(note) for note in notes) == [["b.json", "only-one"], ["b.json", "other"]]

@@ -32,7 +32,7 @@ from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import BuildError, StepError
-from onnxbuild.core.graph import Graph, OutputRef, View
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.step import Finding, Outcome
@@ -215,7 +215,9 @@ def _graph(steps: Sequence[Mapping[str, Any]]) -> Graph:
         )
         for each in steps
     ]
-    views = [View("cheap", each.name, ((OutputRef(each.name, "out"), ""),)) for each in made]
+    views = [
+        Deliverable("cheap", each.name, ((OutputRef(each.name, "out"), ""),)) for each in made
+    ]
     return graph(*made, views=tuple(views))
 
 

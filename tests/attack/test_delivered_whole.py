@@ -25,11 +25,11 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews, drop_replaced
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StoreError
-from onnxbuild.core.graph import OutputRef, View
+from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.release.shelf import shelve
 from tests.attack import traced
 
-VIEW = View("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))
+VIEW = Deliverable("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))
 MINE = {"notes of mine.txt": b"mine", "tuning/kept.json": b"{}"}
 SUMS = "SHA256SUMS"
 _NOTHING: Mapping[str, int] = MappingProxyType({})

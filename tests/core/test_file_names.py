@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.file_names import check_file_name, check_file_names, check_part
-from onnxbuild.core.graph import View
+from onnxbuild.core.graph import Deliverable
 
 PARTS = st.lists(st.sampled_from(["a", "model.onnx", "..", ".", "", "/", "\\", "\0", "C:", "…"]))
 DIGEST = Digest.of(b"")
@@ -74,7 +74,7 @@ def test_a_folder_in_out_has_the_name_of_one_entry(name):
         check_part(name)
     for names in ((name, "fp32"), ("bert", name)):
         with pytest.raises(ValueError, match="is not the name of a file"):
-            View(*names, ())
+            Deliverable(*names, ())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.errors import BuildError
-from onnxbuild.core.graph import Graph, OutputRef, View, topological
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef, topological
 from tests.fakes.world import graph, step
 
 
@@ -43,8 +43,8 @@ def test_a_long_chain_needs_no_deep_stack():
     assert next(iter(topological(steps))) == f"s{count - 1}"
 
 
-def _view(name: str, *parts: tuple[str, str]) -> View:
-    return View("r", name, tuple((OutputRef(step, "out"), file) for step, file in parts))
+def _view(name: str, *parts: tuple[str, str]) -> Deliverable:
+    return Deliverable("r", name, tuple((OutputRef(step, "out"), file) for step, file in parts))
 
 
 def test_pruning_keeps_targets_and_what_they_need():
@@ -56,7 +56,7 @@ def test_pruning_keeps_targets_and_what_they_need():
 def test_pruning_keeps_a_view_whose_bundle_remains_with_the_parts_that_do():
     views = (_view("one", ("p", ""), ("m", "m.json")), _view("two", ("q", "")))
     pruned = graph(step("p"), step("q"), step("m"), views=views).pruned(["p"])
-    assert pruned.views == (_view("one", ("p", "")),)
+    assert pruned.deliverables == (_view("one", ("p", "")),)
 
 
 def test_an_alias_stands_for_the_step_that_it_equals():

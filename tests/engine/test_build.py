@@ -14,7 +14,7 @@ from onnxbuild.core.event import (
     StepStarted,
     StepWaiting,
 )
-from onnxbuild.core.graph import OutputRef, View
+from onnxbuild.core.graph import Deliverable, OutputRef
 from onnxbuild.engine.decide import current_state
 from tests.fakes.world import FakeFiles, World, graph, outputs, sha, step
 
@@ -286,7 +286,9 @@ def test_a_build_that_is_broken_off_holds_no_lock_afterwards():
 
 def test_a_view_is_laid_only_when_its_bundle_passed():
     world = World()
-    view = View("r", "fp32", ((OutputRef("p", "out"), ""), (OutputRef("m", "out"), "m.json")))
+    view = Deliverable(
+        "r", "fp32", ((OutputRef("p", "out"), ""), (OutputRef("m", "out"), "m.json"))
+    )
     world.build(graph(step("p", verdict=False), step("m"), views=(view,)), keep_going=True)
     assert world.views.laid == {}
     world.build(graph(step("p"), step("m"), views=(view,)))

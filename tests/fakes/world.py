@@ -15,7 +15,7 @@ from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.event import Event
-from onnxbuild.core.graph import Graph, OutputRef, Step, View
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Entrypoint, Location
@@ -207,16 +207,18 @@ class FakeViews:
     def __init__(self) -> None:
         self.laid: dict[str, dict[str, str]] = {}
 
-    def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
-        self.laid[f"{view.recipe}/{view.variant}"] = {
+    def lay(
+        self, view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]
+    ) -> tuple[str, ...]:
+        self.laid[f"{view.recipe}/{view.name}"] = {
             name or "bundle": artifacts[ref.step, ref.output].sha256
             for ref, name in view.parts
             if (ref.step, ref.output) in artifacts
         }
         return ()
 
-    def held(self, view: View) -> str:
-        name = f"{view.recipe}/{view.variant}"
+    def held(self, view: Deliverable) -> str:
+        name = f"{view.recipe}/{view.name}"
         return name if name in self.laid else ""
 
 
@@ -387,8 +389,8 @@ def step(name: str, *needs: str, kind: str = "fake", **params: Any) -> Step:
     return Step(name, kind, inputs, FakeParams(**params), HERE)
 
 
-def graph(*steps: Step, views: tuple[View, ...] = ()) -> Graph:
-    return Graph({each.name: each for each in steps}, views=views)
+def graph(*steps: Step, views: tuple[Deliverable, ...] = ()) -> Graph:
+    return Graph({each.name: each for each in steps}, deliverables=views)
 
 
 def outputs(report: Report) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from onnxbuild.catalog import AheadOfTimeOptions
 from onnxbuild.onnxkit.ahead_of_time.options import (
-    AheadOfTimeOptions,
     CompiledOptions,
     OptimizedOptions,
     OrtFormatOptions,

@@ -7,7 +7,7 @@ from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.graph import Graph, OutputRef, Step, View
+from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.engine.report import Failure, Report
 from onnxbuild.reproduction.parting import Parting, comparable, find_parting
 from tests.fakes.world import HERE
@@ -26,7 +26,7 @@ def graph_of(needs, kinds=None):
         )
         for name, inputs in needs.items()
     }
-    return Graph(steps, views=(View("r", "v", ()),))
+    return Graph(steps, deliverables=(Deliverable("r", "v", ()),))
 
 
 def report_of(**contents):
@@ -91,7 +91,7 @@ def test_what_measures_times_is_not_compared_nor_what_needs_it():
     needs = {"export": (), "benchmark": ("export",), "check": ("benchmark",)}
     left = comparable(graph_of(needs), CATALOG)
     assert list(left.steps) == ["export"]
-    assert left.views == ()
+    assert left.deliverables == ()
 
 
 def test_only_what_was_made_is_compared():

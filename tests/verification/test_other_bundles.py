@@ -16,9 +16,9 @@ import torch
 import yaml
 
 from onnxbuild.core.errors import BudgetError, BuildError
+from onnxbuild.expansion.release_options import Budgets
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
-from onnxbuild.recipe.parts.release_options import Budgets
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import read_previous
 from onnxbuild.release_format.forms import json_bytes

@@ -29,7 +29,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, check_sha256
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.file_names import check_file_names
-from onnxbuild.core.graph import View
+from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.regular_files import open_regular, read_regular
 from onnxbuild.core.step import REPORT_FILE
 
@@ -49,7 +49,9 @@ class DiskViews:
         self._store = store
         self._stats = stats
 
-    def lay(self, view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> tuple[str, ...]:
+    def lay(
+        self, view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]
+    ) -> tuple[str, ...]:
         """Make out/RECIPE/VARIANT hold its artifacts' files; returns what had to be put back.
 
         The folder changes all at once: whoever opens it has the old build or the new one. Files
@@ -59,8 +61,8 @@ class DiskViews:
         Raises:
             StoreError: The folder can't be written, or a blob is damaged; it is as it was.
         """
-        folder = self._store.root / "out" / view.recipe / view.variant
-        places = view_places(self._store.root, view.recipe, view.variant)
+        folder = self._store.root / "out" / view.recipe / view.name
+        places = view_places(self._store.root, view.recipe, view.name)
         wanted = _files(view, artifacts)
         now = {name: digest.sha256 for name, digest in wanted.items()}
         check_no_links(self._store.root, folder)
@@ -118,9 +120,9 @@ class DiskViews:
             if name not in kept or kept[name] == _content_identity(path):
                 self._stats.note_own(str(path), digest.sha256)
 
-    def held(self, view: View) -> str:
+    def held(self, view: Deliverable) -> str:
         """The view's folder if a model lies there; else empty."""
-        folder = self._store.root / "out" / view.recipe / view.variant
+        folder = self._store.root / "out" / view.recipe / view.name
         return os.path.relpath(folder) if folder.is_dir() else ""
 
     def forgotten(self, recipe: str, variants: Collection[str]) -> tuple[str, ...]:
@@ -232,7 +234,7 @@ def _content_identity(path: Path) -> str:
     return f"{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
 
 
-def _files(view: View, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, Digest]:
+def _files(view: Deliverable, artifacts: Mapping[tuple[str, str], Artifact]) -> dict[str, Digest]:
     wanted: dict[str, Digest] = {}
     for ref, name in view.parts:
         artifact = artifacts.get((ref.step, ref.output))

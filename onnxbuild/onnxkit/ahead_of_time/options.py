@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,40 +46,6 @@ class EngineOptions:
 
     fp16: bool = option(False, help="let TensorRT choose fp16 kernels")
 
-
-@dataclass(frozen=True, slots=True)
-class AheadOfTimeOptions:
-    """Ahead-of-time models to make, each kept apart from the portable model."""
-
-    variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
-    ort: OrtFormatOptions | None = option(
-        None, help="`{}` or options: the variant as `.ort`, in VARIANT-ort/"
-    )
-    optimized: OptimizedOptions | None = option(
-        None, help="`{}`: the graph as optimized for this CPU, in VARIANT-optimized/"
-    )
-    compiled: CompiledOptions | None = option(
-        None, help="what a provider has compiled, in VARIANT-compiled/"
-    )
-    tensorrt: EngineOptions | None = option(
-        None, help="`{}` or options: TensorRT's caches, in VARIANT-tensorrt/"
-    )
-    load_times: bool = option(
-        True, help="measure how long each of them takes to load, compared with the portable model"
-    )
-
-    @property
-    def asked(self) -> tuple[str, ...]:
-        """What is to be made, by its key."""
-        return tuple(kind for kind in KINDS if getattr(self, kind) is not None)
-
-    def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
-        """The folders of the ahead-of-time models, besides those of a recipe's variants."""
-        chosen = [name for name in variants if not self.variants or name in self.variants]
-        return tuple(f"{name}-{kind}" for name in chosen for kind in self.asked)
-
-
-KINDS = ("ort", "optimized", "compiled", "tensorrt")
 
 WITHOUT_COMPILER = {
     "cpu": "its kernels run the nodes as they are",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
 from onnxbuild.core.recipe import Location
+from onnxbuild.document.faults import Fault, hinted, nearest
+from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
+from onnxbuild.document.parts import Parts
 from onnxbuild.recipe.parts.dimensions import symbol_for
-from onnxbuild.recipe.parts.parts import Parts
-from onnxbuild.recipe.yaml.faults import Fault, hinted, nearest
-from onnxbuild.recipe.yaml.node import Node, Path, dotted, locate, locate_key
 
 
 def check_axes(parts: Parts) -> Iterator[Fault]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.recipe.parts.parts import Parts
-from onnxbuild.recipe.yaml.faults import Fault, show
-from onnxbuild.recipe.yaml.node import Node, Path, dotted, locate, locate_key
+from onnxbuild.document.faults import Fault, show
+from onnxbuild.document.node import Node, Path, dotted, locate, locate_key
+from onnxbuild.document.parts import Parts
 
 _INTEGER_RANGES = {
     "int64": (-(2**63), 2**63 - 1),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.catalog import PROGRAM_FORMATS
 from onnxbuild.core.recipe import ONNX
-from onnxbuild.recipe.parts.parts import Parts, format_nodes, has_onnx
-from onnxbuild.recipe.yaml.faults import Fault
-from onnxbuild.recipe.yaml.node import locate_key
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.node import locate_key
+from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 
 _OF_ONNX = {
     "quantization": "its variants are ONNX models",
@@ -27,7 +27,7 @@ def check_formats(parts: Parts) -> Iterator[Fault]:
                 at = locate_key(parts.root, (key,))
                 yield Fault(what, at, f"add `{ONNX}` to formats, or remove `{key}`")
     for name in parts.variants:
-        if name.lower() in KIND_OF_FORMAT:
+        if name.lower() in PROGRAM_FORMATS:
             what = f"variant '{name}' has the name of a format; both would lie in one folder"
             at = locate_key(parts.root, ("quantization", name))
             yield Fault(what, at, f"rename it, such as `{name}-onnx`")

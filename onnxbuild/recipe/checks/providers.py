@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from onnxbuild.core.providers import CPU, PROVIDERS, is_full_name
+from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.document.node import Node
+from onnxbuild.document.parts import Parts
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
-from onnxbuild.recipe.parts.parts import Parts
 from onnxbuild.recipe.parts.targets import LinkNode, TargetNode, target_nodes
 from onnxbuild.recipe.parts.tensorrt_profiles import FROM_AXES
 from onnxbuild.recipe.schema.phrases import meant
-from onnxbuild.recipe.yaml.faults import Fault, choices, hinted, nearest, show
-from onnxbuild.recipe.yaml.node import Node
 
 _PROFILES = tuple(f"trt_profile_{each}_shapes" for each in ("min", "opt", "max"))
 
@@ -100,7 +100,7 @@ def _profiles(link: LinkNode) -> Iterator[Fault]:
 
 def _searched(parts: Parts) -> Iterator[Fault]:
     """A search measures on the first target, which has to be there then."""
-    searches = [name for name, each in parts.variants.items() if each.mode == "auto"]
+    searches = [name for name, each in parts.variants.items() if each.searches]
     targets = target_nodes(parts.node("providers"))
     if not searches or not targets or not parts.sound(*targets[0].path):
         return

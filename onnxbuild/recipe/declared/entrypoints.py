@@ -8,13 +8,13 @@ from pathlib import Path
 
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.core.user_files import read_user_file
+from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.node import Node, dotted, plain
+from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import top_level_names
 from onnxbuild.recipe.declared.globs import Glob
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
-from onnxbuild.recipe.yaml.faults import Fault, Faults, hinted, nearest, show
-from onnxbuild.recipe.yaml.node import Node, dotted, plain
-from onnxbuild.recipe.yaml.node import Path as KeyPath
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
 _PLAIN_DATA = {("calibration", "data")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from onnxbuild.recipe.yaml.node import Node, Path
+from onnxbuild.document.node import Node, Path
 
 _NAMES = {
     2: ("batch", "sequence"),

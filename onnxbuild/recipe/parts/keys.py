@@ -18,42 +18,6 @@ PATTERN_WORDS: Mapping[str, str] = {
     r"^\w+$": "letters, digits and '_'",
 }
 
-CALLABLES: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "export": {
-        "translations": (
-            "translations",
-            "callable that gives the exporter more operators: torch op -> ONNX function",
-        ),
-    },
-    "reference": {
-        "samples": ("samples", "callable that yields real feeds: input name -> array"),
-    },
-    "calibration": {
-        "data": (
-            "calibration",
-            "feeds to calibrate on: a callable that yields them, .npy or .npz files, or `dummy`",
-        ),
-    },
-    "evaluate": {
-        "data": ("evaluation", "callable that yields (feeds, labels), a batch each"),
-        "metric": ("metric", "callable: (outputs, labels) -> score, greater is better"),
-    },
-    "fidelity": {
-        "data": (
-            "fidelity",
-            "callable that yields real feeds: variants are compared with the fp32 model on them",
-        ),
-        "project": (
-            "projection",
-            (
-                "callable: (outputs, feeds) -> array of shape (samples, ...) to compare, such as "
-                "pooled embeddings; left out: all outputs"
-            ),
-        ),
-    },
-}
-"""Section -> key -> (name in Recipe.entrypoints, help)."""
-
 PARTS: Mapping[str, str] = {
     "version": "format of the recipe; 1",
     "name": "name of the build, and of its folder below artifacts/out/",

@@ -2,77 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
-from onnxbuild.catalog import CATALOG, KIND_OF_FORMAT, KIND_OF_MODE
+from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS, variant_of
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
     ONNX,
-    PRECISION_OF_MODE,
     Axis,
     DummyInput,
     Entrypoint,
     Format,
     Location,
-    Mode,
     Variant,
 )
-from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.document.node import Node, Path, plain, scalar, unknown_paths
+from onnxbuild.document.parts import Parts, format_nodes, has_onnx
+from onnxbuild.expansion.feature import Section
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.recipe.parts.keys import CALLABLES
-from onnxbuild.recipe.parts.release_options import ReleaseOptions
-from onnxbuild.recipe.parts.target_options import TargetOptions
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
-from onnxbuild.recipe.yaml.node import Node, Path, plain, scalar, unknown_paths
-
-SECTIONS: Mapping[str, type] = {
-    **{
-        kind.section: kind.options
-        for kind in CATALOG.values()
-        if kind.section and kind.options is not None
-    },
-    "target": TargetOptions,
-    "release": ReleaseOptions,
-}
 
 DEFAULT_OPSET = 18
 
 ReadEntrypoint = Callable[[Node, Path, "Parts"], Entrypoint | None]
-
-
-@dataclass(slots=True)
-class Parts:
-    """The parts of a recipe that could be read; parts with faults are left out.
-
-    Attributes:
-        unsound: Paths with faults, on whose absence nothing may be concluded.
-    """
-
-    root: Node
-    unsound: set[Path] = field(default_factory=set)
-    inputs: dict[str, DummyInput] = field(default_factory=dict)
-    axes: dict[str, Axis] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-    variants: dict[str, Variant] = field(default_factory=dict)
-    formats: dict[str, Format] = field(default_factory=dict)
-    targets: dict[str, Target] = field(default_factory=dict)
-    gates: dict[str, TargetGates] = field(default_factory=dict)
-    sections: dict[str, object] = field(default_factory=dict)
-    entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
-
-    def sound(self, *path: str | int) -> bool:
-        """Whether nothing at, above or below `path` has a fault."""
-        return not any(bad[: len(path)] == path or path[: len(bad)] == bad for bad in self.unsound)
-
-    def node(self, *path: str) -> Node | None:
-        """The value at `path`, where there is one."""
-        node: Node | None = self.root
-        for key in path:
-            node = None if node is None else node.child(key)
-        return node
 
 
 def read_parts(
@@ -120,9 +74,9 @@ def read_parts(
 def entrypoint_paths() -> list[tuple[tuple[str, ...], str]]:
     """(path, name) of every key that takes an entrypoint; `model` first."""
     below = [
-        ((section, key), name)
-        for section, keys in CALLABLES.items()
-        for key, (name, _) in keys.items()
+        ((section.name, key), name)
+        for section in SECTIONS.values()
+        for key, (name, _) in section.callables.items()
     ]
     return [(("model",), "model"), *below]
 
@@ -133,25 +87,9 @@ def variant_nodes(root: Node) -> dict[str, tuple[Location, Node]]:
     if quantization is None:
         return {"fp32": (root.at, scalar("none", root.at))}
     if isinstance(quantization.value, str):
-        precision = PRECISION_OF_MODE.get(quantization.value)
-        return {} if precision is None else {precision: (quantization.at, quantization)}
+        mode = MODES.get(quantization.value)
+        return {} if mode is None else {mode.precision: (quantization.at, quantization)}
     return {name: (member.at, member.node) for name, member in quantization.members.items()}
-
-
-def format_nodes(root: Node) -> dict[str, tuple[Location, Node | None]]:
-    """Format name -> (where it is asked for, its options if they are written)."""
-    formats = root.child("formats")
-    if formats is None:
-        return {ONNX: (root.at, None)}
-    if formats.items:
-        return {str(item.value): (item.at, None) for item in formats.items}
-    return {name: (member.at, member.node) for name, member in formats.members.items()}
-
-
-def has_onnx(root: Node) -> bool:
-    """Whether variants are made: `formats` names onnx, or is not written, or can't be read."""
-    formats = format_nodes(root)
-    return ONNX in formats or not formats
 
 
 def _named(parts: Parts, key: str, make: Callable[[str, Any], Any]) -> dict[str, Any]:
@@ -177,10 +115,11 @@ def _axis(name: str, value: Any) -> Axis:
 
 def _section(section: str, node: Node | None) -> object:
     written = {} if node is None else plain(node)
+    known = SECTIONS[section]
     if isinstance(written, str):
-        written = {"level": written}  # `optimize: none`
-    own = {k: v for k, v in written.items() if k not in CALLABLES.get(section, {})}
-    return from_json(SECTIONS[section], own, section)
+        written = {known.short: written}
+    own = {k: v for k, v in written.items() if k not in known.callables}
+    return from_json(known.options, own, section)
 
 
 def _formats(parts: Parts) -> dict[str, Format]:
@@ -188,14 +127,12 @@ def _formats(parts: Parts) -> dict[str, Format]:
     for name, (at, node) in format_nodes(parts.root).items() if parts.sound("formats") else ():
         if name == ONNX:
             continue
-        kind = KIND_OF_FORMAT[name]
-        assert kind.options is not None
         written = {} if node is None else dict(plain(node))
         where = f"formats.{name}"
         tolerances = written.pop("validate", None)
         made[name] = Format(
             name,
-            from_json(kind.options, written, where),
+            from_json(PROGRAM_FORMATS[name].options, written, where),
             None if tolerances is None else from_json(VariantTolerances, tolerances, where),
             at,
         )
@@ -213,25 +150,24 @@ def _variants(parts: Parts) -> dict[str, Variant]:
 
 def _variant(parts: Parts, name: str, at: Location, value: Any) -> Variant:
     written = {"mode": value} if isinstance(value, str) else value
-    mode = cast("Mode", written["mode"])
+    mode = MODES[written["mode"]]
     where = f"quantization.{name}"
-    kind = KIND_OF_MODE.get(mode)
     options: object = None
-    if kind is not None and kind.options is not None:
-        known = {each.name for each in fields(kind.options)}
-        options = from_json(kind.options, {k: v for k, v in written.items() if k in known}, where)
+    if mode.options is not None:
+        known = {each.name for each in fields(mode.options)}
+        options = from_json(mode.options, {k: v for k, v in written.items() if k in known}, where)
     sections: dict[str, object] = {}
     if "validate" in written:
         sections["validate"] = from_json(VariantTolerances, written["validate"], where)
-    for section in ("optimize", "session"):
-        if section in written and parts.sound(section):
-            below = parts.node(section)
-            sections[section] = _overlaid(section, below, written[section], where)
-    return Variant(name, mode, options, sections, at)
+    for section in SECTIONS.values():
+        if section.by_variant and section.name in written and parts.sound(section.name):
+            below = parts.node(section.name)
+            sections[section.name] = _overlaid(section, below, written[section.name], where)
+    return variant_of(name, mode, options, sections=sections, location=at)
 
 
-def _overlaid(section: str, recipe: Node | None, variant: Any, where: str) -> object:
+def _overlaid(section: Section, recipe: Node | None, variant: Any, where: str) -> object:
     """A variant's own section over the recipe's."""
     below = {} if recipe is None else plain(recipe)
-    below, over = ({"level": v} if isinstance(v, str) else v for v in (below, variant))
-    return from_json(SECTIONS[section], {**below, **over}, where)
+    below, over = ({section.short: v} if isinstance(v, str) else v for v in (below, variant))
+    return from_json(section.options, {**below, **over}, where)

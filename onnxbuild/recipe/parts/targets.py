@@ -12,8 +12,8 @@ from onnxbuild.core.provider_options import as_written
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.recipe import Axis, DummyInput, Location
 from onnxbuild.core.target import CPU_TARGET, Link, Require, Target, TargetGates
+from onnxbuild.document.node import Node, Path, plain
 from onnxbuild.recipe.parts.tensorrt_profiles import FROM_AXES, with_profiles
-from onnxbuild.recipe.yaml.node import Node, Path, plain
 
 GATES = ("require", "max_cpu_nodes", "min_coverage")
 OF_TARGET = (*GATES, "provider", "chain", "library", "environment")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from onnxbuild.catalog import MODES
+
 _PREFIXES = ("torch.", "numpy.", "np.", "tf.", "jnp.", "tensor(")
 
 _DTYPES: Mapping[str, str] = {
@@ -21,13 +23,7 @@ _DTYPES: Mapping[str, str] = {
 }
 """`int` is Python's and numpy's, of 64 bits, as ids are; torch calls its int32 so."""
 
-_MODES: Mapping[str, str] = {
-    "none": "fp32 float32 float f32 full off no original",
-    "fp16": "float16 half f16",
-    "dynamic": "int8 i8 8bit quantized ptdq qint8",
-    "static": "qdq ptsq calibrated",
-    "weight_only": "int4 i4 4bit w4 w8 w4a16 weight-only weights gptq awq hqq rtn",
-}
+_MODES: Mapping[str, str] = {name: mode.words for name, mode in MODES.items()}
 
 _PROVIDERS: Mapping[str, str] = {
     "cpu": "x86 arm mlas host",

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, cast
 
+from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
+from onnxbuild.document.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
 from onnxbuild.recipe.parts.dimensions import symbol_for
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
 from onnxbuild.recipe.schema.phrases import Phrases, meant, mended
-from onnxbuild.recipe.yaml.faults import Fault, choices, hinted, nearest, show
-from onnxbuild.recipe.yaml.node import UNKNOWN, Node, Path, dotted, locate, locate_key, members_at
 
 _SURELY = 0.75
 """How like two keys are of which one is a slip of the pen; `method` is not `mode`."""

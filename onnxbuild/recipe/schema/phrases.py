@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from onnxbuild.document.faults import choices, nearest, show
 from onnxbuild.recipe.parts.keys import PATTERN_WORDS
 from onnxbuild.recipe.schema.aliases import meaning
 from onnxbuild.recipe.schema.json_schema import Schema
-from onnxbuild.recipe.yaml.faults import choices, nearest, show
 
 _TYPES = {
     "string": "a string", "integer": "an integer", "number": "a number", "array": "a list",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, get_args
+from typing import Any
 
-from onnxbuild.catalog import KIND_OF_FORMAT, KIND_OF_MODE
-from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN, Mode
-from onnxbuild.recipe.parts.keys import CALLABLES, DIMENSION, INPUT, NAME, PARTS, SYMBOL
-from onnxbuild.recipe.parts.parts import SECTIONS
+from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
+from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
 
@@ -72,7 +71,7 @@ def _schema(*, templated: bool) -> Schema:
 
 def _head(builder: SchemaBuilder) -> dict[str, Schema]:
     value = builder.value
-    modes = {"enum": list(get_args(Mode))}
+    modes = {"enum": list(MODES)}
     return {
         "version": {"const": 1},
         "name": {"type": "string", **_pattern(NAME, builder)},
@@ -112,14 +111,14 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
                     "type": "array",
                     "minItems": 1,
                     "uniqueItems": True,
-                    "items": value({"enum": [ONNX, *KIND_OF_FORMAT]}),
+                    "items": value({"enum": [ONNX, *PROGRAM_FORMATS]}),
                 },
                 {
                     "type": "object",
                     "title": "formats",
                     "properties": {
                         name: {"$ref": f"#/$defs/format_{name}"}
-                        for name in (ONNX, *KIND_OF_FORMAT)
+                        for name in (ONNX, *PROGRAM_FORMATS)
                     },
                     "minProperties": 1,
                     "additionalProperties": False,
@@ -133,21 +132,21 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
 
 def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
     sections: dict[str, Schema] = {}
-    for section, options in SECTIONS.items():
+    for name, section in SECTIONS.items():
         extra = {
             key: {"description": text, "$ref": "#/$defs/entrypoint"}
-            for key, (_, text) in CALLABLES.get(section, {}).items()
+            for key, (_, text) in section.callables.items()
         }
-        schema = builder.mapping(options, section, extra)
-        if section == "optimize":
-            level = schema["properties"]["level"]
-            short = {key: level[key] for key in level if key in ("enum", "anyOf")}
-            builder.definitions["optimize"] = {"anyOf": [short, schema]}
-            schema = {"$ref": "#/$defs/optimize", "description": schema["description"]}
-        if section == "session":
-            builder.definitions["session"] = schema
-            schema = {"$ref": "#/$defs/session", "description": schema["description"]}
-        sections[section] = schema
+        schema = builder.mapping(section.options, name, extra)
+        if section.by_variant:
+            written: Schema = schema
+            if section.short:
+                option = schema["properties"][section.short]
+                short = {key: option[key] for key in option if key in ("enum", "anyOf")}
+                written = {"anyOf": [short, schema]}
+            builder.definitions[name] = written
+            schema = {"$ref": f"#/$defs/{name}", "description": schema["description"]}
+        sections[name] = schema
     return sections
 
 
@@ -209,13 +208,13 @@ def _axis(builder: SchemaBuilder) -> Schema:
 
 
 def _variant(builder: SchemaBuilder) -> Schema:
-    modes = {"enum": list(get_args(Mode))}
+    modes = {"enum": list(MODES)}
     branches = [
         {
             "if": {"properties": {"mode": {"const": mode}}, "required": ["mode"]},
             "then": {"$ref": f"#/$defs/mode_{mode}"},
         }
-        for mode in get_args(Mode)
+        for mode in MODES
     ]
     written_out = {
         "type": "object",
@@ -229,25 +228,29 @@ def _variant(builder: SchemaBuilder) -> Schema:
 
 def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
     definitions = {}
-    for mode in get_args(Mode):
-        kind = KIND_OF_MODE.get(mode)
-        options = builder.properties(kind.options) if kind and kind.options else {}
-        properties: dict[str, Schema] = {
-            "mode": {"const": mode, "description": PARTS["mode"]},
-            **options,
-            "validate": {"description": PARTS["variant.validate"], **_tolerances()},
-            "optimize": {"description": PARTS["variant.optimize"], "$ref": "#/$defs/optimize"},
-            "session": {"description": PARTS["variant.session"], "$ref": "#/$defs/session"},
+    own = {
+        each.name: {
+            "description": PARTS[f"variant.{each.name}"], "$ref": f"#/$defs/{each.name}"
         }
-        definitions[f"mode_{mode}"] = _closed(f"mode '{mode}'", properties, [])
+        for each in SECTIONS.values()
+        if each.by_variant
+    }  # fmt: skip
+    for name, mode in MODES.items():
+        properties: dict[str, Schema] = {
+            "mode": {"const": name, "description": PARTS["mode"]},
+            **(builder.properties(mode.options) if mode.options else {}),
+            "validate": {"description": PARTS["variant.validate"], **_tolerances()},
+            **own,
+        }
+        definitions[f"mode_{name}"] = _closed(f"mode '{name}'", properties, [])
     return definitions
 
 
 def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
     definitions = {f"format_{ONNX}": _closed(f"format '{ONNX}'", {}, [])}
-    for name, kind in KIND_OF_FORMAT.items():
+    for name, each in PROGRAM_FORMATS.items():
         properties: dict[str, Schema] = {
-            **(builder.properties(kind.options) if kind.options else {}),
+            **builder.properties(each.options),
             "validate": {"description": PARTS["format.validate"], **_tolerances()},
         }
         definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])

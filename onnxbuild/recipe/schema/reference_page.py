@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
-from onnxbuild.catalog import KIND_OF_FORMAT
+from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.provider_options import OPTIONS
-from onnxbuild.core.recipe import Mode
-from onnxbuild.recipe.parts.parts import SECTIONS
+from onnxbuild.document.faults import show
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-from onnxbuild.recipe.yaml.faults import show
 
 MARKER = "<!-- generated -->"
 
@@ -49,10 +47,10 @@ class _Page:
             ("Each of `dynamic_axes`", "axis"),
         ):
             yield from self._table(title, "", self._properties(self._definitions[name]))
-        for mode in get_args(Mode):
+        for mode in MODES:
             properties_of_mode = self._properties(self._definitions[f"mode_{mode}"])
             yield from self._table(f"A variant of mode `{mode}`", "", properties_of_mode)
-        for name in KIND_OF_FORMAT:
+        for name in PROGRAM_FORMATS:
             properties_of_format = self._properties(self._definitions[f"format_{name}"])
             yield from self._table(f"`formats: {{{name}: ...}}`", "", properties_of_format)
         for section in SECTIONS:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.node import UNKNOWN, Node, plain
 from onnxbuild.recipe.schema.explain import Explainer, missing_key, unknown_key
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.lean_jsonschema import (
@@ -16,8 +18,6 @@ from onnxbuild.recipe.schema.lean_jsonschema import (
     validators,
 )
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
-from onnxbuild.recipe.yaml.faults import Fault
-from onnxbuild.recipe.yaml.node import UNKNOWN, Node, plain
 
 
 def _is_integer(_: TypeChecker, value: object) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.recipe import Location
-from onnxbuild.recipe.yaml.faults import Fault, Faults, show
-from onnxbuild.recipe.yaml.node import (
+from onnxbuild.document.faults import Fault, Faults, show
+from onnxbuild.document.node import (
     DEPTH_MAX,
     NODES_MAX,
     UNKNOWN,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxbuild.core.user_files import read_user_file
-from onnxbuild.recipe.yaml.faults import Fault, Faults, hinted, nearest, show
-from onnxbuild.recipe.yaml.node import Member, Node, has_template, mapping
+from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.node import Member, Node, has_template, mapping
 from onnxbuild.recipe.yaml.read import read_yaml
 
 

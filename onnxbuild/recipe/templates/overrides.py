@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from onnxbuild.core.recipe import PRECISION_OF_MODE, Location
+from onnxbuild.catalog import MODES
+from onnxbuild.core.recipe import Location
+from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
+from onnxbuild.document.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.parts.parts import entrypoint_paths
-from onnxbuild.recipe.yaml.faults import Fault, Faults, hinted, nearest, show
-from onnxbuild.recipe.yaml.node import Member, Node, has_template, mapping, scalar, sequence
 from onnxbuild.recipe.yaml.read import read_yaml
 from onnxbuild.recipe.yaml.scalars import resolve
 
@@ -195,7 +196,8 @@ def _opened(node: Node, path: tuple[str, ...]) -> Node:
     short = _SHORT_FORMS.get(path)
     if path[0] == "quantization" and isinstance(node.value, str):
         is_variant = len(path) > 1
-        short = "mode" if is_variant else PRECISION_OF_MODE.get(node.value)
+        mode = MODES.get(node.value)
+        short = "mode" if is_variant else None if mode is None else mode.precision
     if short is None or not isinstance(node.value, str):
         raise _ClosedError(".".join(path))
     return mapping({short: Member(node.at, node)}, node.at)

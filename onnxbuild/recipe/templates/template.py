@@ -19,6 +19,8 @@ from jinja2.nativetypes import NativeCodeGenerator, NativeEnvironment
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from onnxbuild.document.faults import choices, hinted, nearest
+from onnxbuild.document.node import UNKNOWN
 from onnxbuild.recipe.templates.bounds import (
     BINARY,
     FILTERS,
@@ -28,8 +30,6 @@ from onnxbuild.recipe.templates.bounds import (
     TEXT_MAX,
     BoundError,
 )
-from onnxbuild.recipe.yaml.faults import choices, hinted, nearest
-from onnxbuild.recipe.yaml.node import UNKNOWN
 
 TEMPLATE_MAX = 4_096
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from onnxbuild.core.recipe import Location
-from onnxbuild.recipe.yaml.faults import Fault, Faults, show
-from onnxbuild.recipe.yaml.node import (
+from onnxbuild.document.faults import Fault, Faults, show
+from onnxbuild.document.node import (
     DEPTH_MAX,
     NODES_MAX,
     UNKNOWN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from onnxbuild.recipe.yaml.node import Scalar
+from onnxbuild.document.node import Scalar
 
 _NULL = ("", "~", "null")
 _BOOLEAN = {"true": True, "false": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from onnxbuild.core.recipe import Location
-from onnxbuild.recipe.yaml.faults import Fault
+from onnxbuild.document.faults import Fault
 
 BYTES_MAX = 1024 * 1024
 

@@ -207,7 +207,7 @@ from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.core.action import ActionResult, Observed
-from onnxbuild.core.graph import OutputRef, View
+from onnxbuild.core.graph import OutputRef, Deliverable
 
 root, start = Path(sys.argv[1]), int(sys.argv[2])
 stats = StatCache(Index(root / "index.db"))
@@ -220,7 +220,7 @@ for n in range(start, start + 10_000):
     (folder / "model.onnx").write_bytes(b"%d" % n * 50_000)
     artifact = store.ingest(folder, "onnx-model")
     store.record(ActionResult(f"{n:064x}", Observed(sources={"m.py": str(n)}), {"out": artifact}))
-    view = View("r", "v", ((OutputRef("s", "out"), ""),))
+    view = Deliverable("r", "v", ((OutputRef("s", "out"), ""),))
     DiskViews(store, stats).lay(view, {("s", "out"): artifact})
     stats.save()
 """

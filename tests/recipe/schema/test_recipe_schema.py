@@ -10,9 +10,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from onnxbuild.catalog import KIND_OF_MODE
+from onnxbuild.catalog import MODES, SECTIONS
 from onnxbuild.core.params import from_json
-from onnxbuild.recipe.parts.parts import SECTIONS
 from onnxbuild.recipe.schema.recipe_schema import recipe_schema, rendered_schema, schema_text
 from onnxbuild.recipe.schema.reference_page import updated_page
 from tests.recipe.test_load import FULL
@@ -79,14 +78,16 @@ def test_every_property_is_described():
 
 def test_every_option_of_every_kind_is_in_the_schema():
     schema = rendered_schema()
-    for section, options in SECTIONS.items():
-        found = json.dumps(schema["properties"][section]) + json.dumps(schema["$defs"])
-        for field in dataclasses.fields(options):
+    for name, section in SECTIONS.items():
+        found = json.dumps(schema["properties"][name]) + json.dumps(schema["$defs"])
+        for field in dataclasses.fields(section.options):
             assert f'"{field.name}"' in found
-    for mode, kind in KIND_OF_MODE.items():
-        known = set(schema["$defs"][f"mode_{mode}"]["properties"])
-        assert kind.options is not None
-        assert {field.name for field in dataclasses.fields(kind.options)} < known
+    for mode in MODES.values():
+        known = set(schema["$defs"][f"mode_{mode.name}"]["properties"])
+        names = (
+            {field.name for field in dataclasses.fields(mode.options)} if mode.options else set()
+        )
+        assert names < known
 
 
 def defaults_in(schema: object, at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -111,12 +112,12 @@ def test_every_default_in_the_schema_is_valid_there(schema):
 
 
 def test_writing_a_default_out_changes_no_option():
-    for mode, kind in KIND_OF_MODE.items():
-        described = rendered_schema()["$defs"][f"mode_{mode}"]["properties"]
-        names = {field.name for field in dataclasses.fields(kind.options)}
+    for mode in (each for each in MODES.values() if each.options):
+        described = rendered_schema()["$defs"][f"mode_{mode.name}"]["properties"]
+        names = {field.name for field in dataclasses.fields(mode.options)}
         written = {
             name: part["default"]
             for name, part in described.items()
             if name in names and "default" in part
         }
-        assert from_json(kind.options, written) == from_json(kind.options, {}), mode
+        assert from_json(mode.options, written) == from_json(mode.options, {}), mode.name

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.core.recipe import Location
+from onnxbuild.document.faults import Faults
+from onnxbuild.document.node import UNKNOWN, scalar
 from onnxbuild.recipe.templates.expand import Renderer
 from onnxbuild.recipe.templates.template import TemplateFault, Templates
-from onnxbuild.recipe.yaml.faults import Faults
-from onnxbuild.recipe.yaml.node import UNKNOWN, scalar
 
 SCOPE = {"size": 64, "text": "[1, 2]", "number": "007", "sizes": [1, 2], "table": {"k": 1.5}}
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from onnxbuild.core.errors import RecipeErrors
 from onnxbuild.core.recipe import Location
-from onnxbuild.recipe.yaml.faults import Faults
-from onnxbuild.recipe.yaml.node import locate, locate_key, plain
+from onnxbuild.document.faults import Faults
+from onnxbuild.document.node import locate, locate_key, plain
 from onnxbuild.recipe.yaml.read import read_yaml
 
 

@@ -1,0 +1,70 @@
+"""The parts of a recipe, as far as they could be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnxbuild.core.recipe import ONNX, Axis, DummyInput, Entrypoint, Format, Location, Variant
+from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.document.node import Node, Path, locate, locate_key
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of a recipe that could be read; parts with faults are left out.
+
+    Attributes:
+        unsound: Paths with faults, on whose absence nothing may be concluded.
+    """
+
+    root: Node
+    unsound: set[Path] = field(default_factory=set)
+    inputs: dict[str, DummyInput] = field(default_factory=dict)
+    axes: dict[str, Axis] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    variants: dict[str, Variant] = field(default_factory=dict)
+    formats: dict[str, Format] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    gates: dict[str, TargetGates] = field(default_factory=dict)
+    sections: dict[str, object] = field(default_factory=dict)
+    entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
+
+    def sound(self, *path: str | int) -> bool:
+        """Whether nothing at, above or below `path` has a fault."""
+        return not any(bad[: len(path)] == path or path[: len(bad)] == bad for bad in self.unsound)
+
+    def node(self, *path: str) -> Node | None:
+        """The value at `path`, where there is one."""
+        node: Node | None = self.root
+        for key in path:
+            node = None if node is None else node.child(key)
+        return node
+
+    def declared(self, key: str) -> tuple[str, ...]:
+        """The names below a key of the recipe."""
+        node = self.node(key)
+        return () if node is None else tuple(node.members)
+
+    def at(self, *path: str | int) -> Location:
+        """Where the value at `path` stands, or what is above it."""
+        return locate(self.root, path)
+
+    def key_at(self, *path: str | int) -> Location:
+        """Where the key at the end of `path` stands."""
+        return locate_key(self.root, path)
+
+
+def format_nodes(root: Node) -> dict[str, tuple[Location, Node | None]]:
+    """Format name -> (where it is asked for, its options if they are written)."""
+    formats = root.child("formats")
+    if formats is None:
+        return {ONNX: (root.at, None)}
+    if formats.items:
+        return {str(item.value): (item.at, None) for item in formats.items}
+    return {name: (member.at, member.node) for name, member in formats.members.items()}
+
+
+def has_onnx(root: Node) -> bool:
+    """Whether variants are made: `formats` names onnx, or is not written, or can't be read."""
+    formats = format_nodes(root)
+    return ONNX in formats or not formats

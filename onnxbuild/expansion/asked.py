@@ -1,0 +1,50 @@
+"""Sections that ask for something to be made of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onnxbuild.core.params import option
+
+
+@dataclass(frozen=True)
+class AskedOfVariants:
+    """What is to be made of variants; the catalog adds a key for each format.
+
+    Attributes:
+        added: These keys.
+    """
+
+    variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
+
+    added: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What is to be made, by its key."""
+        return tuple(key for key in self.added if getattr(self, key) is not None)
+
+    def includes(self, variant: str) -> bool:
+        """Whether it is to be made of that variant."""
+        return not self.variants or variant in self.variants
+
+    def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
+        """The folders of what is made, besides those of the variants themselves."""
+        chosen = [name for name in variants if self.includes(name)]
+        return tuple(f"{name}-{key}" for name in chosen for key in self.asked)
+
+
+@dataclass(frozen=True)
+class AheadOfTimeOptions(AskedOfVariants):
+    """Ahead-of-time models to make, each kept apart from the portable model."""
+
+    load_times: bool = option(
+        True, help="measure how long each of them takes to load, compared with the portable model"
+    )
+
+
+@dataclass(frozen=True)
+class PackagesOptions(AskedOfVariants):
+    """Other forms of the checked bundles, each in a folder of its own."""

@@ -1,0 +1,120 @@
+"""The steps that measure: variants and programs on each target, and a search's trials."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.target import Target
+from onnxbuild.expansion.addresses import further, shared
+from onnxbuild.expansion.rivals import Rivals, add_rivals
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import VariantSession
+from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.steps import benchmark
+
+SECTION = "benchmark"
+
+
+def add_benchmarks(
+    scope: Scope,
+    models: Mapping[str, OutputRef],
+    sessions: Mapping[str, VariantSession],
+    programs: Mapping[str, OutputRef],
+) -> list[OutputRef]:
+    """One report a target, each with the models from elsewhere that run there.
+
+    Args:
+        scope: The recipe, whose points and options count.
+        models: Variant -> its model.
+        sessions: Variant -> how its session runs it.
+        programs: Format -> its program; measured on the home target alone.
+    """
+    recipe = scope.recipe
+    rivals = Rivals() if scope.comparison is None else add_rivals(scope, scope.comparison)
+    return [
+        _measured(
+            scope,
+            shared(recipe, "benchmark", further(recipe, n)),
+            {**models, **rivals.models},
+            target,
+            sessions,
+            programs={**programs, **rivals.programs} if n == home_target(recipe) else {},
+        )
+        for n, target in enumerate(recipe.targets)
+    ]
+
+
+def benchmark_of_trials(
+    scope: Scope, address: StepAddress, models: Mapping[str, OutputRef], session: VariantSession
+) -> OutputRef:
+    """Add the report that ranks a search's trials by speed on the first target.
+
+    Args:
+        scope: The recipe, whose points and options count.
+        address: The step's.
+        models: Trial -> its model; one that the model is unfit for is left out.
+        session: How each session runs it.
+    """
+    sessions = dict.fromkeys(models, session)
+    target = scope.recipe.targets[0]
+    return _measured(scope, address, models, target, sessions, programs={}, baseline=False)
+
+
+def _rivals(scope: Scope, measured: Collection[str]) -> tuple[str, ...]:
+    """Names of models from elsewhere, of those that are measured."""
+    rivals = () if scope.comparison is None else scope.comparison.rivals
+    return tuple(each.name for each in rivals if each.name in measured)
+
+
+def _measured(
+    scope: Scope,
+    address: StepAddress,
+    models: Mapping[str, OutputRef],
+    target: Target,
+    sessions: Mapping[str, VariantSession],
+    *,
+    programs: Mapping[str, OutputRef],
+    baseline: bool = True,
+) -> OutputRef:
+    recipe = scope.recipe
+    options = recipe.section(SECTION, benchmark.BenchmarkOptions)
+    step = scope.step(
+        address,
+        benchmark.KIND,
+        benchmark.BenchmarkParams(
+            model=recipe.model,
+            inputs=recipe.inputs,
+            axes=recipe.axes,
+            target=target,
+            options=options
+            if baseline and scope.is_measured
+            else dataclasses.replace(options, baseline=False),
+            ranking=not baseline,
+            rivals=_rivals(scope, {*models, *programs}) if baseline else (),
+            occasion=scope.comparison.occasion if scope.comparison and baseline else "",
+            sessions={n: each.settings for n, each in sessions.items() if not each.steps},
+        ),
+        {
+            **{f"program/{name}": ref for name, ref in programs.items()},
+            **{f"model/{name}": ref for name, ref in models.items()},
+            **{
+                key: ref
+                for name, each in sessions.items()
+                for key, ref in each.inputs(target, "settings", f"session/{name}").items()
+            },
+            **target_inputs(scope, target),
+        },
+        section=SECTION,
+        spares=() if baseline else tuple(f"model/{name}" for name in models),
+    )
+    return OutputRef(step, "report")
+
+
+def home_target(recipe: Recipe) -> int:
+    """The target with which programs of PyTorch are measured, on the CPU: that, or the first."""
+    at_home = (n for n, each in enumerate(recipe.targets) if each.is_cpu and not each.environment)
+    return next(at_home, 0)

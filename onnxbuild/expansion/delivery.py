@@ -1,0 +1,139 @@
+"""The gates and packages of what is no portable variant, and the steps that make a bundle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild import __version__
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Format
+from onnxbuild.core.target import TargetGates
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.feature import Artifact, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.taken_axes import taken_axes
+from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import (
+    package,
+    package_ahead_of_time,
+    package_program,
+    validate,
+    validate_program,
+)
+
+KINDS = (
+    package.KIND,
+    package_ahead_of_time.KIND,
+    validate_program.KIND,
+    package_program.KIND,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A checked bundle.
+
+    Attributes:
+        files: The bundle.
+        judged_by: Names of the steps that judge it.
+    """
+
+    files: OutputRef
+    judged_by: tuple[str, ...]
+
+
+def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]) -> OutputRef:
+    """Add the package of a portable variant.
+
+    Args:
+        scope: The recipe.
+        subject: The variant.
+        reports: What its gates say of it.
+    """
+    recipe, variant, session = scope.recipe, subject.variant, subject.session
+    inputs = {"model": subject.model, **reports}
+    packaged = scope.step(
+        of_variant(recipe, variant, "package"),
+        package.KIND,
+        package.PackageParams(
+            onnxbuild=__version__,
+            recipe=recipe.name,
+            recipe_sha256=scope.graph.package_sha256(inputs),
+            variant=variant.name,
+            precision=variant.precision,
+            axes=taken_axes(recipe.axes, session.settings.free_dimensions),
+            targets=recipe.targets,
+            session=SessionSettings() if session.steps else session.settings,
+        ),
+        inputs,
+        at=variant.location,
+    )
+    return OutputRef(packaged, "bundle")
+
+
+def artifact_bundle(scope: Scope, subject: Subject, artifact: Artifact) -> Bundle:
+    """Add the gate and the package of what is made ahead of time of a variant."""
+    recipe, variant = scope.recipe, subject.variant
+    validated = scope.step(
+        artifact_address(recipe, variant, artifact.name, "validate"),
+        validate.KIND,
+        validate.ValidateParams(
+            variant=f"{variant.name}-{artifact.name}",
+            precision=variant.precision,
+            tolerances=tolerances_of(recipe, variant),
+            target=artifact.target,
+            gates=TargetGates(require="all"),
+            session=artifact.session.judged(),
+        ),
+        {"model": artifact.made, "reference": scope.reference(variant, artifact.fixed)},
+        at=variant.location,
+    )
+    inputs = {
+        "model": subject.model,
+        "artifact": artifact.made,
+        "validation": OutputRef(validated, "report"),
+    }
+    packaged = scope.step(
+        artifact_address(recipe, variant, artifact.name, "package"),
+        package_ahead_of_time.KIND,
+        package_ahead_of_time.PackageAheadParams(
+            onnxbuild=__version__,
+            recipe=recipe.name,
+            recipe_sha256=scope.graph.package_sha256(inputs),
+            variant=variant.name,
+            precision=variant.precision,
+            axes=taken_axes(recipe.axes, artifact.fixed),
+        ),
+        inputs,
+        at=variant.location,
+    )
+    return Bundle(OutputRef(packaged, "bundle"), (validated,))
+
+
+def program_bundle(scope: Scope, each: Format, program: OutputRef) -> Bundle:
+    """Add the gate and the package of a program of the user's framework."""
+    recipe = scope.recipe
+    validated = scope.step(
+        StepAddress(recipe.name, "validate", each.name),
+        validate_program.KIND,
+        validate_program.ValidateProgramParams(each.name, tolerances_of_format(recipe, each)),
+        {"program": program, "reference": scope.reference(None, {})},
+        at=each.location,
+    )
+    inputs = {"program": program, "validation": OutputRef(validated, "report")}
+    packaged = scope.step(
+        StepAddress(recipe.name, "package", each.name),
+        package_program.KIND,
+        package_program.PackageProgramParams(
+            onnxbuild=__version__,
+            recipe=recipe.name,
+            recipe_sha256=scope.graph.package_sha256(inputs),
+            axes=recipe.axes,
+        ),
+        inputs,
+        at=each.location,
+    )
+    return Bundle(OutputRef(packaged, "bundle"), (validated,))

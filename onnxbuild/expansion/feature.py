@@ -1,0 +1,296 @@
+"""What a feature says of itself: all that the build must know of one thing that a recipe may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Format, Location, Recipe, Variant
+from onnxbuild.core.step import StepKind
+from onnxbuild.core.target import Target
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.node import Node
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.expansion.sessions import VariantSession
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A report that is laid next to a bundle and enters none: what is measured, and what was found.
+
+    Attributes:
+        report: What a step gives.
+        file: Its name next to the bundle.
+        target: Name of the target that it was measured on; empty where that says nothing.
+    """
+
+    report: OutputRef
+    file: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A key of a recipe.
+
+    Attributes:
+        name: The key.
+        options: Frozen dataclass of what may stand below it, each field with its help.
+        callables: Keys below it that take a callable of the user's -> (name in
+            Recipe.entrypoints, help).
+        short: The option that a plain word stands for: `optimize: none`.
+        by_variant: A variant may write its own over the recipe's.
+    """
+
+    name: str
+    options: type
+    callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    short: str = ""
+    by_variant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenVariant:
+    """A variant as the recipe has it, faults and all.
+
+    Attributes:
+        name: Its key; of a single mode, the precision.
+        at: Where it stands.
+        node: A mapping, or the mode alone.
+        parsed: None where it has faults.
+    """
+
+    name: str
+    at: Location
+    node: Node
+    parsed: Variant | None
+
+    @property
+    def mode(self) -> object:
+        """What is written as its mode; None if nothing is."""
+        if isinstance(self.node.value, str):
+            return self.node.value
+        mode = self.node.child("mode")
+        return None if mode is None else mode.value
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way that a search tries.
+
+    Attributes:
+        name: Of its steps: VARIANT/NAME.
+        mode: The mode's name.
+        changes: Options that are not the mode's defaults.
+    """
+
+    name: str
+    mode: str
+    changes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A variant on its way to a bundle.
+
+    Attributes:
+        variant: One of the recipe's.
+        mode: The feature of its mode.
+        model: Its model.
+        session: How its session runs it.
+    """
+
+    variant: Variant
+    mode: Mode
+    model: OutputRef
+    session: VariantSession
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What is made of a variant ahead of time.
+
+    Attributes:
+        name: Its format's.
+        made: What the step gives.
+        target: Where it runs.
+        session: What it is validated in.
+        fixed: Axis -> the one size that it takes.
+    """
+
+    name: str
+    made: OutputRef
+    target: Target
+    session: SessionSettings
+    fixed: Mapping[str, int] = field(default_factory=dict)
+
+
+def _no_faults(parts: Parts) -> Iterable[Fault]:  # noqa: ARG001
+    return ()
+
+
+def _no_remarks(recipe: Recipe, cores: int) -> Iterable[str]:  # noqa: ARG001
+    return ()
+
+
+def _no_variant_faults(variant: WrittenVariant, parts: Parts) -> Iterable[Fault]:  # noqa: ARG001
+    return ()
+
+
+def _no_reports(scope: Scope, subject: Subject) -> Mapping[str, OutputRef]:  # noqa: ARG001
+    return {}
+
+
+def _no_reports_on(
+    scope: Scope,  # noqa: ARG001
+    subject: Subject,  # noqa: ARG001
+    number: int,  # noqa: ARG001
+) -> Mapping[str, OutputRef]:
+    return {}
+
+
+def _nothing_laid(
+    scope: Scope,  # noqa: ARG001
+    subjects: Sequence[Subject],  # noqa: ARG001
+    programs: Mapping[str, OutputRef],  # noqa: ARG001
+) -> Mapping[str, Sequence[Laid]]:
+    return {}
+
+
+def _nothing_laid_ahead(
+    scope: Scope,  # noqa: ARG001
+    subject: Subject,  # noqa: ARG001
+    artifacts: Sequence[Artifact],  # noqa: ARG001
+) -> Sequence[Laid]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One thing that a recipe may ask for.
+
+    Attributes:
+        name: Unique among its family.
+        sections: Keys of the recipe that it brings.
+        kinds: The step kinds that it brings.
+        faults: What is wrong with a recipe that no schema can say.
+        remarks: What is allowed and usually a mistake; takes the cores that this process may use, too.
+        reports: Reports on a variant that enter its bundle: input of `package` -> report.
+        reports_on: The same, of the target with that number.
+        laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
+            the variants that were asked for, and format -> its program.
+        laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+    """
+
+    name: str
+    sections: tuple[Section, ...] = ()
+    kinds: tuple[StepKind, ...] = ()
+    faults: Callable[[Parts], Iterable[Fault]] = _no_faults
+    remarks: Callable[[Recipe, int], Iterable[str]] = _no_remarks
+    reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_reports
+    reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_reports_on
+    laid: Callable[
+        [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
+    ] = _nothing_laid
+    laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = (
+        _nothing_laid_ahead
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontend(Feature):
+    """What gives the model, and what it is held against.
+
+    Attributes:
+        source: Make canonical ONNX of the recipe's model.
+        reference: What the user's own framework computes, at seeded points and on real samples: for a
+            variant, if some axes are fixed to one size for it.
+        score: Its score by the user's metric, that variants are held to; None if the recipe evaluates
+            nothing.
+        is_measured: The benchmark can run the user's own model next to the variants.
+    """
+
+    source: Callable[[Scope], Source]
+    reference: Callable[[Scope, Variant | None, Mapping[str, int]], OutputRef]
+    score: Callable[[Scope], OutputRef | None]
+    is_measured: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode(Feature):
+    """How weights and activations are stored: `quantization: {NAME: {mode: ...}}`.
+
+    Attributes:
+        precision: What it is judged by, and what a variant is named that is given by a mode alone.
+        tolerances: Precision -> what is allowed to it where a recipe says nothing.
+        model: Add the steps from the frontend's model to the variant's.
+        options: Frozen dataclass of its options; None if it has none.
+        words: What other tools call it, separated by blanks.
+        precision_of: Options -> the precision, where they decide it.
+        variant_faults: What is wrong with a variant of this mode.
+        sensitivity: What its rounding does to each node; None if it has no such table of its own.
+        is_plain: Nothing is rounded.
+        trials: The variants of other modes that it tries, the most promising first; None if it
+            searches for nothing.
+        keeps_nodes: Nodes that `nodes_to_exclude` names stay as they were.
+    """
+
+    precision: str
+    tolerances: Mapping[str, Tolerance]
+    model: Callable[[Scope, Variant], OutputRef]
+    options: type | None = None
+    words: str = ""
+    precision_of: Callable[[Any], str] | None = None
+    variant_faults: Callable[[WrittenVariant, Parts], Iterable[Fault]] = _no_variant_faults
+    sensitivity: Callable[[Scope, Variant], OutputRef] | None = None
+    is_plain: bool = False
+    trials: Callable[[Recipe, Variant], Iterable[Trial]] | None = None
+    keeps_nodes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFormat(Feature):
+    """A form of the unquantized model that the user's framework runs: `formats: [NAME]`.
+
+    Attributes:
+        options: Frozen dataclass of its options.
+        program: Add the steps that make it.
+    """
+
+    options: type
+    program: Callable[[Scope, Format], OutputRef]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactFormat(Feature):
+    """What is made of an ONNX variant ahead of time: `ahead_of_time: {NAME: {}}`.
+
+    Attributes:
+        options: Frozen dataclass of its options.
+        help: One line.
+        artifact: Add the step that makes it of a variant's model.
+    """
+
+    options: type
+    help: str
+    artifact: Callable[[Scope, Variant, OutputRef, Any], Artifact]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageFormat(Feature):
+    """Another form of a checked bundle: `packages: {NAME: {}}`, in a folder BUNDLE-NAME.
+
+    Attributes:
+        options: Frozen dataclass of its options.
+        help: One line.
+        package: Add the step that makes it of a variant's bundle.
+    """
+
+    options: type
+    help: str
+    package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]

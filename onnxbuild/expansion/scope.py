@@ -1,0 +1,93 @@
+"""What a feature gets to expand a recipe with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.host import TARGETS, HostFacts
+from onnxbuild.core.recipe import Location, Recipe, Variant
+from onnxbuild.core.rival import Comparison
+from onnxbuild.core.step import StepKind
+from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.target_options import TargetOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a frontend makes of a recipe's model.
+
+    Attributes:
+        model: Canonical ONNX.
+        config: The model's own description (`config.json` of a transformer), for fusions.
+        check: The report on `model`.
+    """
+
+    model: OutputRef
+    config: OutputRef
+    check: OutputRef
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One recipe, and the graph that it is expanded into.
+
+    Attributes:
+        graph: Where steps go.
+        recipe: What is expanded.
+        host: The machine that builds.
+        choices: `RECIPE:VARIANT` -> the trial that a lock names; `RECIPE:VARIANT/session` -> its
+            session's settings.
+        comparison: Models from elsewhere to compare with; None to measure the variants once.
+        source: What the frontend made; asked for when it is needed, so that a recipe without ONNX
+            exports none.
+        reference: (variant, axis -> its one size) -> what the user's framework computes.
+        score: Its score by the user's metric; None if the recipe evaluates nothing.
+        is_measured: The benchmark can run it.
+        model: A variant's model, by the feature of its mode; for modes that try others.
+        trials: A variant -> trial -> the variant that it is; for the same.
+    """
+
+    graph: GraphBuilder
+    recipe: Recipe
+    host: HostFacts
+    choices: Mapping[str, str]
+    comparison: Comparison | None
+    source: Callable[[], Source]
+    reference: Callable[[Variant | None, Mapping[str, int]], OutputRef]
+    score: Callable[[], OutputRef | None]
+    is_measured: bool
+    model: Callable[[Variant], OutputRef]
+    trials: Callable[[Variant], Mapping[str, Variant]]
+
+    @property
+    def machine(self) -> HostFacts:
+        """What the recipe's models will run on."""
+        return TARGETS.get(self.recipe.section("target", TargetOptions).cpu, self.host)
+
+    def step(
+        self,
+        address: StepAddress,
+        kind: StepKind,
+        params: object,
+        inputs: Mapping[str, OutputRef] | None = None,
+        *,
+        at: Location | None = None,
+        section: str = "",
+        spares: tuple[str, ...] = (),
+    ) -> str:
+        """Add a step; returns its name, or that of the equal one that was there first.
+
+        Args:
+            address: Where it stands.
+            kind: What it does.
+            params: Its parameters.
+            inputs: What it takes.
+            at: Where the recipe asks for it.
+            section: The key of the recipe that does, where there is one place for it.
+            spares: Inputs that it goes on without where what makes them is unfit for the model.
+        """
+        location = self.recipe.lines.get(section, at or self.recipe.location)
+        return self.graph.step(address, kind, params, location, inputs, spares=spares)

@@ -1,0 +1,156 @@
+"""How each variant's session is run: as the recipe says, as a search finds, or as a lock says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.core.target import Target
+from onnxbuild.expansion.addresses import further, of_variant
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import profile, session, tune
+from onnxbuild.steps.benchmark import BenchmarkOptions
+
+SECTION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSession:
+    """The session settings that a variant's steps get.
+
+    Attributes:
+        settings: The recipe's.
+        steps: Target -> name of the step that settles them there after a search; empty where
+            nothing is searched.
+        reports: Report -> file name, to lay next to the variant.
+    """
+
+    settings: SessionSettings
+    steps: Mapping[str, str] = field(default_factory=dict)
+    reports: tuple[tuple[OutputRef, str], ...] = ()
+
+    def inputs(self, target: Target, output: str, name: str = "session") -> dict[str, OutputRef]:
+        """The input that says it: `settings`, or `judged`, what can change numbers."""
+        step = self.steps.get(target.name)
+        return {name: OutputRef(step, output)} if step else {}
+
+
+def add_session(scope: Scope, variant: Variant, model: OutputRef) -> VariantSession:
+    """The session of a variant's model: searched on each target, profiled on the first.
+
+    Raises:
+        UsageError: A lock's choice is no session's settings.
+    """
+    recipe = scope.recipe
+    options = options_of(recipe, variant)
+    settings = options.settings()
+    found = VariantSession(settings)
+    tuning = options.tuning()
+    if tuning is not None:
+        found = _tuned_everywhere(scope, variant, model, settings, tuning)
+    if options.profiling:
+        first = recipe.targets[0]
+        step = scope.step(
+            of_variant(recipe, variant, "profile"),
+            profile.KIND,
+            profile.ProfileParams(
+                variant=variant.name,
+                session=SessionSettings() if found.steps else settings,
+                **_measured_at(recipe, first),
+            ),
+            {
+                "model": model,
+                **found.inputs(first, "settings"),
+                **target_inputs(scope, first),
+            },
+            at=variant.location,
+        )
+        profiled = (OutputRef(step, "report"), "profile.json")
+        found = dataclasses.replace(found, reports=(*found.reports, profiled))
+    return found
+
+
+def _tuned_everywhere(
+    scope: Scope,
+    variant: Variant,
+    model: OutputRef,
+    settings: SessionSettings,
+    tuning: TuneOptions,
+) -> VariantSession:
+    """A search on each target: what is fastest on one says nothing of another."""
+    recipe = scope.recipe
+    steps: dict[str, str] = {}
+    reports: list[tuple[OutputRef, str]] = []
+    for number, target in enumerate(recipe.targets):
+        elsewhere = further(recipe, number)
+        address = of_variant(recipe, variant, "session", elsewhere)
+        choice = scope.choices.get(str(address), "")
+        inputs: dict[str, OutputRef] = {}
+        if choice:
+            _check_choice(str(address), choice, settings)
+        else:
+            params = tune.TuneParams(
+                variant=variant.name,
+                settings=settings,
+                options=tuning,
+                **_measured_at(recipe, target),
+            )
+            searched = scope.step(
+                of_variant(recipe, variant, "tune", elsewhere),
+                tune.KIND,
+                params,
+                {"model": model, **target_inputs(scope, target)},
+                at=variant.location,
+            )
+            inputs["tune"] = OutputRef(searched, "report")
+            reports.append(
+                (inputs["tune"], f"tune-{elsewhere}.json" if elsewhere else "tune.json")
+            )
+        steps[target.name] = scope.step(
+            address,
+            session.KIND,
+            session.SessionParams(settings, choice),
+            inputs,
+            at=variant.location,
+        )
+    return VariantSession(settings, steps, tuple(reports))
+
+
+def options_of(recipe: Recipe, variant: Variant) -> SessionOptions:
+    """A variant's `session`: its own over the recipe's."""
+    where = variant if SECTION in variant.sections else recipe
+    return where.section(SECTION, SessionOptions)
+
+
+def settings_of(recipe: Recipe, variant: Variant) -> SessionSettings:
+    """The same, without searches and profiles."""
+    return options_of(recipe, variant).settings()
+
+
+def _measured_at(recipe: Recipe, target: Target) -> dict[str, Any]:
+    """Where and on what a variant is measured."""
+    return {
+        "inputs": recipe.inputs,
+        "axes": recipe.axes,
+        "points": recipe.section("benchmark", BenchmarkOptions).points,
+        "target": target,
+    }
+
+
+def _check_choice(name: str, choice: str, settings: SessionSettings) -> None:
+    try:
+        settings.with_tuned(choice)
+    except (ValueError, json.JSONDecodeError) as error:
+        raise UsageError(
+            f"the lock's choice for {name} is no session's settings: {error}",
+            fix="onnxbuild lock RECIPE --update choices",
+        ) from error

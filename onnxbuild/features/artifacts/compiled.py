@@ -1,0 +1,65 @@
+"""`compiled`: ONNX with the nodes that a provider has compiled already (EPContext)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.providers import PROVIDERS, full_name, is_full_name, short_name
+from onnxbuild.core.recipe import Variant
+from onnxbuild.document.faults import Fault, choices, hinted, nearest
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
+from onnxbuild.expansion.environment_faults import only_in_environments
+from onnxbuild.expansion.feature import Artifact, ArtifactFormat
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.ahead_of_time.options import WITHOUT_COMPILER, CompiledOptions
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import compile_model
+
+NAME = "compiled"
+_FOR_GPU = {full_name("tensorrt"), full_name("nv_tensorrt_rtx")}
+
+
+def _artifact(
+    scope: Scope, variant: Variant, model: OutputRef, options: CompiledOptions
+) -> Artifact:
+    provider = short_name(options.provider)
+    target = target_of(scope.recipe, provider)
+    for_gpu = full_name(provider) in _FOR_GPU
+    kind = compile_model.KIND_FOR_GPU if for_gpu else compile_model.KIND
+    own = dict(target.chain[0].options)
+    params = compile_model.CompileParams(provider, own, options.embed)
+    made = add_artifact(scope, variant, NAME, kind=kind, params=params, inputs={"model": model})
+    return Artifact(NAME, made, target, SessionSettings())
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    node = parts.node(SECTION, NAME, "provider")
+    if node is None or not parts.sound(SECTION, NAME):
+        return
+    provider = str(node.value)
+    at = parts.at(SECTION, NAME, "provider")
+    if provider not in PROVIDERS and not is_full_name(provider):
+        able = [name for name in PROVIDERS if name not in WITHOUT_COMPILER]
+        near = nearest(provider, able)
+        what = f"{SECTION}.compiled.provider is '{provider}', which is no execution provider"
+        yield Fault(hinted(what, near), at, f"write {near or choices(able)}")
+    elif provider in WITHOUT_COMPILER:
+        what = (
+            f"{SECTION}.compiled.provider is '{provider}', which has no compiled models "
+            f"(EPContext): {WITHOUT_COMPILER[provider]}"
+        )
+        fix = "write `provider: openvino`, or for the graph alone `optimized: {}`"
+        yield Fault(what, at, fix)
+    yield from only_in_environments(parts, NAME, short_name(provider))
+
+
+FEATURE = ArtifactFormat(
+    name=NAME,
+    options=CompiledOptions,
+    help="what a provider has compiled, in VARIANT-compiled/",
+    kinds=(compile_model.KIND, compile_model.KIND_FOR_GPU),
+    faults=_faults,
+    artifact=_artifact,
+)

@@ -1,0 +1,1 @@
+"""Forms of the model that the user's framework runs."""

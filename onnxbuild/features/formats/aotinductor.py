@@ -1,0 +1,31 @@
+"""`aotinductor`: the exported program, compiled to a shared library for this machine's CPU."""
+
+from __future__ import annotations
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Format
+from onnxbuild.expansion.exported_program import exported_program
+from onnxbuild.expansion.feature import ProgramFormat
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.steps import aotinductor, torch_export
+from onnxbuild.steps.aotinductor import AotInductorOptions, AotInductorParams
+
+
+def _program(scope: Scope, each: Format) -> OutputRef:
+    step = scope.step(
+        StepAddress(scope.recipe.name, "convert", each.name),
+        aotinductor.KIND,
+        AotInductorParams(each.options_as(AotInductorOptions)),
+        {"program": exported_program(scope, each, "export")},
+        at=each.location,
+    )
+    return OutputRef(step, "program")
+
+
+FEATURE = ProgramFormat(
+    name="aotinductor",
+    options=AotInductorOptions,
+    kinds=(torch_export.KIND, aotinductor.KIND),
+    program=_program,
+)

@@ -1,0 +1,31 @@
+"""`torchscript`: a traced or scripted program, for LibTorch and for older PyTorch."""
+
+from __future__ import annotations
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Format
+from onnxbuild.expansion.feature import ProgramFormat
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.steps import torchscript
+from onnxbuild.steps.torchscript import TorchScriptOptions, TorchScriptParams
+
+
+def _program(scope: Scope, each: Format) -> OutputRef:
+    recipe = scope.recipe
+    options = each.options_as(TorchScriptOptions)
+    step = scope.step(
+        StepAddress(recipe.name, "convert", each.name),
+        torchscript.KIND,
+        TorchScriptParams(recipe.model, recipe.inputs, recipe.outputs, recipe.axes, options),
+        at=each.location,
+    )
+    return OutputRef(step, "program")
+
+
+FEATURE = ProgramFormat(
+    name="torchscript",
+    options=TorchScriptOptions,
+    kinds=(torchscript.KIND,),
+    program=_program,
+)

@@ -1,0 +1,1 @@
+"""What gives the model, and what it is held against."""

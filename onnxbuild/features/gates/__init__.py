@@ -1,0 +1,1 @@
+"""What must hold before a model is delivered."""

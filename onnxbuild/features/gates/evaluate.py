@@ -1,0 +1,52 @@
+"""The user's own metric, and how much of it may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.addresses import further
+from onnxbuild.expansion.evaluation import SECTION, add_evaluation
+from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.steps import evaluate
+
+_CALLABLES = {
+    "data": ("evaluation", "callable that yields (feeds, labels), a batch each"),
+    "metric": ("metric", "callable: (outputs, labels) -> score, greater is better"),
+}
+
+
+def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
+    recipe = scope.recipe
+    target = recipe.targets[number]
+    scored = add_evaluation(
+        scope, subject.variant, subject.model, target, further=further(recipe, number)
+    )
+    return {} if scored is None else {f"evaluation/{target.name}": scored}
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    section = parts.node(SECTION)
+    if section is None or not isinstance(section.value, dict):
+        return
+    known = {*_CALLABLES, *(each.name for each in fields(evaluate.EvaluateOptions))}
+    if set(section.members) - known:
+        return  # one of them may be what is meant
+    missing = [key for key in _CALLABLES if key not in section.members]
+    if missing and section.members:
+        what = f"evaluate has no {' and no '.join(missing)}; both are needed for a score"
+        fix = f"add `{missing[0]}: FILE.py:CALLABLE`"
+        yield Fault(what, parts.key_at(SECTION), fix)
+
+
+FEATURE = Feature(
+    name=SECTION,
+    sections=(Section(name=SECTION, options=evaluate.EvaluateOptions, callables=_CALLABLES),),
+    kinds=(evaluate.KIND,),
+    faults=_faults,
+    reports_on=_reports_on,
+)

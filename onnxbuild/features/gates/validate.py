@@ -1,0 +1,80 @@
+"""Whether a model's outputs are those of the reference, within tolerances, on each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.document.faults import Fault, choices, hinted, nearest
+from onnxbuild.document.node import dotted
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.addresses import further, of_variant
+from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.targets import target_inputs
+from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import provider, validate
+
+NAME = "validate"
+
+
+def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
+    recipe, variant, session = scope.recipe, subject.variant, subject.session
+    target, settings = recipe.targets[number], session.settings
+    # The model that a quantizer took, by which the nodes can be judged that it left as they were.
+    exact = (
+        {"exact": scope.graph.input_of(subject.model, "model")}
+        if not number and subject.mode.keeps_nodes and target.is_cpu and not target.environment
+        else {}
+    )
+    step = scope.step(
+        of_variant(recipe, variant, NAME, further(recipe, number)),
+        validate.KIND,
+        validate.ValidateParams(
+            variant=variant.name,
+            precision=variant.precision,
+            tolerances=tolerances_of(recipe, variant),
+            target=target,
+            gates=recipe.gates[target.name],
+            session=SessionSettings() if session.steps else settings.judged(),
+            excluded=getattr(variant.options, "nodes_to_exclude", ()),
+        ),
+        {
+            "model": subject.model,
+            "reference": scope.reference(variant, settings.free_dimensions),
+            **exact,
+            **session.inputs(target, "judged"),
+            **target_inputs(scope, target),
+        },
+        at=variant.location,
+    )
+    return {f"validation/{target.name}": OutputRef(step, "report")}
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    """Tolerances of outputs that are none."""
+    if not parts.outputs:
+        return
+    owners: list[tuple[str, ...]] = [(NAME, each) for each in parts.declared(NAME)]
+    owners += [("quantization", each, NAME) for each in parts.declared("quantization")]
+    for owner in owners:
+        outputs = parts.node(*owner, "outputs")
+        if outputs is None or not parts.sound(*owner):
+            continue
+        for name, member in outputs.members.items():
+            if name not in parts.outputs:
+                near = nearest(name, parts.outputs)
+                expected = f"expected {choices(parts.outputs)}"
+                what = f"{dotted((*owner, 'outputs'))} names '{name}', which is no output"
+                fix = f"write `{near}`" if near else "write an output's name"
+                yield Fault(hinted(what, near, expected), member.at, fix)
+
+
+FEATURE = Feature(
+    name=NAME,
+    sections=(Section(name=NAME, options=validate.ValidateOptions),),
+    kinds=(provider.KIND, validate.KIND),
+    faults=_faults,
+    reports_on=_reports_on,
+)

@@ -1,0 +1,75 @@
+"""What few bits in each node do: a table, where the recipe asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.fidelity import add_sensitivity
+from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.steps import sensitivity
+
+SECTION = "sensitivity"
+
+
+def _laid(
+    scope: Scope,
+    subjects: Sequence[Subject],
+    programs: Mapping[str, OutputRef],  # noqa: ARG001
+) -> Mapping[str, Sequence[Laid]]:
+    """Tables of the modes that have their own.
+
+    Where there is none, and for searches, it is that of plain dynamic quantization.
+    """
+    recipe = scope.recipe
+    if not recipe.section(SECTION, sensitivity.SensitivityOptions).table:
+        return {}
+    found = {
+        each.variant.name: each.mode.sensitivity(scope, each.variant)
+        for each in subjects
+        if each.mode.sensitivity is not None
+    }
+    for each in subjects:
+        if each.variant.searches or (not found and each.mode.is_plain):
+            model = fused_for(scope, each.variant)
+            address = own_address(recipe, each.variant, "sensitivity")
+            found[each.variant.name] = add_sensitivity(scope, model, address)
+    return {name: [Laid(table, "sensitivity.json")] for name, table in found.items()}
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    """What a table, or a choice of sensitive nodes, needs."""
+    section = parts.node(SECTION)
+    written = {} if section is None else section.members
+    said = {key: written[key].node.value for key in ("rank_by", "table") if key in written}
+    if said.get("rank_by") == "metric":
+        if not parts.node("evaluate", "data"):
+            what = "sensitivity ranks by the user's metric, and the recipe has no `evaluate`"
+            at = parts.at(SECTION, "rank_by")
+            yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
+        return
+    if parts.node("fidelity", "data"):
+        return
+    if said.get("table") is True:
+        what = "sensitivity asks for a table, and no fidelity.data is named to measure on"
+        at = parts.at(SECTION, "table")
+        fix = "add `fidelity: {data: FILE.py:CALLABLE}`, or write `rank_by: metric`"
+        yield Fault(what, at, fix)
+    quantization = parts.node("quantization")
+    for name, member in quantization.members.items() if quantization else ():
+        if member.node.child("keep_most_sensitive"):
+            what = f"variant '{name}' keeps sensitive nodes, and no fidelity.data is named"
+            yield Fault(what, member.at, "add `fidelity: {data: FILE.py:CALLABLE}`")
+
+
+FEATURE = Feature(
+    name=SECTION,
+    sections=(Section(name=SECTION, options=sensitivity.SensitivityOptions),),
+    kinds=(sensitivity.KIND,),
+    faults=_faults,
+    laid=_laid,
+)

@@ -1,0 +1,211 @@
+"""`auto`: the fastest of several ways that keeps to a goal."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import DUMMY_DATA, Recipe, Variant
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.benchmarks import benchmark_of_trials
+from onnxbuild.expansion.eight_bit_faults import ADD_DATA
+from onnxbuild.expansion.evaluation import add_evaluation
+from onnxbuild.expansion.feature import Laid, Mode, Subject, Trial, WrittenVariant
+from onnxbuild.expansion.fidelity import add_fidelity
+from onnxbuild.expansion.fused import fused_for, own_address
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import VariantSession, settings_of
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
+from onnxbuild.steps import choose
+from onnxbuild.steps.calibrate import CalibrationOptions
+from onnxbuild.steps.choose import AutoOptions
+
+NAME = "auto"
+
+_KEPT_SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+"""Of the quantizable nodes, kept in fp32, the most sensitive first."""
+
+_BALANCED_KEPT_SHARES = (0.05, 0.1, 0.2, 0.35)
+
+_OTHER_METHODS = ("mse", "percentile")
+"""Of calibration, besides the recipe's own. Entropy clips what transformers need, and did no better on
+convolutions."""
+
+_STATIC_KEPT_SHARES = (0.1, 0.3)
+
+_BALANCED: dict[str, Any] = {"balance": True, "rounding": "gptq"}
+"""On MiniLM as fast as plain 8 bits within 3 %, with a seventh of the error."""
+
+
+def _model(scope: Scope, variant: Variant) -> OutputRef:
+    """The chosen model."""
+    recipe = scope.recipe
+    options = variant.options_as(AutoOptions)
+    choice = scope.choices.get(f"{recipe.name}:{variant.name}", "")
+    trials = scope.trials(variant)
+    if choice:
+        trials = {trial: each for trial, each in trials.items() if trial == choice}
+    fp32 = fused_for(scope, variant)
+    inputs: dict[str, OutputRef] = {}
+    models: dict[str, OutputRef] = {}
+    for trial, each in trials.items():
+        models[trial] = scope.model(each)
+        inputs[f"model/{trial}"] = models[trial]
+        if "fidelity" in recipe.entrypoints:
+            inputs[f"fidelity/{trial}"] = add_fidelity(
+                scope,
+                of_variant(recipe, each, "fidelity"),
+                each,
+                model=models[trial],
+                fp32=fp32,
+                target=recipe.targets[0],
+                baseline_at=own_address(recipe, variant, "baseline"),
+            )
+        scored = None
+        if options.goal.max_drop is not None:
+            scored = add_evaluation(scope, each, models[trial], recipe.targets[0], gates=False)
+        if scored is not None:
+            inputs[f"evaluation/{trial}"] = scored
+    if not choice:
+        inputs["benchmark"] = benchmark_of_trials(
+            scope,
+            of_variant(recipe, variant, "trials"),
+            {choose.UNCHANGED: fp32, **models},
+            VariantSession(settings_of(recipe, variant)),
+        )
+    step = scope.step(
+        of_variant(recipe, variant, "choose"),
+        choose.KIND,
+        choose.ChooseParams(
+            variant=variant.name,
+            goal=options.goal,
+            margin=options.margin,
+            trials=tuple(choose.Trial(trial, written(each)) for trial, each in trials.items()),
+            choice=choice,
+        ),
+        inputs,
+        at=variant.location,
+        spares=() if choice else tuple(each for each in inputs if each != "benchmark"),
+    )
+    return OutputRef(step, "model")
+
+
+def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
+    """The most promising first: a smaller budget cuts off the last."""
+    options = variant.options_as(AutoOptions)
+    include = options.include or (
+        ("dynamic", "static") if "calibration" in recipe.entrypoints else ("dynamic",)
+    )
+    calibration = recipe.entrypoints.get("calibration")
+    ladder = _ladder(
+        keeps="fidelity" in recipe.entrypoints,
+        balances=calibration is not None and calibration.target != DUMMY_DATA,
+    )
+    method = recipe.section("calibration", CalibrationOptions).method
+    left = options.trials
+    for each in ladder:
+        known = each.changes.get("calibration_method") == method
+        if each.mode in include and not known and left:
+            left -= 1
+            yield each
+
+
+def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
+    """Yield all ways, without regard to what the variant includes."""
+    yield Trial("int8-dynamic", "dynamic", {})
+    if balances:
+        yield Trial("int8-balanced", "dynamic", _BALANCED)
+    yield Trial("int8-static", "static", {})
+    yield Trial("weights-8", "weight_only", {"bits": 8})
+    if balances:
+        yield Trial("int8-static-balanced", "static", {"balance": True})
+    for method in _OTHER_METHODS:
+        yield Trial(f"int8-static-{method}", "static", {"calibration_method": method})
+    if keeps:
+        for share in _STATIC_KEPT_SHARES:
+            changes = {"keep_most_sensitive": share}
+            yield Trial(f"int8-static-keep-{share:.0%}".rstrip("%"), "static", changes)
+    if keeps and balances:
+        for share in _BALANCED_KEPT_SHARES:
+            changes = {**_BALANCED, "keep_most_sensitive": share}
+            yield Trial(f"int8-balanced-keep-{share:.0%}".rstrip("%"), "dynamic", changes)
+    if keeps:
+        for share in _KEPT_SHARES:
+            yield Trial(
+                f"int8-keep-{share:.0%}".rstrip("%"), "dynamic", {"keep_most_sensitive": share}
+            )
+    yield Trial("int8-dynamic-per-tensor", "dynamic", {"per_channel": False})
+    if balances:
+        yield Trial("weights-4-gptq", "weight_only", {"bits": 4, "method": "gptq"})
+    yield Trial("weights-4", "weight_only", {"bits": 4})
+    yield Trial("fp16", "fp16", {})
+
+
+def written(variant: Variant) -> str:
+    """A trial as YAML to paste: `{mode: dynamic, keep_most_sensitive: 0.1}`."""
+    options: Any = variant.options
+    default = type(options)()
+    parts = [f"mode: {variant.mode}"]
+    for field in dataclasses.fields(default):
+        value = getattr(options, field.name)
+        if value != getattr(default, field.name):
+            parts.append(f"{field.name}: {str(value).lower() if value is True else value}")
+    return f"{{{', '.join(parts)}}}"
+
+
+def _laid(
+    scope: Scope,
+    subjects: Sequence[Subject],
+    programs: Mapping[str, OutputRef],  # noqa: ARG001
+) -> Mapping[str, Sequence[Laid]]:
+    """What each search found."""
+    del scope
+    return {
+        each.variant.name: [Laid(OutputRef(each.model.step, "search"), "search.json")]
+        for each in subjects
+        if each.variant.mode == NAME
+    }
+
+
+def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
+    """Options that a search needs, and data that its goal or its trials need."""
+    name, at, node = variant.name, variant.at, variant.node
+    if isinstance(node.value, str):
+        what = f"variant '{name}' has mode 'auto', and no goal"
+        yield Fault(what, at, f"write `{name}: {{mode: auto, goal: {{cosine_mean: 0.995}}}}`")
+        return
+    goal, included = node.child("goal"), node.child("include")
+    calibration = parts.node("calibration")
+    said = not (calibration and not parts.sound("calibration"))
+    if "static" in [each.value for each in (included.items if included else ())] and (
+        said and not parts.node("calibration", "data")
+    ):
+        what = f"variant '{name}' tries 'static', and no calibration.data is named"
+        yield Fault(what, at, ADD_DATA)
+    asked = set() if goal is None else set(goal.members)
+    if not asked:
+        what = f"variant '{name}' has mode 'auto', and no goal"
+        yield Fault(what, at, "add `goal: {cosine_mean: 0.995}`")
+    if asked - {"max_drop"} and not parts.node("fidelity", "data"):
+        what = f"variant '{name}' has a goal on fidelity, and no fidelity.data is named"
+        yield Fault(what, at, "add `fidelity: {data: FILE.py:CALLABLE}`")
+    if "max_drop" in asked and not parts.node("evaluate", "data"):
+        what = f"variant '{name}' has the goal 'max_drop', and the recipe has no `evaluate`"
+        yield Fault(what, at, "add `evaluate: {data: ..., metric: ...}`")
+
+
+FEATURE = Mode(
+    name=NAME,
+    precision="int8",
+    tolerances={"int8": DEFAULT_TOLERANCES["int8"]},
+    options=AutoOptions,
+    kinds=(choose.KIND,),
+    variant_faults=_faults,
+    model=_model,
+    laid=_laid,
+    trials=_trials,
+)

@@ -1,0 +1,77 @@
+"""`weight_only`: weights in 4 or 8 bits, arithmetic in fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Variant
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.balancing import calibration_data
+from onnxbuild.expansion.feature import Mode, WrittenVariant
+from onnxbuild.expansion.fused import fused_for
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
+from onnxbuild.steps import hessians, quantize_weights
+from onnxbuild.steps.quantize_weights import WeightOptions, WeightParams
+
+_BYTE_BITS = 8
+
+
+def _model(scope: Scope, variant: Variant) -> OutputRef:
+    inputs = {"model": fused_for(scope, variant)}
+    params = WeightParams(variant.options_as(WeightOptions))
+    if params.options.method == "gptq":
+        inputs["hessians"] = _hessians(scope, variant, inputs["model"])
+    address = of_variant(scope.recipe, variant, "quantize")
+    step = scope.step(address, quantize_weights.KIND, params, inputs, at=variant.location)
+    return OutputRef(step, "model")
+
+
+def _hessians(scope: Scope, variant: Variant, model: OutputRef) -> OutputRef:
+    step = scope.step(
+        of_variant(scope.recipe, variant, "hessians"),
+        hessians.KIND,
+        hessians.HessianParams(**calibration_data(scope.recipe)),
+        {"model": model},
+        at=variant.location,
+        section="calibration",
+    )
+    return OutputRef(step, "hessians")
+
+
+def _precision_of(options: WeightOptions) -> str:
+    return "int8" if options.bits == _BYTE_BITS else "int4"
+
+
+def _faults(variant: WrittenVariant, parts: Parts) -> Iterator[Fault]:
+    if variant.parsed is None:
+        return
+    options, name = variant.parsed.options_as(WeightOptions), variant.name
+    if options.method == "hqq" and options.symmetric:
+        what = (
+            f"variant '{name}' has method 'hqq', which finds zero points, "
+            "and `symmetric: true`, which keeps none"
+        )
+        at = parts.at("quantization", name, "symmetric")
+        yield Fault(what, at, "write `method: rtn`, or remove `symmetric`")
+    if options.method == "gptq" and not parts.node("calibration", "data"):
+        what = f"variant '{name}' has method 'gptq', and no calibration.data is named"
+        at = parts.at("quantization", name, "method")
+        yield Fault(what, at, "add `calibration: {data: FILE.py:CALLABLE}`")
+
+
+FEATURE = Mode(
+    name="weight_only",
+    precision="int4",
+    precision_of=_precision_of,
+    tolerances={bits: DEFAULT_TOLERANCES[bits] for bits in ("int4", "int8")},
+    words="int4 i4 4bit w4 w8 w4a16 weight-only weights gptq awq hqq rtn",
+    options=WeightOptions,
+    kinds=(hessians.KIND, quantize_weights.KIND),
+    variant_faults=_faults,
+    model=_model,
+    keeps_nodes=True,
+)

@@ -1,0 +1,22 @@
+"""`packages`: other forms of the checked bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.asked import PackagesOptions
+from onnxbuild.expansion.asked_faults import asked_faults
+from onnxbuild.expansion.feature import Feature, Section
+
+SECTION = "packages"
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from asked_faults(parts, SECTION)
+
+
+FEATURE = Feature(
+    name=SECTION, sections=(Section(name=SECTION, options=PackagesOptions),), faults=_faults
+)

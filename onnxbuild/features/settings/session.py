@@ -1,0 +1,42 @@
+"""`session`: how ONNX Runtime runs a model; searched for, or profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.session_faults import faults, remarks
+from onnxbuild.expansion.sessions import SECTION
+from onnxbuild.onnxkit.sessions.options import SessionOptions
+from onnxbuild.steps import profile, session, tune
+
+
+def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
+    """The settings that a search found."""
+    target = scope.recipe.targets[number]
+    return subject.session.inputs(target, "settings", f"session/{target.name}")
+
+
+def _laid(
+    scope: Scope,
+    subjects: Sequence[Subject],
+    programs: Mapping[str, OutputRef],
+) -> Mapping[str, Sequence[Laid]]:
+    del scope, programs
+    return {
+        each.variant.name: [Laid(report, file) for report, file in each.session.reports]
+        for each in subjects
+    }
+
+
+FEATURE = Feature(
+    name=SECTION,
+    sections=(Section(name=SECTION, options=SessionOptions, by_variant=True),),
+    kinds=(session.KIND, tune.KIND, profile.KIND),
+    faults=faults,
+    remarks=remarks,
+    reports_on=_reports_on,
+    laid=_laid,
+)

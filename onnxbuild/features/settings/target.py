@@ -1,0 +1,8 @@
+"""`target`: the machines that models are made for."""
+
+from __future__ import annotations
+
+from onnxbuild.expansion.feature import Feature, Section
+from onnxbuild.expansion.target_options import TargetOptions
+
+FEATURE = Feature(name="target", sections=(Section(name="target", options=TargetOptions),))

@@ -1,0 +1,179 @@
+"""Expand a recipe into steps and deliverables, by asking each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from onnxbuild.catalog import (
+    ARTIFACT_FORMATS,
+    FEATURES,
+    FRONTENDS,
+    MODES,
+    PACKAGE_FORMATS,
+    PROGRAM_FORMATS,
+    trials_of,
+)
+from onnxbuild.core.graph import Deliverable, Family, OutputRef
+from onnxbuild.core.host import HostFacts
+from onnxbuild.core.recipe import Format, Recipe, Variant
+from onnxbuild.core.rival import Comparison
+from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
+from onnxbuild.expansion.asked import AheadOfTimeOptions, PackagesOptions
+from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
+from onnxbuild.expansion.feature import Laid, Subject
+from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.expansion.sessions import add_session
+
+PACKAGES = "packages"
+
+
+def scope_of(
+    recipe: Recipe,
+    graph: GraphBuilder,
+    host: HostFacts,
+    choices: Mapping[str, str],
+    comparison: Comparison | None,
+) -> Scope:
+    """What features expand a recipe with.
+
+    Args:
+        recipe: The recipe.
+        graph: Where its steps go.
+        host: Decides options left at `auto`.
+        choices: `RECIPE:VARIANT` -> the trial of `mode: auto` that a lock names;
+            `RECIPE:VARIANT/session` -> the settings of `session: {tune: true}`.
+        comparison: Which models to compare; None to measure the variants once.
+    """
+    frontend = FRONTENDS[recipe.frontend]
+
+    @cache
+    def source() -> Source:
+        return frontend.source(scope)
+
+    scope = Scope(
+        graph=graph,
+        recipe=recipe,
+        host=host,
+        choices=choices,
+        comparison=comparison,
+        source=source,
+        reference=lambda variant, fixed: frontend.reference(scope, variant, fixed),
+        score=lambda: frontend.score(scope),
+        is_measured=frontend.is_measured,
+        model=lambda variant: MODES[variant.mode].model(scope, variant),
+        trials=lambda variant: trials_of(recipe, variant),
+    )
+    return scope
+
+
+def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format]) -> None:
+    """Add the steps of some of a recipe's variants, and of some of its formats other than ONNX."""
+    programs = {each.name: PROGRAM_FORMATS[each.name].program(scope, each) for each in formats}
+    if variants:
+        scope.source()
+        scope.reference(None, {})
+        scope.score()
+    made = [_made(scope, each) for each in variants]
+    subjects = [each.subject for each in made]
+    laid = _laid(scope, subjects, programs)
+    for each in made:
+        name = each.subject.variant.name
+        _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
+        _add_packages(scope, each)
+    for subject in subjects:
+        _add_artifacts(scope, subject)
+    for program in formats:
+        bundle = program_bundle(scope, program, programs[program.name])
+        _deliver(scope, program.name, bundle, laid.get(program.name, ()), family="program")
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A variant with its bundle."""
+
+    subject: Subject
+    bundle: Bundle
+
+
+def _made(scope: Scope, variant: Variant) -> _Made:
+    """Add a variant's model, what judges it, and its package."""
+    model = scope.model(variant)
+    session = add_session(scope, variant, model)
+    subject = Subject(variant, MODES[variant.mode], model, session)
+    reports: dict[str, OutputRef] = {}
+    for feature in FEATURES:
+        reports |= feature.reports(scope, subject)
+    for number in range(len(scope.recipe.targets)):
+        for feature in FEATURES:
+            reports |= feature.reports_on(scope, subject, number)
+    files = variant_bundle(scope, subject, reports)
+    return _Made(subject, Bundle(files, tuple(each.step for each in reports.values())))
+
+
+def _laid(
+    scope: Scope, subjects: Sequence[Subject], programs: Mapping[str, OutputRef]
+) -> dict[str, list[Laid]]:
+    """Deliverable -> what all features lay next to it."""
+    found: dict[str, list[Laid]] = {}
+    for feature in FEATURES:
+        for name, laid in feature.laid(scope, subjects, programs).items():
+            found.setdefault(name, []).extend(laid)
+    return found
+
+
+def _add_artifacts(scope: Scope, subject: Subject) -> None:
+    """Add what is made ahead of time of a variant, each with a bundle of its own."""
+    options = scope.recipe.section(AHEAD_OF_TIME, AheadOfTimeOptions)
+    variant = subject.variant
+    if not options.includes(variant.name):
+        return
+    artifacts = [
+        ARTIFACT_FORMATS[name].artifact(scope, variant, subject.model, getattr(options, name))
+        for name in options.asked
+    ]
+    bundles = [artifact_bundle(scope, subject, each) for each in artifacts]
+    laid = [
+        report for feature in FEATURES for report in feature.laid_ahead(scope, subject, artifacts)
+    ]
+    for each, bundle in zip(artifacts, bundles, strict=True):
+        folder = f"{variant.name}-{each.name}"
+        _deliver(scope, folder, bundle, laid, family="artifact", variant=variant.name)
+
+
+def _add_packages(scope: Scope, made: _Made) -> None:
+    """Add other forms of a variant's bundle."""
+    options = scope.recipe.sections.get(PACKAGES)
+    variant = made.subject.variant
+    if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
+        return
+    for name in options.asked:
+        package = PACKAGE_FORMATS[name].package
+        files = package(scope, made.subject, made.bundle.files, getattr(options, name))
+        bundle = Bundle(files, made.bundle.judged_by)
+        folder = f"{variant.name}-{name}"
+        _deliver(scope, folder, bundle, (), family="package", variant=variant.name)
+
+
+def _deliver(
+    scope: Scope,
+    name: str,
+    bundle: Bundle,
+    laid: Sequence[Laid],
+    *,
+    family: Family = "variant",
+    variant: str = "",
+) -> None:
+    scope.graph.deliver(
+        Deliverable(
+            recipe=scope.recipe.name,
+            name=name,
+            parts=((bundle.files, ""), *((each.report, each.file) for each in laid)),
+            family=family,
+            variant=variant,
+            judged_by=bundle.judged_by,
+            measured_by={each.target: each.report.step for each in laid if each.target},
+        )
+    )
