@@ -9,7 +9,6 @@ from typing import Any
 from onnxbuild import __version__
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef, View
-from onnxbuild.core.providers import full_name, short_name
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
 from onnxbuild.onnxkit.ahead_of_time.options import (
@@ -20,6 +19,7 @@ from onnxbuild.onnxkit.ahead_of_time.options import (
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import TENSORRT, engine_options
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import named, short_name
 from onnxbuild.resolver.addresses import load_times_step, of_variant, shared
 from onnxbuild.resolver.assembly import Assembly
 from onnxbuild.resolver.reference_step import add_reference, taken_axes
@@ -37,7 +37,6 @@ from onnxbuild.steps import (
 )
 
 SECTION = "ahead_of_time"
-_FOR_GPU = {full_name(TENSORRT), full_name("nv_tensorrt_rtx")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class AheadOfTimeSteps:
         provider = short_name(options.provider)
         target = _target(recipe, provider)
         kind = compile_model.KIND
-        if full_name(provider) in _FOR_GPU:
+        if named(provider).compiles_for_gpu:
             kind = compile_model.KIND_FOR_GPU
         own = dict(target.chain[0].options)
         params = compile_model.CompileParams(provider, own, options.embed)

@@ -81,19 +81,3 @@ class AheadOfTimeOptions:
 
 
 KINDS = ("ort", "optimized", "compiled", "tensorrt")
-
-WITHOUT_COMPILER = {
-    "cpu": "its kernels run the nodes as they are",
-    "cuda": "its kernels run the nodes as they are",
-    "rocm": "its kernels run the nodes as they are",
-    "dnnl": "it keeps nothing of what it makes of a graph",
-    "xnnpack": "it keeps nothing of what it makes of a graph",
-    "directml": "it keeps nothing of what it makes of a graph",
-    "webgpu": "its kernels run the nodes as they are",
-    "coreml": "it keeps compiled models in a folder of its own (its option ModelCacheDirectory)",
-}
-"""Provider -> why it has no EPContext.
-
-Source: ONNX Runtime's page EP-Context-Design; providers that implement it override
-IExecutionProvider::GetEpContextNodes or OrtEp::Compile.
-"""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.core.providers import PROVIDERS, full_name, is_full_name, short_name
-from onnxbuild.onnxkit.ahead_of_time.options import KINDS, WITHOUT_COMPILER, AheadOfTimeOptions
+from onnxbuild.core.provider import is_full_name
+from onnxbuild.onnxkit.ahead_of_time.options import KINDS, AheadOfTimeOptions
+from onnxbuild.providers import all_providers, full_name, is_known, named, short_name
 from onnxbuild.recipe.parts.parts import Parts, has_onnx
 from onnxbuild.recipe.yaml.faults import Fault, choices, hinted, nearest
 from onnxbuild.recipe.yaml.node import locate, locate_key
@@ -71,15 +72,15 @@ def _elsewhere(parts: Parts, kind: str, provider: str) -> Iterator[Fault]:
 
 def _provider(parts: Parts, provider: str) -> Iterator[Fault]:
     at = locate(parts.root, (SECTION, "compiled", "provider"))
-    if provider not in PROVIDERS and not is_full_name(provider):
-        able = [name for name in PROVIDERS if name not in WITHOUT_COMPILER]
+    if not is_known(provider) and not is_full_name(provider):
+        able = [each.name for each in all_providers() if not each.not_compiled]
         near = nearest(provider, able)
         what = f"{SECTION}.compiled.provider is '{provider}', which is no execution provider"
         yield Fault(hinted(what, near), at, f"write {near or choices(able)}")
-    elif provider in WITHOUT_COMPILER:
+    elif reason := named(provider).not_compiled:
         what = (
             f"{SECTION}.compiled.provider is '{provider}', which has no compiled models "
-            f"(EPContext): {WITHOUT_COMPILER[provider]}"
+            f"(EPContext): {reason}"
         )
         fix = "write `provider: openvino`, or for the graph alone `optimized: {}`"
         yield Fault(what, at, fix)
