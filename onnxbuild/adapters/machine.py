@@ -23,7 +23,7 @@ __all__ = [
     "usable_cores",
 ]
 
-_DEVICE_FILES = ("nvidia", "nvhost-gpu", "kfd", "dxg")
+DEVICE_FILES = ("nvidia", "nvhost-gpu", "kfd", "dxg")
 _LIBRARIES = re.compile(
     rb"lib(?:cuda|cublas|cudnn|cufft|curand|nvrtc|nvinfer|nvonnx|openvino|amdhip|migraphx|MIOpen)[\w.-]*"
 )
@@ -61,7 +61,7 @@ def driver_facts() -> dict[str, str]:
     Returns: `devices`: names of the accelerators' device files; `libraries`: those that such
         providers are linked with, as the loader's cache and the wheels in site-packages have them.
     """
-    nodes = [name for name in _names("/dev") if name.startswith(_DEVICE_FILES)]
+    nodes = [name for name in _names("/dev") if name.startswith(DEVICE_FILES)]
     nodes += [
         f"{folder}/{name}" for folder in ("dri", "accel") for name in _names(f"/dev/{folder}")
     ]

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.providers import CPU, full_name
+
+CPU = "cpu"
+"""The provider that is in every ONNX Runtime, and that runs what all others leave."""
 
 Require = Literal["none", "one", "all"]
 
@@ -18,17 +20,12 @@ class Link:
     """One provider of a chain.
 
     Attributes:
-        provider: Short name, a key of PROVIDERS; the full name where there is no short one.
+        provider: Short name; the full one where there is no short one.
         options: The provider's own, as ONNX Runtime takes them.
     """
 
     provider: str
     options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def full_name(self) -> str:
-        """As ONNX Runtime names it."""
-        return full_name(self.provider)
 
 
 @dataclass(frozen=True, slots=True)

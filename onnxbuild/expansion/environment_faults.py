@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.core.providers import full_name
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
+from onnxbuild.providers import full_name
 
 
 def only_in_environments(parts: Parts, artifact: str, provider: str) -> Iterator[Fault]:

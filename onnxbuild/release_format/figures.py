@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.core.providers import CPU, short_name
+from onnxbuild.core.target import CPU
 from onnxbuild.lock.model import Lock
+from onnxbuild.providers import short_name
 
 BASELINE = "pytorch"
 _BESIDE_THE_MODEL = frozenset(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from onnxbuild.core.providers import full_name
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     ArtifactDescription,
@@ -14,6 +13,7 @@ from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
 )
 from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
 from onnxbuild.onnxkit.model.model_files import file_bytes
+from onnxbuild.providers import full_name
 
 CONTEXT_OPERATOR = "EPContext"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import read_description
 from onnxbuild.onnxkit.benchmark.candidate import Contender
 from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
@@ -18,6 +17,7 @@ from onnxbuild.onnxkit.host.load import conditions, read_times
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import short_name
 
 _PORTABLE = "portable"
 _GROUP = "artifact/"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from onnxbuild.core.providers import CPU, full_name
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     ArtifactDescription,
     this_machine,
@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
 from onnxbuild.onnxkit.ahead_of_time.host_optimized import save_host_graph, special_operators
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
+from onnxbuild.providers import full_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnxbuild.core.providers import CPU, full_name
 from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     OPERATORS_FILE,
     ArtifactDescription,
@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
 )
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
+from onnxbuild.providers import full_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.saturation.products import sums_may_saturate
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
+from onnxbuild.providers import full_name
 
 FORMAT = 1
 """Raised whenever manifest.json changes in a way that its readers notice."""
@@ -182,10 +183,11 @@ def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
     begins: dict[str, str] = {}
     for target in targets:
         for link in target.chain if target.library is None else ():
-            links.setdefault(link.full_name, dict(link.options))
-            owners.setdefault(link.full_name, target.name)
+            provider = full_name(link.provider)
+            links.setdefault(provider, dict(link.options))
+            owners.setdefault(provider, target.name)
             if link is target.chain[0]:
-                begins.setdefault(link.full_name, target.name)
+                begins.setdefault(provider, target.name)
     return [
         {"name": name, "options": options, "target": {**owners, **begins}[name]}
         for name, options in links.items()
@@ -198,7 +200,8 @@ def _target(
     """One target, how sessions run there, and whether the model was run on it."""
     entry: dict[str, Any] = {
         "chain": [
-            {"name": link.full_name, "options": dict(link.options)} for link in target.chain
+            {"name": full_name(link.provider), "options": dict(link.options)}
+            for link in target.chain
         ],
         "session": to_json(session),
     }

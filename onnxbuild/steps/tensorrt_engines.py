@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from onnxbuild.core.providers import full_name
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
@@ -22,6 +21,7 @@ from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
 )
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import file_bytes
+from onnxbuild.providers import full_name
 
 
 @dataclass(frozen=True, slots=True)

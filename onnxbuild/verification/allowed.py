@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
-from onnxbuild.core.providers import short_name
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS
 from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
+from onnxbuild.providers import file_options, named
 
 COMPILED_KINDS = ("compiled", "tensorrt")
 """Kinds of what is made ahead of time that hold code of a device."""
@@ -55,16 +54,17 @@ def refused_options(provider: str, options: Mapping[str, Any]) -> str:
         provider: As the manifest has it, by its short or its full name.
         options: Name -> value.
     """
-    name = short_name(provider)
+    known = named(provider)
+    files = file_options()
     for option in options:
-        if option in FILE_OPTIONS:
+        if option in files:
             return (
-                f"its options of {name} have '{option}', which names a file or a library: a release's "
+                f"its options of {known.name} have '{option}', which names a file or a library: a release's "
                 "are not applied"
             )
-        if option not in OPTIONS.get(name, {}):
+        if option not in (known.options or {}):
             return (
-                f"its options of {name} have '{option}', which this onnxbuild does not know: a "
+                f"its options of {known.name} have '{option}', which this onnxbuild does not know: a "
                 "release's are not applied"
             )
     return ""

@@ -17,9 +17,9 @@ from onnxbuild.core.errors import (
     did_you_mean,
 )
 from onnxbuild.core.params import from_json
-from onnxbuild.core.providers import PROVIDERS, full_name, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
 from onnxbuild.onnxkit.sessions.settings import SessionSettings, settings_from
+from onnxbuild.providers import full_name, is_known, provider_names, short_name
 from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
@@ -139,11 +139,12 @@ def check_providers(providers: Iterable[str]) -> None:
     Raises:
         UsageError: One is none.
     """
+    known = provider_names()
     for provider in providers:
-        if provider not in PROVIDERS:
+        if not is_known(provider):
             raise UsageError(
-                f"there is no provider '{provider}'; expected one of {', '.join(PROVIDERS)}",
-                fix=did_you_mean(provider, PROVIDERS) or f"--provider {next(iter(PROVIDERS))}",
+                f"there is no provider '{provider}'; expected one of {', '.join(known)}",
+                fix=did_you_mean(provider, known) or f"--provider {known[0]}",
             )
 
 

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from onnxbuild.onnxkit.host.devices import devices_of
+from onnxbuild.providers.vendors.nvidia import NVIDIA
 from tests.cli.conftest import Project, make_project
 
 SKIPPED = "skipped: cuda: does not load: "
@@ -16,7 +17,7 @@ SKIPPED = "skipped: cuda: does not load: "
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Project:
-    if devices_of("nvidia").nodes:
+    if devices_of(NVIDIA).nodes:
         pytest.skip("this machine has a GPU")
     project = make_project(tmp_path_factory.mktemp("targets") / "project")
     project.edit("tiny.yaml", "quantization", "providers: [cpu, cuda]\nquantization")

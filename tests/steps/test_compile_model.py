@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.ahead_of_time.options import WITHOUT_COMPILER
+from onnxbuild.providers import all_providers
 from onnxbuild.steps.compile_model import KIND, KIND_FOR_GPU, CompileParams
 from tests.fakes.step_context import run_step
 from tests.steps.graphs import digits
@@ -46,11 +46,15 @@ def compiled(folder, provider, **options):
     return run_step(KIND, params, folder, {"model": digits(folder / "model")})
 
 
-@pytest.mark.parametrize("provider", sorted(WITHOUT_COMPILER))
+@pytest.mark.parametrize(
+    "provider",
+    [each for each in all_providers() if each.not_compiled],
+    ids=lambda each: each.name,
+)
 def test_a_provider_that_compiles_nothing_says_why(tmp_path, provider):
     with pytest.raises(StepError, match="has no compiled models") as caught:
-        compiled(tmp_path, provider)
-    assert WITHOUT_COMPILER[provider] in caught.value.what
+        compiled(tmp_path, provider.name)
+    assert provider.not_compiled in caught.value.what
     assert "optimized" in caught.value.fix
 
 

@@ -13,7 +13,6 @@ from onnx import TensorProto, helper
 
 from onnxbuild.adapters.kernel import landlock
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.provider_options import FILE_OPTIONS, OPTIONS
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
@@ -193,20 +192,3 @@ def test_compiled_nodes_are_found_wherever_they_stand(tmp_path):
     for before in ((1 << 24) - 4, 1 << 24, (1 << 24) - 9, (2 << 24) - 1):
         (tmp_path / "file").write_bytes(bytes(before) + b"EPContext")
         assert holds_compiled_nodes(tmp_path / "file"), before
-
-
-def test_every_option_that_speaks_of_files_is_known_as_one():
-    """A word in its help is what tells; those that only look so are named here."""
-    harmless = {"trt_tactic_sources", "trt_engine_cache_enable", "trt_timing_cache_enable",
-                "trt_int8_use_native_calibration_table", "migraphx_use_native_calibration_table",
-                "backend_type", "trt_ep_context_embed_mode"}  # fmt: skip
-    words = ("file", "folder", "library", "libraries", "disk", "beside it", "as ONNX", "where to")
-    told = {
-        name
-        for options in OPTIONS.values()
-        for name, each in options.items()
-        if any(word in each.help for word in words) or "path" in name
-    }
-    known = {name for options in OPTIONS.values() for name in options}
-    assert known >= FILE_OPTIONS
-    assert told - harmless <= FILE_OPTIONS

@@ -13,12 +13,10 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.interpreters import look_at
 from onnxbuild.core.environment import INTERPRETER, RUNTIME, Environment, Interpreter
 from onnxbuild.core.errors import StepError
+from onnxbuild.providers import all_providers
 
 MADE = "environments"
 """Below the cache folder: a virtual environment for each list."""
-
-_LOADED_BY_NAME = ("nvidia-", "openvino", "tensorrt")
-"""Distributions that ONNX Runtime loads libraries of, wherever they are installed."""
 
 _NOT_MADE = "not made yet"
 
@@ -96,7 +94,8 @@ def _loaded(installed: Distributions, runtimes: tuple[str, ...]) -> list[str]:
     """ONNX Runtime and what it needs, as far as that is installed."""
     there = frozenset(installed.names())
     found: dict[str, None] = {}
-    left = [*runtimes, *sorted(name for name in there if name.startswith(_LOADED_BY_NAME))]
+    loaded = tuple(prefix for each in all_providers() for prefix in each.brings)
+    left = [*runtimes, *sorted(name for name in there if name.startswith(loaded))]
     while left:
         name = left.pop(0)
         if name in there and name not in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.providers import PROVIDERS, full_name, is_full_name, short_name
+from onnxbuild.core.provider import is_full_name
 from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
@@ -13,12 +13,12 @@ from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
 from onnxbuild.expansion.environment_faults import only_in_environments
 from onnxbuild.expansion.feature import Artifact, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.ahead_of_time.options import WITHOUT_COMPILER, CompiledOptions
+from onnxbuild.onnxkit.ahead_of_time.options import CompiledOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import all_providers, is_known, named, short_name
 from onnxbuild.steps import compile_model
 
 NAME = "compiled"
-_FOR_GPU = {full_name("tensorrt"), full_name("nv_tensorrt_rtx")}
 
 
 def _artifact(
@@ -26,7 +26,7 @@ def _artifact(
 ) -> Artifact:
     provider = short_name(options.provider)
     target = target_of(scope.recipe, provider)
-    for_gpu = full_name(provider) in _FOR_GPU
+    for_gpu = named(provider).compiles_for_gpu
     kind = compile_model.KIND_FOR_GPU if for_gpu else compile_model.KIND
     own = dict(target.chain[0].options)
     params = compile_model.CompileParams(provider, own, options.embed)
@@ -40,15 +40,15 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         return
     provider = str(node.value)
     at = parts.at(SECTION, NAME, "provider")
-    if provider not in PROVIDERS and not is_full_name(provider):
-        able = [name for name in PROVIDERS if name not in WITHOUT_COMPILER]
+    if not is_known(provider) and not is_full_name(provider):
+        able = [each.name for each in all_providers() if not each.not_compiled]
         near = nearest(provider, able)
         what = f"{SECTION}.compiled.provider is '{provider}', which is no execution provider"
         yield Fault(hinted(what, near), at, f"write {near or choices(able)}")
-    elif provider in WITHOUT_COMPILER:
+    elif reason := named(provider).not_compiled:
         what = (
             f"{SECTION}.compiled.provider is '{provider}', which has no compiled models "
-            f"(EPContext): {WITHOUT_COMPILER[provider]}"
+            f"(EPContext): {reason}"
         )
         fix = "write `provider: openvino`, or for the graph alone `optimized: {}`"
         yield Fault(what, at, fix)

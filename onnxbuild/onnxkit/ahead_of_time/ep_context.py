@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.providers import full_name
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.ahead_of_time.host_optimized import with_own_weights
-from onnxbuild.onnxkit.ahead_of_time.options import WITHOUT_COMPILER
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
+from onnxbuild.providers import full_name, named
 
 _NOTHING_COMPILED = "Unable to compile any nodes"
 _LOG_FATAL = 4
@@ -125,8 +124,8 @@ def refuse_provider(provider: str, where: str) -> None:
     Raises:
         StepError: It has not.
     """
-    reason = WITHOUT_COMPILER.get(provider)
-    if reason is not None:
+    reason = named(provider).not_compiled
+    if reason:
         raise StepError(
             f"execution provider '{provider}' has no compiled models (EPContext): {reason}",
             where=where,

@@ -45,20 +45,3 @@ class EngineOptions:
     """TensorRT's engines and timing cache, for this very GPU, driver and TensorRT."""
 
     fp16: bool = option(False, help="let TensorRT choose fp16 kernels")
-
-
-WITHOUT_COMPILER = {
-    "cpu": "its kernels run the nodes as they are",
-    "cuda": "its kernels run the nodes as they are",
-    "rocm": "its kernels run the nodes as they are",
-    "dnnl": "it keeps nothing of what it makes of a graph",
-    "xnnpack": "it keeps nothing of what it makes of a graph",
-    "directml": "it keeps nothing of what it makes of a graph",
-    "webgpu": "its kernels run the nodes as they are",
-    "coreml": "it keeps compiled models in a folder of its own (its option ModelCacheDirectory)",
-}
-"""Provider -> why it has no EPContext.
-
-Source: ONNX Runtime's page EP-Context-Design; providers that implement it override
-IExecutionProvider::GetEpContextNodes or OrtEp::Compile.
-"""

@@ -12,15 +12,11 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
 from onnxbuild.onnxkit.timing.rounds import timed
+from onnxbuild.providers import named
 
 if TYPE_CHECKING:
     import onnxruntime
 
-_DEVICE_OF = {
-    "CUDAExecutionProvider": "cuda",
-    "TensorrtExecutionProvider": "cuda",
-    "DmlExecutionProvider": "dml",
-}
 _COPIES = 20
 
 
@@ -77,7 +73,7 @@ def _bound(
     import numpy as np
     import onnxruntime
 
-    device = _DEVICE_OF.get(session.get_providers()[0], "cpu")
+    device = named(session.get_providers()[0]).memory
     binding = session.io_binding()
     values = {}
     for name, array in ort_feeds(session, feeds).items():

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-Vendor = Literal["nvidia", "amd", "intel"]
+from onnxbuild.core.provider_fault import Vendor
 
-_NODES: Mapping[Vendor, tuple[str, ...]] = {
-    "nvidia": ("nvidia[0-9]*", "nvhost-gpu", "dxg"),  # a PC, a Jetson, WSL
-    "amd": ("kfd",),
-    "intel": ("dri/renderD*", "accel/accel*"),
-}
-_PCI_VENDORS: Mapping[str, Vendor] = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _PCI_DISPLAY = ("0x03", "0x12")  # display controllers, processing accelerators
-_DRIVERS: Mapping[Vendor, tuple[str, ...]] = {
-    "nvidia": ("/proc/driver/nvidia/version", "/dev/nvhost-gpu", "/dev/dxg"),
-    "amd": ("/sys/module/amdgpu",),
-    "intel": ("/sys/module/i915", "/sys/module/xe", "/sys/module/intel_vpu"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +28,10 @@ class Devices:
 def devices_of(vendor: Vendor) -> Devices:
     """What this machine has of a vendor."""
     return Devices(
-        on_bus=sum(_PCI_VENDORS.get(each) == vendor for each in _display_vendors()),
-        driver=any(Path(path).exists() for path in _DRIVERS[vendor]),
+        on_bus=_display_vendors().count(vendor.pci),
+        driver=any(Path(path).exists() for path in vendor.drivers),
         nodes=tuple(
-            sorted(str(path) for each in _NODES[vendor] for path in Path("/dev").glob(each))
+            sorted(str(path) for each in vendor.devices for path in Path("/dev").glob(each))
         ),
     )
 

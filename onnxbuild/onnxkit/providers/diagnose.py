@@ -6,75 +6,20 @@ ONNX Runtime says it on standard error or not at all; the kernel and the loader 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
 
-from onnxbuild.core.providers import full_name
-from onnxbuild.onnxkit.host.devices import Devices, Vendor
-
-Cause = Literal["package", "device", "driver", "library", "version", "device_id", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderFault:
-    """One reason.
-
-    Attributes:
-        cause: `package`: not in this ONNX Runtime; `device`: no such processor here; `driver`: one
-            without its driver; `library`: a shared library is missing; `version`: one is too old or
-            too new; `device_id`: there is no device of that number; `other`: ONNX Runtime's words.
-        what: One sentence, without a full stop.
-        fix: What to type or to do.
-    """
-
-    cause: Cause
-    what: str
-    fix: str
-
-
-PACKAGES: Mapping[str, tuple[str, str]] = {
-    "cuda": ("onnxruntime-gpu", ""),
-    "tensorrt": ("onnxruntime-gpu", ""),
-    "openvino": ("onnxruntime-openvino", ""),
-    "directml": ("onnxruntime-directml", "on Windows"),
-    "coreml": ("onnxruntime", "on macOS"),
-    "migraphx": ("onnxruntime-migraphx", "from AMD"),
-    "qnn": ("onnxruntime-qnn", "on Qualcomm's processors"),
-    "cann": ("onnxruntime-cann", "from Huawei"),
-    "azure": ("onnxruntime", ""),
-}
-"""Provider -> (the distribution that holds it, where there is one)."""
-
-VENDOR_OF: Mapping[str, Vendor] = {
-    "cuda": "nvidia",
-    "tensorrt": "nvidia",
-    "nv_tensorrt_rtx": "nvidia",
-    "rocm": "amd",
-    "migraphx": "amd",
-}
-"""Provider -> whose processors it needs. OpenVINO also runs on any x86 CPU."""
-
-_VENDOR_NAMES: Mapping[Vendor, str] = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
-_GONE = {"rocm": "ONNX Runtime has no ROCm provider since 1.23: write `migraphx`"}
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_fault import Cause, ProviderFault, Symptom, Vendor
+from onnxbuild.onnxkit.host.devices import Devices
+from onnxbuild.providers import named
 
 _UNFOUND = re.compile(r"(lib[\w.+-]+\.so[\w.]*): cannot open shared object file")
-_REQUIRED = re.compile(r"Require (cuDNN [\d.*]+ and CUDA [\d.*]+)")
-_TOO_OLD = re.compile(
-    r"CUDA driver version is insufficient|cudaErrorInsufficientDriver|forward compatibility was attempted"
-    r"|no kernel image is available|cuDNN version|CUDNN_STATUS_VERSION_MISMATCH"
-    r"|TensorRT version mismatch|undefined symbol: \S+|version `[\w.]+' not found",
-    re.IGNORECASE,
+_OF_ANY = (
+    Symptom("version", r"undefined symbol: \S+|version `[\w.]+' not found"),
+    Symptom("device_id", r"No registered plugin EP device found for \S+ with device_id"),
 )
-_NO_DEVICE_ID = re.compile(
-    r"invalid device ordinal|cudaErrorInvalidDevice\b|No registered plugin EP device found for \S+ with device_id"
-    r"|device id \d+ is (?:not|in)valid|Device \S+ is not available|Device with name \S+ is not registered|Cannot find device",
-    re.IGNORECASE,
-)
-_NO_DEVICE = re.compile(
-    r"no CUDA-capable device|cudaErrorNoDevice|no ROCm-capable device|hipErrorNoDevice",
-    re.IGNORECASE,
-)
+"""What the loader says of any library, and ONNX Runtime of any plug-in."""
+
 _SOURCE = re.compile(r"^.*(?:FAIL : |\.cc:\d+ [^\]]*\] )")
 
 
@@ -86,20 +31,21 @@ def not_in_package(provider: str, version: str, available: tuple[str, ...]) -> P
         version: ONNX Runtime's.
         available: Full names of those that it has.
     """
+    known = named(provider)
     what = (
-        f"{full_name(provider)} is not in the installed ONNX Runtime {version}, "
+        f"{known.full_name} is not in the installed ONNX Runtime {version}, "
         f"which has {', '.join(available)}"
     )
-    if provider in _GONE:
-        return ProviderFault("package", what, _GONE[provider])
-    package, where = PACKAGES.get(provider, ("", ""))
-    if not package:
+    if known.removed:
+        return ProviderFault("package", what, known.removed)
+    if not known.distribution:
         fix = "no package is known to hold it: build ONNX Runtime with it, or name a plug-in's `library:`"
         return ProviderFault("package", what, fix)
+    note = f" {known.distribution_note}" if known.distribution_note else ""
     return ProviderFault(
         "package",
         what,
-        f"it is in {package}{f' {where}' if where else ''}: give the target an environment that has "
+        f"it is in {known.distribution}{note}: give the target an environment that has "
         "it, `environment: {requirements: LIST}`",
     )
 
@@ -121,40 +67,41 @@ def explain(
         missing: Libraries that it was linked with and that the loader can't find.
         device_id: The device that was asked for, from 0.
     """
-    return tuple(_reasons(provider, said, devices, missing, device_id))
+    return tuple(_reasons(named(provider), said, devices, missing, device_id))
 
 
 def _reasons(
-    provider: str,
+    provider: Provider,
     said: str,
     devices: Devices | None,
     missing: tuple[str, ...],
     device_id: int | None,
 ) -> Iterator[ProviderFault]:
-    vendor = VENDOR_OF.get(provider)
+    vendor = provider.vendor
     hardware = None
     if vendor is not None and devices is not None:
-        hardware = _hardware(_VENDOR_NAMES[vendor], devices, said)
+        hardware = _hardware(provider, vendor, devices, said)
         if hardware is not None:
             yield hardware
     absent = tuple(dict.fromkeys((*_UNFOUND.findall(said), *missing)))
+    version = _symptom(provider, "version", said)
     if absent:
         yield ProviderFault(
             "library",
             f"missing {'library' if len(absent) == 1 else 'libraries'} {', '.join(absent)}",
-            _library_fix(absent),
+            _library_fix(provider, absent),
         )
-    elif found := _TOO_OLD.search(said):
-        required = _REQUIRED.search(said)
+    elif version:
+        required = re.search(provider.requirement, said) if provider.requirement else None
         needs = f"; it needs {required[1]}" if required else ""
         yield ProviderFault(
             "version",
-            f"versions do not fit: {_line_of(said, found.start())}{needs}",
+            f"versions do not fit: {_line_of(said, version.start())}{needs}",
             "update the GPU's driver, or install the versions that this ONNX Runtime was built for "
             "(`onnxbuild doctor` names them)",
         )
     count = 0 if devices is None else len(devices.nodes)
-    unknown = _NO_DEVICE_ID.search(said)
+    unknown = _symptom(provider, "device_id", said)
     if hardware is None and (unknown or (count and device_id is not None and device_id >= count)):
         said_so = unknown[0] if unknown else ""
         there = f"there are {count}, counted from 0" if count else said_so
@@ -162,11 +109,11 @@ def _reasons(
         yield ProviderFault(
             "device_id",
             f"{wanted} does not exist: {there}",
-            "write the `device_id` of one that `nvidia-smi -L` lists"
-            if vendor == "nvidia"
+            f"write the `device_id` of one that `{vendor.lists}` lists"
+            if vendor is not None and vendor.lists
             else "write another device",
         )
-    elif hardware is None and not absent and not _TOO_OLD.search(said):
+    elif hardware is None and not absent and not version:
         first = _line_of(said, 0)
         yield ProviderFault(
             "other",
@@ -175,27 +122,37 @@ def _reasons(
         )
 
 
-def _hardware(name: str, devices: Devices, said: str) -> ProviderFault | None:
-    if devices.nodes and not _NO_DEVICE.search(said):
+def _symptom(provider: Provider, cause: Cause, said: str) -> re.Match[str] | None:
+    """The first place where a text says that a provider fails by a cause."""
+    patterns = [each.pattern for each in (*provider.symptoms, *_OF_ANY) if each.cause == cause]
+    return re.search("|".join(patterns), said, re.IGNORECASE) if patterns else None
+
+
+def _hardware(
+    provider: Provider, vendor: Vendor, devices: Devices, said: str
+) -> ProviderFault | None:
+    name = vendor.name
+    unseen = _symptom(provider, "device", said)
+    if devices.nodes and not unseen:
         return None
     if devices.nodes:
         return ProviderFault(
             "device",
-            f"{name}'s driver shows no device: CUDA_VISIBLE_DEVICES may hide it",
-            "unset CUDA_VISIBLE_DEVICES, or give it a number that `nvidia-smi -L` lists",
+            f"{name}'s driver shows no device: {vendor.variable} may hide it",
+            f"unset {vendor.variable}, or give it a number that `{vendor.lists}` lists",
         )
     if devices.driver:
         return ProviderFault(
             "device",
             f"{name}'s driver is loaded, and no device file is in /dev: a container without its GPU",
-            "start the container with it: `docker run --gpus all ...`",
+            f"start the container with it: `{vendor.container}`",
         )
     if devices.on_bus:
         return ProviderFault(
             "driver",
             f"a processor of {name} is there, and its kernel driver is not loaded",
-            f"install {name}'s driver, and see that `nvidia-smi` works"
-            if name == "NVIDIA"
+            f"install {name}'s driver, and see that `{vendor.checks}` works"
+            if vendor.checks
             else f"install {name}'s driver",
         )
     return ProviderFault(
@@ -205,20 +162,19 @@ def _hardware(name: str, devices: Devices, said: str) -> ProviderFault | None:
     )
 
 
-def _library_fix(absent: tuple[str, ...]) -> str:
-    fixes = []
-    if any(name.startswith("libcudnn") for name in absent):
-        fixes.append("cudnn")
-    cuda = ("libcudart", "libcublas", "libcufft", "libcurand", "libnvrtc", "libnvJitLink")
-    if any(name.startswith(cuda) for name in absent):
-        fixes.insert(0, "cuda")
-    commands = [f"pip install 'onnxruntime-gpu[{','.join(fixes)}]'"] if fixes else []
-    if any(name.startswith(("libnvinfer", "libnvonnxparser")) for name in absent):
-        commands.append("pip install 'tensorrt-cu13<11'")
-    if any(name.startswith("libcuda.so") for name in absent):
-        commands.append("install NVIDIA's driver, which has libcuda.so.1")
-    if commands:
-        return ", then ".join(commands)
+def _library_fix(provider: Provider, absent: tuple[str, ...]) -> str:
+    """The commands that bring missing libraries; extras of one distribution are one command."""
+    extras: dict[str, list[str]] = {}
+    commands = []
+    for fix in provider.libraries:
+        if any(name.startswith(fix.prefixes) for name in absent):
+            if fix.extra:
+                extras.setdefault(fix.distribution, []).append(fix.extra)
+            else:
+                commands.append(fix.command)
+    installs = [f"pip install '{name}[{','.join(found)}]'" for name, found in extras.items()]
+    if installs or commands:
+        return ", then ".join((*installs, *commands))
     return f"install what holds {absent[0]} and put its folder on LD_LIBRARY_PATH"
 
 

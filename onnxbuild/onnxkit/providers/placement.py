@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.providers import CPU, full_name
 from onnxbuild.core.step import Finding
-from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.core.target import CPU, Target, TargetGates
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
+from onnxbuild.providers import full_name
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -7,21 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.provider_options import DEVICE_OPTIONS
-from onnxbuild.core.providers import CPU, PROVIDERS
+from onnxbuild.core.provider_fault import ProviderFault
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.core.target import Link, Target
+from onnxbuild.core.target import CPU, Link, Target
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr
 from onnxbuild.onnxkit.host.devices import devices_of
 from onnxbuild.onnxkit.host.shared_libraries import missing_of, needed_by
-from onnxbuild.onnxkit.providers.diagnose import (
-    VENDOR_OF,
-    ProviderFault,
-    explain,
-    not_in_package,
-)
+from onnxbuild.onnxkit.providers.diagnose import explain, not_in_package
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.rpc_client import host_of
+from onnxbuild.providers import device_options, full_name, named, provider_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,9 @@ def probe_all() -> tuple[Probe, ...]:
     """Every provider that has a short name."""
     with tempfile.TemporaryDirectory() as folder:
         _write_model(Path(folder) / MODEL_FILE)
-        return tuple(_probe(Target(name, (Link(name),)), None, Path(folder)) for name in PROVIDERS)
+        return tuple(
+            _probe(Target(name, (Link(name),)), None, Path(folder)) for name in provider_names()
+        )
 
 
 def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[Probe, ...]:
@@ -86,8 +83,9 @@ def _probe_links(
     target: Target, library: Path | str | None, scratch: Path | str
 ) -> tuple[Probe, ...]:
     probes = []
+    kept = device_options()
     for link in target.chain:
-        where = {key: each for key, each in link.options.items() if key in DEVICE_OPTIONS}
+        where = {key: each for key, each in link.options.items() if key in kept}
         alone = replace(target, chain=(replace(link, options=where),))
         probes.append(_probe(alone, None if library is None else Path(library), Path(scratch)))
     return tuple(probes)
@@ -98,7 +96,7 @@ def _probe(target: Target, library: Path | None, scratch: Path) -> Probe:
 
     (link,) = target.chain
     available = tuple(onnxruntime.get_available_providers())
-    if library is None and link.full_name not in available:
+    if library is None and full_name(link.provider) not in available:
         fault = not_in_package(link.provider, onnxruntime.__version__, available)
         return Probe(link.provider, (fault,))
     with captured_stderr(passed_on=False) as said:
@@ -107,7 +105,7 @@ def _probe(target: Target, library: Path | None, scratch: Path) -> Probe:
         return Probe(link.provider)
     if library is not None:
         return Probe(link.provider, (ProviderFault("other", raised[0].what, raised[0].fix),))
-    vendor = VENDOR_OF.get(link.provider)
+    vendor = named(link.provider).vendor
     number = link.options.get("device_id", "")
     faults = explain(
         link.provider,

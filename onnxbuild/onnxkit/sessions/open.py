@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
-from onnxbuild.core.provider_options import USE_ARENA
-from onnxbuild.core.providers import CPU, short_name
-from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.core.provider_option import USE_ARENA
+from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.model_files import has_weights_beside
 from onnxbuild.onnxkit.model.session_input import loadable
@@ -24,6 +23,7 @@ from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
 from onnxbuild.onnxkit.sessions.rpc_client import host_of
 from onnxbuild.onnxkit.sessions.settings import STEADY, SessionSettings
+from onnxbuild.providers import full_name, named, short_name
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -154,7 +154,7 @@ def open_here(asked: Asked) -> onnxruntime.InferenceSession:
     if asked.library is None:
         _check_packaged(target, where)
         _preload(target)
-        chain = [(link.full_name, _own_options(link, options)) for link in target.chain]
+        chain = [(full_name(link.provider), _own_options(link, options)) for link in target.chain]
         wanted = [name for name, _ in chain]
     else:
         chain, wanted = None, [add_plugin(options, target, Path(asked.library), where)]
@@ -188,12 +188,13 @@ def _check_packaged(target: Target, where: str) -> None:
 
     available = onnxruntime.get_available_providers()
     for link in target.chain:
-        if link.full_name not in available:
+        name = full_name(link.provider)
+        if name not in available:
             raise StepError(
-                f"execution provider '{link.provider}' ({link.full_name}) is not in the installed "
+                f"execution provider '{link.provider}' ({name}) is not in the installed "
                 f"ONNX Runtime {onnxruntime.__version__}, which has {', '.join(available)}",
                 where=where,
-                fix=f"install an ONNX Runtime with {link.full_name}, or write `providers: [cpu]`",
+                fix=f"install an ONNX Runtime with {name}, or write `providers: [cpu]`",
             )
 
 
@@ -206,18 +207,23 @@ def _own_options(link: Link, options: onnxruntime.SessionOptions) -> dict[str, s
 
 
 def _preload(target: Target) -> None:
-    """Load CUDA's and TensorRT's libraries from their wheels, where they are installed as such."""
+    """Load the libraries of the target's providers from their wheels, where they are installed as such."""
     import onnxruntime
 
-    if not {"cuda", "tensorrt"} & {link.provider for link in target.chain}:
-        return
-    if importlib.util.find_spec("nvidia") is not None and hasattr(onnxruntime, "preload_dlls"):
+    chain = [named(link.provider) for link in target.chain]
+    if (
+        any(provider.preload_dlls for provider in chain)
+        and importlib.util.find_spec("nvidia") is not None
+        and hasattr(onnxruntime, "preload_dlls")
+    ):
         with redirect_stdout(StringIO()):  # it prints what it does not find
             onnxruntime.preload_dlls()
-    tensorrt = importlib.util.find_spec("tensorrt_libs")
-    for folder in () if tensorrt is None else tensorrt.submodule_search_locations or ():
-        for library in sorted(Path(folder).glob("libnv*.so.10")):
-            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    for pattern in dict.fromkeys(each for provider in chain for each in provider.preloaded):
+        package, _, libraries = pattern.partition("/")
+        found = importlib.util.find_spec(package)
+        for folder in () if found is None else found.submodule_search_locations or ():
+            for library in sorted(Path(folder).glob(libraries)):
+                ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
 def check_loads(path: Path, where: str) -> None:

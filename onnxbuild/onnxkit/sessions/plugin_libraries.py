@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import Target
+from onnxbuild.providers import full_name
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -48,7 +49,7 @@ def add_plugin(
             fix="see that it was built for this version of ONNX Runtime, and `ldd` finds all it needs",
         ) from error
     (link,) = target.chain
-    name = link.full_name
+    name = full_name(link.provider)
     if name not in offered and link.provider == target.name and len(offered) == 1:
         (name,) = offered
     if name not in offered:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from onnxbuild.core.providers import CPU, PROVIDERS, is_full_name
+from onnxbuild.core.provider import OptionGroup, is_full_name
+from onnxbuild.core.target import CPU
 from onnxbuild.document.faults import Fault, choices, hinted, nearest, show
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.providers import all_providers, is_known, named, provider_names
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
 from onnxbuild.recipe.parts.targets import LinkNode, TargetNode, target_nodes
-from onnxbuild.recipe.parts.tensorrt_profiles import FROM_AXES
 from onnxbuild.recipe.schema.phrases import meant
-
-_PROFILES = tuple(f"trt_profile_{each}_shapes" for each in ("min", "opt", "max"))
 
 
 def check_providers(parts: Parts) -> Iterator[Fault]:
@@ -32,7 +31,8 @@ def check_providers(parts: Parts) -> Iterator[Fault]:
         yield from _keys(target)
         yield from _chain(target)
         for link in target.links:
-            yield from _profiles(link)
+            for group in named(link.provider).groups:
+                yield from _incomplete(link, group)
     yield from _searched(parts)
 
 
@@ -41,14 +41,17 @@ def _names(target: TargetNode) -> Iterator[Fault]:
     by_own_name = [link.at for link in target.links] == [target.at]
     for link in target.links:
         name = link.provider
-        if name in PROVIDERS or is_full_name(name) or library is not None:
+        if is_known(name) or is_full_name(name) or library is not None:
             continue
-        near = meant(name, list(PROVIDERS)) or nearest(name, PROVIDERS.values())
+        known = provider_names()
+        near = meant(name, list(known)) or nearest(
+            name, (each.full_name for each in all_providers())
+        )
         what = f"there is no provider {show(name)}"
         fix = f"write `{near}`" if near else f"name a provider: `{name}: {{provider: cuda}}`"
         if not by_own_name and not near:
             fix = "write one of these, or ONNX Runtime's own name, `...ExecutionProvider`"
-        yield Fault(hinted(what, near, f"expected {choices(PROVIDERS)}"), link.at, fix)
+        yield Fault(hinted(what, near, f"expected {choices(known)}"), link.at, fix)
     if not by_own_name and not re.search(NAME.replace("$", r"\Z"), target.name):
         what = f"target {show(target.name)} has a name that can't be a file's"
         yield Fault(what, target.at, f"use {PATTERN_WORDS[NAME]}")
@@ -89,12 +92,12 @@ def _chain(target: TargetNode) -> Iterator[Fault]:
             yield Fault(what, link.at, "write `cpu` last")
 
 
-def _profiles(link: LinkNode) -> Iterator[Fault]:
-    written = [key for key in _PROFILES if key in link.options]
-    missing = [key for key in _PROFILES if key not in link.options]
-    if written and missing and FROM_AXES not in link.options:
-        what = f"{written[0]} is set without {' and '.join(missing)}; TensorRT needs all three"
-        fix = f"add the rest, or write `{FROM_AXES}: true`"
+def _incomplete(link: LinkNode, group: OptionGroup) -> Iterator[Fault]:
+    written = [key for key in group.names if key in link.options]
+    missing = [key for key in group.names if key not in link.options]
+    if written and missing and group.shorthand not in link.options:
+        what = f"{written[0]} is set without {' and '.join(missing)}; {group.why}"
+        fix = f"add the rest, or write `{group.shorthand}: true`"
         yield Fault(what, link.options[written[0]].at, fix)
 
 

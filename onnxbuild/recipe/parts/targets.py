@@ -8,12 +8,10 @@ from typing import Any
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.provider_options import as_written
-from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.recipe import Axis, DummyInput, Location
-from onnxbuild.core.target import CPU_TARGET, Link, Require, Target, TargetGates
+from onnxbuild.core.target import CPU, CPU_TARGET, Link, Require, Target, TargetGates
 from onnxbuild.document.node import Node, Path, plain
-from onnxbuild.recipe.parts.tensorrt_profiles import FROM_AXES, with_profiles
+from onnxbuild.providers import named, short_name
 
 GATES = ("require", "max_cpu_nodes", "min_coverage")
 OF_TARGET = (*GATES, "provider", "chain", "library", "environment")
@@ -140,9 +138,11 @@ def read_targets(
 
 def _link(node: LinkNode, inputs: Mapping[str, DummyInput], axes: Mapping[str, Axis]) -> Link:
     options: dict[str, Any] = {name: plain(each) for name, each in node.options.items()}
-    if options.pop(FROM_AXES, False):
-        options = with_profiles(options, inputs, axes)
-    return Link(node.provider, as_written(node.provider, options))
+    provider = named(node.provider)
+    for name, shorthand in provider.shorthands.items():
+        if options.pop(name, False):
+            options = shorthand.expand(options, inputs, axes)
+    return Link(node.provider, provider.written(options))
 
 
 def _gates(node: TargetNode, *, alone: bool) -> TargetGates:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 from onnxbuild.catalog import MODES
+from onnxbuild.providers import all_providers
 
 _PREFIXES = ("torch.", "numpy.", "np.", "tf.", "jnp.", "tensor(")
 
@@ -25,39 +27,22 @@ _DTYPES: Mapping[str, str] = {
 
 _MODES: Mapping[str, str] = {name: mode.words for name, mode in MODES.items()}
 
-_PROVIDERS: Mapping[str, str] = {
-    "cpu": "x86 arm mlas host",
-    "cuda": "gpu nvidia nvidia-gpu cudnn cublas",
-    "tensorrt": "trt tensor-rt tensor_rt",
-    "nv_tensorrt_rtx": "rtx trt-rtx tensorrt_rtx tensorrt-rtx nvtensorrtrtx",
-    "openvino": "intel ov openvino-gpu",
-    "directml": "dml directx dx12 windows",
-    "coreml": "apple mps ane metal ios macos core_ml core-ml",
-    "migraphx": "amd hip",
-    "qnn": "qualcomm snapdragon hexagon htp",
-    "nnapi": "android",
-    "webgpu": "wgpu browser",
-    "dnnl": "onednn mkldnn mkl",
-    "vitisai": "vitis xilinx ryzenai",
-    "cann": "ascend huawei",
-    "rknpu": "rockchip rknn",
-    "xnnpack": "xnn",
-}
-
-_MEANINGS: Mapping[str, tuple[str, ...]] = {
-    word: tuple(
-        name
-        for table in (_DTYPES, _MODES, _PROVIDERS)
-        for name, words in table.items()
-        if word in words.split()
-    )
-    for table in (_DTYPES, _MODES, _PROVIDERS)
-    for words in table.values()
-    for word in words.split()
-}
-
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 """For what a recipe does not take: the dtype that it is computed or encoded in."""
+
+
+@cache
+def _meanings() -> Mapping[str, tuple[str, ...]]:
+    """Word -> all that it means, in the order of the tables."""
+    found: dict[str, list[str]] = {}
+    tables: list[tuple[str, Sequence[str]]] = [
+        (name, words.split()) for table in (_DTYPES, _MODES) for name, words in table.items()
+    ]
+    tables += [(each.name, each.aliases) for each in all_providers()]
+    for name, words in tables:
+        for word in words:
+            found.setdefault(word, []).append(name)
+    return {word: tuple(names) for word, names in found.items()}
 
 
 def meaning(found: str, known: Collection[str]) -> str:
@@ -65,7 +50,7 @@ def meaning(found: str, known: Collection[str]) -> str:
     word = found.strip().lower().rstrip(")")
     for prefix in _PREFIXES:
         word = word.removeprefix(prefix)
-    meanings = (*_MEANINGS.get(word, ()), word)
+    meanings = (*_meanings().get(word, ()), word)
     for name in (*meanings, *(_INSTEAD.get(each, "") for each in meanings)):
         if name in known:
             return name

@@ -1,13 +1,12 @@
-"""The schema of the key `providers`, from the table of the providers' options."""
+"""The schema of the key `providers`, from what each provider declares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnxbuild.core.provider_options import OPTIONS, ProviderOption
-from onnxbuild.core.providers import PROVIDERS
+from onnxbuild.core.provider_option import ProviderOption, flag
+from onnxbuild.providers import all_providers, provider_names
 from onnxbuild.recipe.parts.keys import PARTS
-from onnxbuild.recipe.parts.tensorrt_profiles import FROM_AXES, FROM_AXES_HELP
 from onnxbuild.recipe.schema.json_schema import Schema, SchemaBuilder
 
 _ANY_OPTION: Schema = {
@@ -41,19 +40,18 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
         "description": PARTS["target.environment"],
         "$ref": "#/$defs/environment",
     }
-    for name in PROVIDERS:
-        options = {key: _option(each, builder) for key, each in OPTIONS.get(name, {}).items()}
-        if name == "tensorrt":
-            flag = builder.value({"type": "boolean"})
-            options[FROM_AXES] = {"description": FROM_AXES_HELP, **flag}
+    for each in all_providers():
+        known = dict(each.options or {})
+        known |= {key: flag(shorthand.help) for key, shorthand in each.shorthands.items()}
+        options = {key: _option(option, builder) for key, option in known.items()}
         rest: Schema = {"additionalProperties": builder.value(_ANY_OPTION)}
-        if name in OPTIONS:
+        if each.options is not None:
             rest = {"additionalProperties": False}
-        title: Schema = {"type": "object", "title": f"provider '{name}'"}
-        definitions[f"options_{name}"] = {**title, "properties": options, **rest}
+        title: Schema = {"type": "object", "title": f"provider '{each.name}'"}
+        definitions[f"options_{each.name}"] = {**title, "properties": options, **rest}
         own = {"provider": provider, "library": library, "environment": environment}
         whole = {**options, **own, **gates}
-        definitions[f"provider_{name}"] = {**title, "properties": whole, **rest}
+        definitions[f"provider_{each.name}"] = {**title, "properties": whole, **rest}
     definitions["environment"] = {
         "type": "object",
         "title": "an environment",
@@ -93,12 +91,13 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
         "allOf": [
             {
                 "if": {
-                    "properties": {"provider": {"enum": [name, PROVIDERS[name]]}},
+                    "properties": {"provider": {"enum": [each.name, each.full_name]}},
                     "required": ["provider"],
                 },
-                "then": {"$ref": f"#/$defs/provider_{name}"},
+                "then": {"$ref": f"#/$defs/provider_{each.name}"},
             }
-            for name in OPTIONS
+            for each in all_providers()
+            if each.options is not None
         ],
     }
     return definitions
@@ -107,9 +106,12 @@ def provider_definitions(builder: SchemaBuilder) -> dict[str, Schema]:
 def _by_name(kind: str) -> dict[str, Schema]:
     """Short and full name of each provider -> its definition."""
     return {
-        name: {"description": f"the provider {full}", "$ref": f"#/$defs/{kind}_{short}"}
-        for short, full in PROVIDERS.items()
-        for name in (short, full)
+        name: {
+            "description": f"the provider {each.full_name}",
+            "$ref": f"#/$defs/{kind}_{each.name}",
+        }
+        for each in all_providers()
+        for name in (each.name, each.full_name)
     }
 
 
@@ -117,7 +119,7 @@ def _name(builder: SchemaBuilder) -> Schema:
     """A provider's or a target's name; editors propose the short ones."""
     name: Schema = {"type": "string", "title": "a provider's name"}
     templated = builder.value({"type": "integer"}).get("anyOf")
-    return {"anyOf": [{"enum": list(PROVIDERS)}, name]} if templated else name
+    return {"anyOf": [{"enum": list(provider_names())}, name]} if templated else name
 
 
 def _chain() -> Schema:

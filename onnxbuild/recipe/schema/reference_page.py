@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
-from onnxbuild.core.provider_options import OPTIONS
 from onnxbuild.document.faults import show
+from onnxbuild.providers import all_providers
 from onnxbuild.recipe.schema.json_schema import Schema
 from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 
@@ -72,9 +72,10 @@ class _Page:
             "Keys of a target, besides the options of its provider. See [providers](providers.md)."
         )
         yield from self._table("Each of `providers`", text, target)
-        for name in OPTIONS:
-            options = self._definitions[f"options_{name}"]["properties"]
-            yield from self._table(f"Options of the provider `{name}`", "", options)
+        for provider in all_providers():
+            options = self._definitions[f"options_{provider.name}"]["properties"]
+            if options:
+                yield from self._table(f"Options of the provider `{provider.name}`", "", options)
 
     def _table(self, title: str, text: str, properties: Mapping[str, Schema]) -> Iterator[str]:
         yield from ("", f"### {title}", "")

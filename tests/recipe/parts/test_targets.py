@@ -1,10 +1,8 @@
 import pytest
 
-from onnxbuild.core.provider_options import OPTIONS
-from onnxbuild.core.providers import PROVIDERS
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
+from onnxbuild.providers import full_name
 from onnxbuild.recipe.checks.advisories import doubts_of
-from onnxbuild.recipe.schema.recipe_schema import rendered_schema
 
 SENTENCES = "dummy_inputs: {ids: {dtype: int64, shape: [batch, length], high: 10}}\n"
 
@@ -62,8 +60,9 @@ def test_two_targets_may_be_of_one_provider(project, base):
 
 def test_onnx_runtimes_own_names_are_taken_known_or_not(project, base):
     (cuda, new), _ = targets(project, base, "[CUDAExecutionProvider, NewExecutionProvider]")
-    assert (cuda.name, cuda.chain[0].full_name) == ("cuda", "CUDAExecutionProvider")
-    assert (new.name, new.chain[0].full_name) == ("NewExecutionProvider",) * 2
+    assert (cuda.name, cuda.chain[0].provider) == ("cuda", "cuda")
+    assert (new.name, new.chain[0].provider) == ("NewExecutionProvider",) * 2
+    assert full_name("NewExecutionProvider") == "NewExecutionProvider"
 
 
 def test_a_plug_ins_library_is_a_declared_file(project, base):
@@ -86,13 +85,6 @@ def test_tensorrts_profiles_come_from_the_axes_where_they_are_asked_for(project,
     }
     (plain,), _ = targets(project, more, "[{tensorrt: {profiles_from_axes: false}}]")
     assert plain.chain[0].options == {}
-
-
-def test_every_provider_with_a_table_is_in_the_schema_option_by_option():
-    definitions = rendered_schema()["$defs"]
-    assert OPTIONS.keys() <= PROVIDERS.keys()
-    for provider, options in OPTIONS.items():
-        assert options.keys() <= definitions[f"provider_{provider}"]["properties"].keys()
 
 
 @pytest.mark.parametrize(

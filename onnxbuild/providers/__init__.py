@@ -1,0 +1,109 @@
+"""Execution providers of ONNX Runtime: one file each, and the list of them.
+
+Who asks about a provider asks here, by `all_providers` and `named`: no other module knows one by name,
+but the CPU, which runs what all others leave.
+"""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.providers import (
+    acl,
+    azure,
+    cann,
+    coreml,
+    cpu,
+    cuda,
+    directml,
+    dnnl,
+    migraphx,
+    nnapi,
+    nv_tensorrt_rtx,
+    openvino,
+    qnn,
+    rknpu,
+    rocm,
+    tensorrt,
+    vitisai,
+    webgpu,
+    xnnpack,
+)
+
+PROVIDERS: tuple[Provider, ...] = (
+    cpu.PROVIDER,
+    cuda.PROVIDER,
+    tensorrt.PROVIDER,
+    openvino.PROVIDER,
+    directml.PROVIDER,
+    coreml.PROVIDER,
+    rocm.PROVIDER,
+    migraphx.PROVIDER,
+    qnn.PROVIDER,
+    webgpu.PROVIDER,
+    xnnpack.PROVIDER,
+    dnnl.PROVIDER,
+    nv_tensorrt_rtx.PROVIDER,
+    acl.PROVIDER,
+    nnapi.PROVIDER,
+    vitisai.PROVIDER,
+    cann.PROVIDER,
+    rknpu.PROVIDER,
+    azure.PROVIDER,
+)
+"""In the order of the schema, the reference page and `doctor`."""
+
+
+def all_providers() -> tuple[Provider, ...]:
+    """Return every provider that has a short name."""
+    return PROVIDERS
+
+
+def provider_names() -> tuple[str, ...]:
+    """Return their short names."""
+    return tuple(each.name for each in all_providers())
+
+
+def is_known(name: str) -> bool:
+    """Return whether it is a short name of one of them."""
+    return name in provider_names()
+
+
+def named(name: str) -> Provider:
+    """Return a provider by its short name or its full one.
+
+    One that only a newer ONNX Runtime knows is its full name, and nothing else is known of it.
+    """
+    for each in all_providers():
+        if name in (each.name, each.full_name):
+            return each
+    return Provider(name, name)
+
+
+def full_name(name: str) -> str:
+    """Return ONNX Runtime's name of a provider, given by either."""
+    return named(name).full_name
+
+
+def short_name(name: str) -> str:
+    """Return the short name of a provider, given by either; the full one where there is no short one."""
+    return named(name).name
+
+
+def device_options() -> frozenset[str]:
+    """Return the options that say where a provider runs: of any, since some have no list of theirs."""
+    return frozenset(
+        name
+        for each in all_providers()
+        for name, option in (each.options or {}).items()
+        if option.picks_device
+    )
+
+
+def file_options() -> frozenset[str]:
+    """Return the options that name a file, a folder or a library, or make a provider write files."""
+    return frozenset(
+        name
+        for each in all_providers()
+        for name, option in (each.options or {}).items()
+        if option.names_file
+    )

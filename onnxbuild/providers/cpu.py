@@ -1,0 +1,21 @@
+"""ONNX Runtime's own kernels for CPUs (MLAS): in every package of it."""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_option import KEEP_ARENA, USE_ARENA
+from onnxbuild.core.target import CPU
+
+PROVIDER = Provider(
+    name=CPU,
+    full_name="CPUExecutionProvider",
+    aliases=("x86", "arm", "mlas", "host"),
+    options={USE_ARENA: KEEP_ARENA},
+    remarks={
+        "fp16": (
+            "fp16 halves the size and gains no speed there: few of the CPU's kernels compute in it, "
+            "the rest casts to fp32 and back"
+        )
+    },
+    not_compiled="its kernels run the nodes as they are",
+)

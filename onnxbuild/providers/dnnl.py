@@ -1,0 +1,14 @@
+"""oneDNN: Intel's kernels for CPUs."""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_option import KEEP_ARENA, USE_ARENA
+
+PROVIDER = Provider(
+    name="dnnl",
+    full_name="DnnlExecutionProvider",
+    aliases=("onednn", "mkldnn", "mkl"),
+    options={USE_ARENA: KEEP_ARENA},
+    not_compiled="it keeps nothing of what it makes of a graph",
+)

@@ -1,0 +1,32 @@
+"""MIGraphX: AMD's GPUs."""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_option import ARENA_EXTENSION, DEVICE_ID, MEMORY_LIMIT, flag, path
+from onnxbuild.providers.vendors import amd
+
+_OPTIONS = {
+    "device_id": DEVICE_ID,
+    "migraphx_fp16_enable": flag("compute in fp16"),
+    "migraphx_bf16_enable": flag("compute in bf16"),
+    "migraphx_fp8_enable": flag("compute in fp8"),
+    "migraphx_int8_enable": flag("compute in int8"),
+    "migraphx_int8_calibration_table_name": path("file of ranges"),
+    "migraphx_use_native_calibration_table": flag("that file is MIGraphX's own form"),
+    "migraphx_exhaustive_tune": flag("measure all kernels"),
+    "migraphx_model_cache_dir": path("folder of compiled models"),
+    "migraphx_mem_limit": MEMORY_LIMIT,
+    "migraphx_arena_extend_strategy": ARENA_EXTENSION,
+}
+
+PROVIDER = Provider(
+    name="migraphx",
+    full_name="MIGraphXExecutionProvider",
+    aliases=("amd", "hip"),
+    options=_OPTIONS,
+    vendor=amd.AMD,
+    distribution="onnxruntime-migraphx",
+    distribution_note="from AMD",
+    symptoms=amd.SYMPTOMS,
+)

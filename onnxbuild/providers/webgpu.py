@@ -1,0 +1,24 @@
+"""WebGPU: any GPU that Dawn reaches by Vulkan, Direct3D 12 or Metal."""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_option import DEVICE_ID, flag, word
+
+_OPTIONS = {
+    "deviceId": DEVICE_ID,
+    "dawnBackendType": word("graphics interface", "Vulkan", "D3D12"),
+    "powerPreference": word("which GPU of several", "high-performance", "low-power"),
+    "preferredLayout": word("of convolutions", "NHWC", "NCHW"),
+    "enableGraphCapture": flag("capture the run: shapes must not change"),
+    "forceCpuNodeNames": word("nodes for the CPU, one a line"),
+    "validationMode": word("what WebGPU checks", "disabled", "wgpuOnly", "basic", "full"),
+}
+
+PROVIDER = Provider(
+    name="webgpu",
+    full_name="WebGpuExecutionProvider",
+    aliases=("wgpu", "browser"),
+    options=_OPTIONS,
+    not_compiled="its kernels run the nodes as they are",
+)

@@ -1,0 +1,14 @@
+"""XNNPACK: Google's kernels for the CPUs of phones and boards."""
+
+from __future__ import annotations
+
+from onnxbuild.core.provider import Provider
+from onnxbuild.core.provider_option import number
+
+PROVIDER = Provider(
+    name="xnnpack",
+    full_name="XnnpackExecutionProvider",
+    aliases=("xnn",),
+    options={"intra_op_num_threads": number("threads of its own pool", 1)},
+    not_compiled="it keeps nothing of what it makes of a graph",
+)
