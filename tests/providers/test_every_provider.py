@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import onnxruntime
 import pytest
 
 import onnxbuild.providers
 from onnxbuild.adapters import machine
+from onnxbuild.catalog import MODES
 from onnxbuild.core.provider import is_full_name
-from onnxbuild.core.recipe import Mode
 from onnxbuild.onnxkit.host.devices import Devices
 from onnxbuild.onnxkit.providers.diagnose import explain, not_in_package
 from onnxbuild.providers import all_providers, named, provider_names
@@ -101,7 +100,7 @@ def test_its_groups_and_shorthands_are_of_its_own_options(provider):
 
 @each_provider
 def test_its_remarks_are_of_modes_that_there_are(provider):
-    assert provider.remarks.keys() <= set(get_args(Mode))
+    assert provider.remarks.keys() <= set(MODES)
     assert provider.remark("none", None) == ""
 
 
