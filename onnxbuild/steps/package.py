@@ -78,6 +78,9 @@ def run(context: StepContext) -> Outcome:
     write_report(bundle, validations, "validation.json")
     if evaluations:
         write_report(bundle, evaluations, "evaluation.json")
+    gates = _reports(context, "gate")
+    if gates:
+        write_report(bundle, gates, "gates.json")
     shutil.copyfile(Path(onnx_bundle.__file__), bundle / "load.py")
     model = load_model(bundle, weights="mapped")
     summary = summarize(model)
@@ -270,6 +273,7 @@ KIND = StepKind(
         "validation/*",
         "evaluation/*",
         "fidelity/*",
+        "gate/*",
         "session/*",
     ),
     outputs={"bundle": "bundle"},
