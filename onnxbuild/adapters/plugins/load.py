@@ -29,6 +29,19 @@ NAMES = ("FEATURES", "FEATURE")
 _SHOWN = 200
 
 
+class _UnusableError(Exception):
+    """What a plug-in names is not there, or is nothing that a plug-in can bring.
+
+    Args:
+        what: A sentence.
+        place: The module's file, where it is known.
+    """
+
+    def __init__(self, what: str, place: str = "") -> None:
+        super().__init__(what)
+        self.place = place
+
+
 def load_installed(found: Installed) -> Plugin:
     """Import what the entry points of a distribution name."""
     files, folders = code_of(found)
@@ -42,7 +55,13 @@ def load_installed(found: Installed) -> Plugin:
             module_name, _, attribute = (part.strip() for part in value.partition(":"))
             attribute = attribute.partition("[")[0].strip()
             module = importlib.import_module(module_name)
-            yield str(getattr(module, "__file__", None) or found.info), _named(module, attribute)
+            file = str(getattr(module, "__file__", None) or found.info)
+            yield (
+                file,
+                _named(
+                    module, attribute, file, f"its entry point names '{value}', which is not there"
+                ),
+            )
 
     return _taken(empty, values)
 
@@ -62,7 +81,7 @@ def load_file(project: Path, name: str) -> Plugin:
         with _on_path([os.path.dirname(path), str(project)]):
             module = _module_at(path)
         attribute = next((each for each in NAMES if hasattr(module, each)), NAMES[0])
-        yield path, _named(module, attribute)
+        yield path, _named(module, attribute, path, f"it defines no {' and no '.join(NAMES)}")
 
     plugin = _taken(empty, values)
     helpers = _helpers(before, project)
@@ -80,7 +99,7 @@ def features_of(values: Iterable[object], owner: str) -> tuple[list[Feature], li
     """Return the features and providers among what a plug-in names; a bare step kind becomes a feature.
 
     Raises:
-        TypeError: A value is something else.
+        Exception: A value is something else.
     """
     features: list[Feature] = []
     providers: list[Provider] = []
@@ -96,7 +115,7 @@ def features_of(values: Iterable[object], owner: str) -> tuple[list[Feature], li
             features += more[0]
             providers += more[1]
         else:
-            raise TypeError(
+            raise _UnusableError(
                 f"it names {value!r:.{_SHOWN}}; expected a Feature, a Provider, a StepKind, or a "
                 "tuple of them"
             )
@@ -125,7 +144,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a stranger's module does when imported
-        place = _line_of(error, empty.files) or file
+        place = getattr(error, "place", "") or _line_of(error, empty.files) or file
         fault = PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
         return replace(empty, file=file, fault=fault)
     own = replace(empty, file=file)
@@ -137,10 +156,10 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
 
 
 def _said(error: BaseException) -> str:
-    if isinstance(error, TypeError) and str(error).startswith("it names "):
+    if isinstance(error, _UnusableError):
         return str(error)
     try:
-        lines = str(error).strip().splitlines()
+        lines = str(error.msg if isinstance(error, SyntaxError) else error).strip().splitlines()
     except BaseException:  # noqa: BLE001 - the plug-in's own `__str__`
         lines = []
     message = f": {lines[0]}" if lines else ""
@@ -166,9 +185,11 @@ def _line_of(error: BaseException, files: Iterable[str]) -> str:
     return ""
 
 
-def _named(module: ModuleType, attributes: str) -> Any:
+def _named(module: ModuleType, attributes: str, file: str, what: str) -> Any:
     found: Any = module
-    for part in filter(None, attributes.split(".")):
+    for part in attributes.split("."):
+        if not hasattr(found, part):
+            raise _UnusableError(what, file)
         found = getattr(found, part)
     return found
 
