@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from onnxbuild.core.errors import PluginError
 
 PYPROJECT = "pyproject.toml"
+_KEY = re.compile(rb"plugins[\"']?\s*=")
 _FIX = 'write `plugins = ["tools/my_steps.py"]` below `[tool.onnxbuild]`'
 
 
@@ -28,7 +30,7 @@ def declared_files(project: Path) -> tuple[str, ...]:
         content = path.read_bytes()
     except OSError:
         return ()
-    if b"onnxbuild" not in content or b"plugins" not in content:
+    if b"onnxbuild" not in content or not _KEY.search(content):
         return ()  # reading TOML takes longer than all else here
     table = _table(content, str(path))
     names = table.get("plugins", [])

@@ -9,10 +9,12 @@ from dataclasses import fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from onnxbuild.core.errors import BuildError, PluginError
+from onnxbuild.core.errors import BuildError, PluginError, StepError
+from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
 
+Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)
 
 
@@ -34,6 +36,26 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
         name: _guard(value, name, plugin) for name, value in functions.items()
     }
     return replace(feature, **wrapped) if wrapped else feature
+
+
+def guarded_run(run: Run, plugin: Plugin) -> Run:
+    """Return a step's function that names the plug-in where it fails; what the machine refused passes.
+
+    Args:
+        run: That of one of the plug-in's step kinds.
+        plugin: Named in the error, a StepError.
+    """
+
+    def call(context: StepContext) -> Outcome:
+        try:
+            return run(context)
+        except (BuildError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            fault = _failure(error, "run", plugin)
+            raise StepError(fault.what, where=fault.where, fix=fault.fix) from error
+
+    return call
 
 
 def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[..., Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from onnxbuild.adapters.plugins.bring import bring_plugins
+from onnxbuild.adapters.plugins.guarded import guarded_run
 from onnxbuild.adapters.plugins.load import NAMES, features_of
 from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.catalog import CATALOG, composition
-from onnxbuild.core.errors import PluginError
+from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.ports import Job
 from onnxbuild.core.recipe import Entrypoint
@@ -56,7 +58,11 @@ def kind_of(job: Mapping[str, Any]) -> StepKind:
     for plugin in bring_plugins(names=job["plugins"]) if job["plugins"] else ():
         if plugin.fault is not None:
             raise plugin.fault
-    return CATALOG[job["kind"]]
+    kind = CATALOG[job["kind"]]
+    plugin = composition().plugin_of.get(kind.name)
+    if plugin is None or kind.user_code:  # what the user's code raises is the user's
+        return kind
+    return replace(kind, run=guarded_run(kind.run, plugin))
 
 
 class _OwnRun:
@@ -80,7 +86,7 @@ class _OwnRun:
         kinds = [kind for each in features_of([brought], "")[0] for kind in each.kinds]
         found = next((each for each in kinds if each.name == name), None)
         if found is None:
-            raise PluginError(
+            raise StepError(
                 f"it brings no step kind '{name}' in a step's process, though it does where "
                 "recipes are read",
                 where=self.file,
@@ -111,7 +117,7 @@ def check_outputs(kind: StepKind, context: ChildContext, outcome: object) -> Non
     """Hold a step of a plug-in to its declaration.
 
     Raises:
-        PluginError: run() returned no Outcome, wrote an output that the kind does not declare, or wrote
+        StepError: run() returned no Outcome, wrote an output that the kind does not declare, or wrote
             none of those that it does.
     """
     place = _place_of(kind)
@@ -125,7 +131,7 @@ def check_outputs(kind: StepKind, context: ChildContext, outcome: object) -> Non
         wrote = ", ".join(sorted(made)) or "none"
         what = f"declares the outputs {', '.join(sorted(kind.outputs))}; run() wrote {wrote}"
     if what:
-        raise PluginError(
+        raise StepError(
             f"the step kind '{kind.name}' {what}",
             where=place,
             fix="write files into `context.output(NAME)` for each declared name, and no other",
