@@ -197,16 +197,6 @@ def test_a_plugin_that_breaks_stops_recipes_and_nothing_else(project):
     assert "problem: a plug-in is faulty: onnxbuild-example 0.1" in text
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (
-            'context.output("report"), {"passed"',
-            "the step kind 'own-count' declares the outputs report; run() wrote other",
-        ),
-        ("return Outcome(", "the step kind 'own-count' returned tuple; expected an Outcome"),
-    ],
-)
 def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
     module = project.site / "onnxbuild_example" / "size.py"
     text = module.read_text().replace("    found =", "    raise KeyError('scales')\n    found =")
@@ -218,6 +208,16 @@ def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
     assert f"{where}: `run` of the plug-in raises KeyError: 'scales'" in text
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (
+            'context.output("report"), {"passed"',
+            "the step kind 'own-count' declares the outputs report; run() wrote other",
+        ),
+        ("return Outcome(", "the step kind 'own-count' returned tuple; expected an Outcome"),
+    ],
+)
 def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
     lies = {
         "return Outcome(": "return tuple(",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from onnxbuild.adapters.plugins.bring import bring_plugins
+from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.plugins.guarded import guarded_run
 from onnxbuild.adapters.plugins.load import NAMES, features_of
 from onnxbuild.adapters.processes.child_context import ChildContext
@@ -55,9 +55,8 @@ def kind_of(job: Mapping[str, Any]) -> StepKind:
     """
     if job["own_kind"] is not None:
         return _own_kind(job)
-    for plugin in bring_plugins(names=job["plugins"]) if job["plugins"] else ():
-        if plugin.fault is not None:
-            raise plugin.fault
+    if job["plugins"]:
+        refuse_faulty(bring_plugins(names=job["plugins"]))
     kind = CATALOG[job["kind"]]
     plugin = composition().plugin_of.get(kind.name)
     if plugin is None or kind.user_code:  # what the user's code raises is the user's
