@@ -24,7 +24,7 @@ from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, sensitivity
-from onnxbuild.features.modes import auto, dynamic, fp16, fp32, static, weight_only
+from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import bundle
 from onnxbuild.features.settings import (
     ahead_of_time,
@@ -43,6 +43,7 @@ FEATURES: tuple[Feature, ...] = (
     calibration.FEATURE,
     fp32.FEATURE,
     fp16.FEATURE,
+    bf16.FEATURE,
     dynamic.FEATURE,
     static.FEATURE,
     weight_only.FEATURE,
