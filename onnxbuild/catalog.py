@@ -19,7 +19,7 @@ from onnxbuild.expansion.feature import (
     Section,
 )
 from onnxbuild.expansion.tolerances import described
-from onnxbuild.features.artifacts import compiled, optimized, ort, tensorrt
+from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
@@ -60,6 +60,7 @@ FEATURES: tuple[Feature, ...] = (
     aotinductor.FEATURE,
     ahead_of_time.FEATURE,
     ort.FEATURE,
+    offline.FEATURE,
     optimized.FEATURE,
     compiled.FEATURE,
     tensorrt.FEATURE,
