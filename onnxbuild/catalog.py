@@ -114,6 +114,7 @@ def _sections() -> Iterable[Section]:
 
 SECTIONS: Mapping[str, Section] = {each.name: each for each in _sections()}
 AheadOfTimeOptions: type = SECTIONS[AHEAD_OF_TIME].options
+PackagesOptions: type = SECTIONS[packages.SECTION].options
 ValidateOptions: type = SECTIONS[validate.NAME].options
 """Under the names by which what is stored of a recipe finds them."""
 
