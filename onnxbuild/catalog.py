@@ -20,13 +20,13 @@ from onnxbuild.expansion.feature import (
 )
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
 from onnxbuild.expansion.tolerances import described
-from onnxbuild.features.artifacts import compiled, optimized, ort, tensorrt
+from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
-from onnxbuild.features.frontends import pytorch
+from onnxbuild.features.frontends import onnx, pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, sensitivity
-from onnxbuild.features.modes import auto, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle
+from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
+from onnxbuild.features.packages import bundle, triton
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -41,10 +41,12 @@ from onnxbuild.providers import use_providers
 
 FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
+    onnx.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
     fp32.FEATURE,
     fp16.FEATURE,
+    bf16.FEATURE,
     dynamic.FEATURE,
     static.FEATURE,
     weight_only.FEATURE,
@@ -61,10 +63,12 @@ FEATURES: tuple[Feature, ...] = (
     aotinductor.FEATURE,
     ahead_of_time.FEATURE,
     ort.FEATURE,
+    offline.FEATURE,
     optimized.FEATURE,
     compiled.FEATURE,
     tensorrt.FEATURE,
     bundle.FEATURE,
+    triton.FEATURE,
     packages.FEATURE,
     target.FEATURE,
     release.FEATURE,

@@ -105,7 +105,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name:
+            if each.recipe != recipe.name or each.family not in SECTION_OF:
                 continue
             section, name = SECTION_OF[each.family], each.name
             bundles[section.key][f"{below}{name}"] = {

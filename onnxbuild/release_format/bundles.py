@@ -33,6 +33,7 @@ SECTION_OF: Mapping[Family, Section] = {
     "program": FORMATS,
     "artifact": AHEAD_OF_TIME,
 }
+"""A release holds no packages: each is made of a variant's bundle, which it holds."""
 
 
 def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Mapping[str, Any]]]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.host.host import cpu, kernel_flags
@@ -29,8 +29,6 @@ _INSTRUCTIONS = frozenset(
 )  # fmt: skip
 """Names in Linux's /proc/cpuinfo of what x86 compilers may use with -march=native, as TorchInductor
 has it; other architectures name little else."""
-
-ArtifactKind = Literal["ort", "optimized", "compiled", "tensorrt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class ArtifactDescription:
     """How an artifact is loaded.
 
     Attributes:
-        kind: What it is.
+        kind: Its format's name.
         file: The file that an InferenceSession opens.
         provider: Execution provider by its full name.
         provider_options: Its options.
@@ -67,7 +65,7 @@ class ArtifactDescription:
         facts: Additional facts, plain JSON.
     """
 
-    kind: ArtifactKind
+    kind: str
     file: str
     provider: str
     provider_options: dict[str, str] = field(default_factory=dict)
