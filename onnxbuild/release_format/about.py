@@ -117,7 +117,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
                 "benchmarks": dict(each.measured_by),
             }
         for name in _reported(recipe, graph):
-            file = name.partition(":")[2]
+            file = graph.addresses[name].local
             reports[f"{REPORTS_FOLDER}/{below}{file}.json"] = graph.resolve(name)
     return {
         "format": FORMAT,
@@ -152,10 +152,9 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
     """Steps whose reports are in no bundle: checks, measurements, and PyTorch's own score."""
-    prefix = f"{recipe.name}:"
-    for name in sorted(graph.names()):
-        if name.startswith(prefix):
+    for name, at in sorted(graph.addresses.items()):
+        if at.recipe == recipe.name:
             kind = graph.steps[graph.resolve(name)].kind
-            baseline = kind == "evaluate" and "/" not in name
+            baseline = kind == "evaluate" and not at.bundle
             if kind in ("check", "benchmark", "load-times") or baseline:
                 yield name
