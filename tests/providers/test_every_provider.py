@@ -23,8 +23,6 @@ from onnxbuild.recipe.schema.reference_page import reference_markdown
 IN_BROWSERS = {"JsExecutionProvider", "WebNNExecutionProvider"}
 """Of ONNX Runtime for the web: no session of Python's has them."""
 
-NOT_YET = {"VSINPUExecutionProvider"}
-
 FILE_WORDS = ("file", "folder", "library", "libraries", "disk", "as ONNX", "where to")
 NO_FILES = {
     "trt_tactic_sources", "trt_engine_cache_enable", "trt_timing_cache_enable",
@@ -59,7 +57,7 @@ def test_no_two_providers_share_a_name_or_a_word():
 
 def test_every_provider_of_the_installed_onnx_runtime_has_a_short_name():
     known = {each.full_name for each in all_providers()}
-    assert set(onnxruntime.get_all_providers()) - known - IN_BROWSERS == NOT_YET
+    assert set(onnxruntime.get_all_providers()) - known == IN_BROWSERS
 
 
 @each_provider
