@@ -8,6 +8,7 @@ from typing import get_args
 
 import onnxruntime
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import OrtDevice
 
 import onnxbuild.providers
 from onnxbuild.adapters import machine
@@ -95,6 +96,11 @@ def test_its_groups_and_shorthands_are_of_its_own_options(provider):
     for group in provider.groups:
         assert set(group.names) <= (provider.options or {}).keys()
         assert group.shorthand in provider.shorthands
+
+
+@each_provider
+def test_its_inputs_are_bound_to_memory_that_onnx_runtime_knows(provider):
+    assert callable(getattr(OrtDevice, provider.memory, None))
 
 
 @each_provider
