@@ -111,7 +111,7 @@ def test_what_is_for_a_gpu_has_it_in_its_key_and_nothing_else_has(graph_of):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("provider", [each for each in all_providers() if not each.not_compiled])
+@pytest.mark.parametrize("provider", [each for each in all_providers() if not each.no_ep_context])
 def test_what_is_compiled_for_a_gpu_has_the_gpu_in_its_key(graph_of, provider):
     graph = graph_of(f"ahead_of_time: {{compiled: {{provider: {provider.full_name}}}}}\n")
     kind = CATALOG[graph.steps["demo:fp32-compiled/make"].kind]

@@ -19,5 +19,5 @@ PROVIDER = Provider(
         ),
         "weight_only": "VSINPU has no MatMulNBits: these nodes fall to the CPU",
     },
-    not_compiled="it keeps nothing of what it makes of a graph",
+    no_ep_context="it keeps nothing of what it makes of a graph",
 )
