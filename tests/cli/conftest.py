@@ -170,12 +170,18 @@ def _working_in(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-@pytest.fixture
-def cheap(tmp_path: Path) -> CheapProject:
-    """The same project of cheap kinds, in this process: for tests of verbs, not of models."""
-    made = CheapProject(tmp_path / "project")
+def make_cheap_project(folder: Path) -> CheapProject:
+    """The same of cheap kinds."""
+    made = CheapProject(folder)
     made.write("pyproject.toml", "")
     made.write("tiny.yaml", RECIPE + QUICK)
     made.write("models/tiny.py", CHEAP_MODEL)
     made.write("models/helper.py", CHEAP_HELPER)
     return made
+    return made
+
+
+@pytest.fixture
+def cheap(tmp_path: Path) -> CheapProject:
+    """A project of cheap kinds, in this process: for tests of verbs, not of models."""
+    return make_cheap_project(tmp_path / "project")

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import shutil
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -57,12 +58,16 @@ def _run_of(kind: StepKind) -> Callable[[StepContext], Outcome]:
         if (
             kind.name == "export"
         ):  # what it exports: an edit that leaves the model alone is cut off
-            made = canonical_json([*said.values(), context.params.opset])
+            made = {"said": [*said.values()], "opset": context.params.opset}
         else:
             inputs = {name: _digest(context.input(name)) for name in context.input_names}
-            made = canonical_json([kind.name, to_json(context.params), inputs, said])
+            made = {"kind": kind.name, "params": to_json(context.params), "inputs": inputs} | said
+        if kind.measures:
+            made |= {"points": {"example": time.perf_counter_ns()}}
         for name, artifact in kind.outputs.items():
-            (context.output(name) / _FILES.get(artifact, REPORT_FILE)).write_bytes(made)
+            content = {} if (kind.name, name) == ("export", "config") else made
+            file = context.output(name) / _FILES.get(artifact, REPORT_FILE)
+            file.write_bytes(canonical_json(content))
             if artifact == "bundle":
                 (context.output(name) / "manifest.json").write_bytes(b"{}")
         metrics = _METRICS.get(kind.name, lambda params: {})(context.params)
@@ -165,7 +170,7 @@ def _importing_from(folder: Path) -> Iterator[None]:
         sys.dont_write_bytecode = writes
         sys.path.remove(str(folder))
         for name in set(sys.modules) - before:
-            if getattr(sys.modules[name], "__file__", "") == str(folder / f"{name}.py"):
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(f"{folder}/"):
                 del sys.modules[name]
 
 
@@ -231,7 +236,9 @@ class _InlineExecutor:
             folder = Path(file).parent.as_posix()
             for name in _imported((self._workspace.project / file).read_text()):
                 looked.setdefault(folder, set()).add(name)
-                stack.append((Path(folder) / f"{name}.py").as_posix())
+                package = Path(folder) / name / "__init__.py"
+                is_package = (self._workspace.project / package).is_file()
+                stack.append((package if is_package else Path(folder) / f"{name}.py").as_posix())
         listings: dict[str, Listing] = {
             folder: prints.listing(folder, sorted(names)) for folder, names in looked.items()
         }
