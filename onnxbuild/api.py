@@ -12,7 +12,7 @@ from typing import Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
-from onnxbuild.adapters.console.sinks import RunLog, Several
+from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.disk_history import REUSED
 from onnxbuild.adapters.store.housekeeping import write_run
@@ -179,7 +179,7 @@ def build(
     recalled = recall(request, catalog) if lay else None  # else the caller needs the whole report
     if recalled is None:
         return decide(events)
-    Several([*events]).emit(RunFinished("", 0, recalled["steps"], 0, 0, 0.0, 0))
+    FanOut([*events]).emit(RunFinished("", 0, recalled["steps"], 0, 0, 0.0, 0))
     return BuildResult(0, "", Path(recalled["store"]), lambda: decide(()).whole(), recalled)
 
 
@@ -200,7 +200,7 @@ def _build(
         check_points(asked, memory_bytes)
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
-        Several([*events]).emit(Notice(new_store_remark(request)))
+        FanOut([*events]).emit(Notice(new_store_remark(request)))
         settle()
         return _build(
             request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
@@ -214,11 +214,11 @@ def _build(
         check_points(loaded, memory_bytes)
         for path in loaded.paths:
             workspace.stats.look(str(path))
-        cleanup.enter_context(environments_made(workspace, graph, Several([*events])))
+        cleanup.enter_context(environments_made(workspace, graph, FanOut([*events])))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
-        sink = Several([log, *events])
+        sink = FanOut([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(
             workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard
@@ -254,7 +254,7 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
             workspace.root / "locks" / "store", shared=True
         )  # as a run holds it
         try:
-            lay_views(result.graph, result.report, workspace.views, Several(events))
+            lay_views(result.graph, result.report, workspace.views, FanOut(events))
         finally:
             store_lock.release()
 

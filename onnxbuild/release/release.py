@@ -21,11 +21,11 @@ from onnxbuild.expansion.release_options import Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
-from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous
-from onnxbuild.release.shelf import Shelved, shelve
+from onnxbuild.release.publish import Shelved, shelve
 from onnxbuild.release.signing import read_private_key, signatures
 from onnxbuild.release.source import look_at_source, used_files
+from onnxbuild.release.source_files import Originals, read_originals
 from onnxbuild.release_format.about import Title, about, check_version, name_of
 from onnxbuild.release_format.bundles import VARIANTS, bundles_of
 from onnxbuild.release_format.layout import DIST_FOLDER, release_name

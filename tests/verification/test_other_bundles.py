@@ -17,12 +17,12 @@ import yaml
 
 from onnxbuild.core.errors import BudgetError, BuildError
 from onnxbuild.expansion.release_options import Budgets
+from onnxbuild.external_models import opened_rivals
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import read_previous
 from onnxbuild.release_format.forms import json_bytes
-from onnxbuild.rivals import opened_rivals
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.verification.conftest import (
     edit_json,
