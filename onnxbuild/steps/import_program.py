@@ -13,9 +13,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import other_machine
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.export.module_outputs import named_outputs
+from onnxbuild.onnxkit.host.made_for import other_machine
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,

@@ -9,11 +9,11 @@ from onnxbuild.core.step import ORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     OPERATORS_FILE,
     ArtifactDescription,
-    this_machine,
     write_description,
 )
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
+from onnxbuild.onnxkit.host.made_for import this_machine
 
 
 @dataclass(frozen=True, slots=True)

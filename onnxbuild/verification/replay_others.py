@@ -10,7 +10,7 @@ from onnxbuild.core.params import from_json
 from onnxbuild.core.providers import CPU, short_name
 from onnxbuild.core.target import Link, Target, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor, other_machine
+from onnxbuild.onnxkit.host.made_for import MadeFor, other_machine
 from onnxbuild.onnxkit.programs.artifact_file import described, write_description
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.release_format.bundles import model_file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor, other_machine
+from onnxbuild.onnxkit.host.made_for import MadeFor, other_machine
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.sessions.element_types import runtime_types
 from onnxbuild.onnxkit.sessions.open import open_session

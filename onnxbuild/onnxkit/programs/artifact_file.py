@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor
+from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.reports import write_report
 
 ProgramFormat = Literal["torchscript", "torch-export", "aotinductor"]
