@@ -13,6 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.export.module_outputs import named_outputs
 from onnxbuild.onnxkit.host.made_for import other_machine
@@ -74,8 +75,9 @@ def _described(
             signature_of(program, found, params.name), found, params.inputs, params.name
         )
     try:
-        description = described(json.loads(manifest[0].read_text(encoding="utf-8")))
-    except (ValueError, LookupError, TypeError) as error:
+        described_by = json.loads(manifest[0].read_text(encoding="utf-8"))
+        description = described(read_manifest(described_by))
+    except ValueError as error:
         raise StepError(
             f"the manifest of {params.name} says nothing that can be followed: {error}",
             where=params.name,
