@@ -16,7 +16,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.export.module_outputs import named_outputs
-from onnxbuild.onnxkit.host.made_for import other_machine
+from onnxbuild.onnxkit.host.made_for import check_made_for
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,
@@ -83,12 +83,7 @@ def _described(
             where=params.name,
             fix=f"name the program itself: {program.name} in that folder",
         ) from error
-    if description.made_for is not None and (reason := other_machine(description.made_for)):
-        raise StepError(
-            f"{params.name} can't run here: {reason}",
-            where=params.name,
-            fix="compare with what was built on this kind of machine",
-        )
+    check_made_for(description.made_for, params.name)
     check_description(description, params.inputs, params.name)
     return description
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from onnxbuild.core.cpu import differing_flags
+from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.host.host import cpu, kernel_flags
 
 _X86 = ("x86_64", "amd64")
@@ -69,3 +70,21 @@ def other_machine(made_for: MadeFor) -> str:
     if differing:
         return f"it was made for {made_for.cpu}; this CPU is {', '.join(differing)}"
     return ""
+
+
+def check_made_for(made_for: MadeFor | None, name: str) -> None:
+    """Refuse a model from elsewhere that is made for another kind of machine.
+
+    Args:
+        made_for: The machine; None where any will do.
+        name: The model, as the user named it.
+
+    Raises:
+        StepError: This machine is of another kind.
+    """
+    if made_for is not None and (reason := other_machine(made_for)):
+        raise StepError(
+            f"{name} can't run here: {reason}",
+            where=name,
+            fix="compare with what was built on this kind of machine",
+        )
