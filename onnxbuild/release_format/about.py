@@ -15,7 +15,7 @@ from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def check_version(version: str) -> None:
     Raises:
         UsageError: It is none.
     """
-    if not _VERSION.fullmatch(version):
+    if not re.fullmatch(VERSION_PATTERN, version):
         raise UsageError(
             f"'{version}' is no version; expected at most 64 letters, digits, '.', '+', '_' and "
             "'-', starting with a letter or a digit",

@@ -136,10 +136,10 @@ def test_a_bundle_holds_what_a_stranger_needs(tmp_path, options):
 
     bundle = made.output("bundle")
     manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["format"] == "torchscript"
-    assert manifest["outputs"] == ["sum"]
+    assert manifest["kind"] == "torchscript"
+    assert [each["name"] for each in manifest["outputs"]] == ["sum"]
     assert manifest["inputs"][0] == {"name": "x", "dtype": "float32", "shape": ["batch", 4]}
-    assert manifest["validation"]["passed"]
+    assert manifest["validation"]["cpu"]["passed"]
     assert manifest["dynamic_axes"] == {
         "batch": {"min": 1, "max": 8, "example": 3, "multiple_of": 1}
     }
