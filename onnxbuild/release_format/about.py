@@ -105,9 +105,9 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name:
+            section, name = SECTION_OF.get(each.family), each.name
+            if each.recipe != recipe.name or section is None:
                 continue
-            section, name = SECTION_OF[each.family], each.name
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
                 "variant": name,

@@ -58,6 +58,7 @@ SECTION_OF: Mapping[Family, Section] = {
     "program": FORMATS,
     "artifact": AHEAD_OF_TIME,
 }
+"""Where a release has what is delivered. Packages are made again of the bundles: it holds none."""
 
 
 def section_of(manifest: Manifest) -> Section:
