@@ -92,6 +92,7 @@ def test_auto_takes_the_exporter_that_uses_symbolic(tmp_path, name, function, op
     assert operator in summarize(load_model(context.output("model")))["operators"]
 
 
+@pytest.mark.slow
 def test_dynamo_says_that_it_passes_symbolic_over(tmp_path):
     outcome, _ = run(tmp_path, "AppliesByAnotherName", exporter="dynamo")
     assert outcome.notes == (
@@ -102,6 +103,7 @@ def test_dynamo_says_that_it_passes_symbolic_over(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_symbolic_that_computes_something_else_is_refused_and_dynamo_kept(tmp_path):
     outcome, _ = run(tmp_path, "HasWrongSymbolic")
     assert outcome.metrics["exporter"] == "dynamo"
@@ -109,6 +111,7 @@ def test_a_symbolic_that_computes_something_else_is_refused_and_dynamo_kept(tmp_
     assert outcome.notes[1].startswith("auto kept dynamo; torchscript: at batch=3 output")
 
 
+@pytest.mark.slow
 def test_a_symbolic_that_forward_does_not_reach_changes_nothing(tmp_path):
     outcome, _ = run(tmp_path, "Nested")
     assert (outcome.metrics["exporter"], outcome.notes) == ("dynamo", ())
@@ -162,6 +165,7 @@ def test_an_axis_that_the_tracer_bakes_in_is_found_by_running_other_sizes(tmp_pa
     assert outcome.metrics["exporter"] == "torchscript"
 
 
+@pytest.mark.slow
 def test_auto_names_both_refusals(tmp_path):
     error = refused(tmp_path, "ScalesBySize")
     assert "dynamo: the dynamo exporter's graph is not as declared" in error.what
@@ -180,6 +184,7 @@ def test_an_operator_that_no_exporter_knows_is_named(tmp_path):
     assert "can't translate the operator 'aten::special_bessel_j0' to opset 18" in error.what
 
 
+@pytest.mark.slow
 def test_a_translation_that_computes_something_else_is_refused(tmp_path):
     translations = Entrypoint(f"{MODULES}:cosine_for_bessel")
     error = refused(tmp_path, "Bessel", translations=translations, exporter="dynamo")
@@ -223,6 +228,7 @@ def test_an_input_that_nothing_reads_is_mentioned(tmp_path):
     assert outcome.notes == ("input 'y' is not used by the graph",)
 
 
+@pytest.mark.slow
 def test_an_opset_that_the_exporter_cant_reach_is_an_error_with_the_least(tmp_path):
     error = refused(tmp_path, "Nested", opset=13, exporter="dynamo")
     assert error.what == (
@@ -236,6 +242,7 @@ def test_an_opset_that_the_exporter_cant_reach_is_an_error_with_the_least(tmp_pa
     assert summarize(load_model(context.output("model")))["opsets"] == {"ai.onnx": 13}
 
 
+@pytest.mark.slow
 def test_where_no_exporter_reaches_an_opset_the_lesser_of_their_leasts_is_named(tmp_path):
     error = refused(tmp_path, "Attends", opset=11)
     assert "dynamo: the dynamo exporter needs opset 17 for the operator 'Layer" in error.what
@@ -333,6 +340,7 @@ def digests_of_a_fresh_process(folder, seed, source):
     return [line for line in done.stdout.splitlines() if line.startswith(("dynamo", "torchs"))]
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_comments(tmp_path):
     source = MODULES.read_text() + "\ndef load():\n    return TwoInputs()\n"
     edited = "# a comment\n\n" + source.replace(

@@ -87,6 +87,7 @@ for method in ("moving_average", "percentile", "entropy", "mse"):
 """
 
 
+@pytest.mark.slow
 def test_steps_make_the_same_bytes_in_another_process_folder_hash_seed_and_threads(tmp_path):
     from tests.steps.graphs import DIGITS, config, digits, tiny_bert
 

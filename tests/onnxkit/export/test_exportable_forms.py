@@ -38,6 +38,7 @@ def exported(folder, name, *, exporter="auto", opset=18):
     return outcome, summarize(load_model(context.output("model")))["operators"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "function"),
     [
@@ -60,6 +61,7 @@ def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
     assert operators["MatMul"] >= 2 * 4
 
 
+@pytest.mark.slow
 def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
     outcome, _ = exported(tmp_path, "mixtral_with_a_loop")
     assert outcome.metrics["exporter"] == "dynamo"
@@ -100,6 +102,7 @@ def test_models_are_left_as_they_were():
     assert len(notes) == 1
 
 
+@pytest.mark.slow
 def test_a_scan_from_a_given_state_gives_transformers_last_state():
     import transformers.models.mamba2.modeling_mamba2 as mamba2
     import transformers.models.qwen3_next.modeling_qwen3_next as qwen3_next
