@@ -117,6 +117,7 @@ def test_a_symbolic_that_forward_does_not_reach_changes_nothing(tmp_path):
     assert (outcome.metrics["exporter"], outcome.notes) == ("dynamo", ())
 
 
+@pytest.mark.slow
 def test_what_the_module_tells_of_itself_is_kept_for_the_optimizer(tmp_path):
     _, context = run(tmp_path, "Nested")
     told = json.loads((context.output("config") / "report.json").read_text())
@@ -132,6 +133,7 @@ def test_an_axis_that_forward_itself_bakes_in_is_named(tmp_path):
     assert "x.shape[0]" in error.fix
 
 
+@pytest.mark.slow
 def test_an_axis_that_the_exporter_specializes_is_named_with_torchs_own_words(tmp_path):
     error = refused(tmp_path, "BranchesOnSize", exporter="dynamo")
     assert error.what.startswith(
@@ -172,6 +174,7 @@ def test_auto_names_both_refusals(tmp_path):
     assert "torchscript: axis 'batch' is baked into the graph" in error.what
 
 
+@pytest.mark.slow
 def test_a_branch_taken_by_value_is_never_frozen_in_silence(tmp_path):
     error = refused(tmp_path, "BranchesOnValue")
     assert "dynamo: the dynamo exporter failed: GuardOnDataDependentSymNode" in error.what
@@ -191,6 +194,7 @@ def test_a_translation_that_computes_something_else_is_refused(tmp_path):
     assert "output 'output_0' differs from PyTorch" in error.what
 
 
+@pytest.mark.slow
 def test_a_translation_is_used(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
@@ -268,6 +272,7 @@ def test_nan_in_pytorchs_outputs_is_refused(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ClassIds", "NegativeInfinity", "Flattens"])
 def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path, name):
     outcome, _ = run(tmp_path, name)
@@ -281,6 +286,7 @@ def test_an_output_may_be_called_like_a_value_inside(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axes", "shape"),
     [((), (1, 4)), ((Axis("batch", 1, 2, 1),), ("batch", 4)), ((BATCH,), ("batch", 4))],
