@@ -54,7 +54,7 @@ def test_a_recurrence_becomes_a_scan_over_any_length(tmp_path, name, function):
     assert operators["Scan"] == 1
 
 
-@pytest.mark.parametrize("opset", [14, 18])
+@pytest.mark.parametrize("opset", [pytest.param(14, marks=pytest.mark.slow), 18])
 def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
     outcome, operators = exported(tmp_path, "mixtral", exporter="torchscript", opset=opset)
     assert NOTE in outcome.notes
@@ -71,6 +71,7 @@ def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_recurrence_goes_to_torch_export_as_a_scan():
     from onnxbuild.onnxkit.data.feeds import make_feeds
     from onnxbuild.onnxkit.programs.torch_export import export_program
