@@ -222,7 +222,6 @@ def test_a_wrong_command_line_says_what_is_wrong(cheap, arguments, told):
     assert not (cheap.folder / "artifacts").exists()
 
 
-@pytest.mark.smoke
 def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
     assert "No such command 'rnu'. Did you mean 'run'?" in cheap("rnu", "tiny.yaml").err
     assert "To build it: onnxbuild run tiny.yaml" in cheap("tiny.yaml").err
@@ -517,6 +516,7 @@ def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
     assert list((folder / "tmp").iterdir()) == []
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("redirect", ["> /dev/full", ">&-", "<&- >&- 2>&-", "2> /dev/full"])
 def test_an_output_that_cant_be_written_is_no_bug(project, redirect):
     done = subprocess.run(

@@ -62,7 +62,6 @@ def test_a_locked_run_passes_and_is_up_to_date_at_a_glance(locked):
     assert locked("lock", "--check", "tiny.yaml").code == 0
 
 
-@pytest.mark.smoke
 @pytest.mark.slow
 def test_a_real_build_is_locked_and_held_to_its_lock(tmp_path):
     project = make_project(tmp_path / "project")

@@ -113,6 +113,7 @@ for number in range(100_000):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_whole_releases_and_the_next_tidies_up(tmp_path):
     moment = random.Random(1)
     scratches = 0

@@ -71,7 +71,9 @@ def validated(folder, model, found):
     return run_step(validate.KIND, params, folder, {"model": model, "reference": found})[0]
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+@pytest.mark.parametrize(
+    "exporter", [pytest.param("dynamo", marks=pytest.mark.slow), "torchscript"]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_whose_axes_have_rules_is_exported_and_matches_at_every_point(
     tmp_path, name, exporter
@@ -107,6 +109,7 @@ def test_an_empty_cache_is_a_point_with_and_without_a_single_token(tmp_path):
     assert found["max-past"].feeds["mask"].shape == (2, 19)
 
 
+@pytest.mark.slow
 def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path):
     import torch
 
