@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.onnxkit.bundles.first_manifests import as_second
-from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX, BundleKind
+from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
 from onnxbuild.onnxkit.host.made_for import MadeFor
+from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 MANIFEST_FILE = "manifest.json"
@@ -45,14 +47,6 @@ class Value:
     name: str
     dtype: str | None = None
     shape: tuple[int | str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of the bundle."""
-
-    sha256: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class Manifest:
     validation: dict[str, Verdict]
     versions: dict[str, str]
     made_for: MadeFor | None = None
-    files: dict[str, File] = dataclasses.field(default_factory=dict)
+    files: dict[str, Digest] = dataclasses.field(default_factory=dict)
     size_bytes: int = 0
     variant: str | None = None
     evaluation: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -171,9 +165,14 @@ class Manifest:
     facts: dict[str, Any] | None = None
 
     @property
-    def what(self) -> BundleKind:
-        """What its kind means."""
-        return KINDS[self.kind]
+    def runtime(self) -> Runtime:
+        """The package that opens the model."""
+        return KINDS[self.kind].runtime
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether the model may do what any program may."""
+        return KINDS[self.kind].runs_code
 
     @property
     def bundle(self) -> str:
@@ -234,7 +233,7 @@ def read_manifest(content: object) -> Manifest:
     except ValueError:
         what = f"its file is {found.file!a}, which is no name of a file in its folder"
         raise ValueError(what) from None
-    if found.what.runtime == "onnxruntime" and not found.targets:
+    if found.runtime == "onnxruntime" and not found.targets:
         raise ValueError("it names no target")
     size = model_bytes(found.files)
     if found.size_bytes not in {0, size}:
@@ -242,7 +241,7 @@ def read_manifest(content: object) -> Manifest:
     return dataclasses.replace(found, size_bytes=size)
 
 
-def model_bytes(files: Mapping[str, File]) -> int:
+def model_bytes(files: Mapping[str, Digest]) -> int:
     """Return the size of a bundle's files that are not written next to every model."""
     return sum(each.size_bytes for name, each in files.items() if name not in _NOT_THE_MODEL)
 
