@@ -180,7 +180,7 @@ def _particulars(manifest: Manifest) -> dict[str, object]:
 
 def _runtimes(manifest: Manifest) -> tuple[str, ...]:
     """Return the packages that run a bundle."""
-    return _PACKAGES[manifest.what.runtime]
+    return _PACKAGES[manifest.runtime]
 
 
 def _is_one(package: str, runtimes: tuple[str, ...]) -> bool:

@@ -63,7 +63,7 @@ SECTION_OF: Mapping[Family, Section] = {
 
 def section_of(manifest: Manifest) -> Section:
     """Return the section that holds bundles of such a kind."""
-    if manifest.what.runtime == "torch":
+    if manifest.runtime == "torch":
         return FORMATS
     return VARIANTS if manifest.kind == ONNX else AHEAD_OF_TIME
 

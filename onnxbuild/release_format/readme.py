@@ -48,7 +48,7 @@ def readme(
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
-        programs=any(each.what.runtime == "torch" for each in manifests.values()),
+        programs=any(each.runtime == "torch" for each in manifests.values()),
     )
     return rendered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import PurePosixPath
 from typing import Any
 
 from onnxbuild.recipe.schema.lean_jsonschema import ValidationError
@@ -44,10 +45,8 @@ def release_schema(files: Collection[str]) -> Schema:
         files: The release's files: every path that release.json names must be one of them, or a
             folder of one.
     """
-    folders = {name[:end] for name in files for end in _slashes(name)}
-    bundles = {
-        name.removesuffix(f"/{MANIFEST}") for name in files if name.endswith(f"/{MANIFEST}")
-    }
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
+    bundles = {str(PurePosixPath(n).parent) for n in files if n.endswith(f"/{MANIFEST}")}
     file = _one_of(files, "file")
     record = _record(
         recipe=_TEXT,
@@ -162,7 +161,3 @@ def _list(item: Schema) -> Schema:
 
 def _one_of(known: Collection[str], what: str) -> Schema:
     return {"enum": sorted(known), "title": f"names no {what} of the release"}
-
-
-def _slashes(name: str) -> list[int]:
-    return [place for place, letter in enumerate(name) if letter == "/"]

@@ -11,12 +11,11 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
-from onnxbuild.onnxkit.accuracy.judge_reference import FailedRunError, judge_reference
-from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, report_of
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.accuracy.verdict import Judgement
+from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
+from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.providers.open_on_target import (
     NotOnTargetError,
     absence,
@@ -32,7 +31,6 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnxruntime
 
 __all__ = ["KIND", "ValidateOptions", "ValidateParams", "VariantTolerances", "run"]
@@ -102,15 +100,11 @@ def run(context: StepContext) -> Outcome:
         opened = open_on(context, context.input("model"), params.target, settings.judged())
     except NotOnTargetError as error:
         return _not_on_target(context, subject, str(error))
-    session = opened.session
-    judged = judge_reference(
-        context.input("reference"),
-        lambda feeds, names: _run(session, feeds, names),
-        params.tolerances,
-        where=context.where,
-        outputs=[value.name for value in session.get_outputs()],
-        half=params.precision == "fp16",  # keep_io_types: false
-    )
+    judged = [
+        (point.name, point.sizes, _judge_point(opened.session, point, context))
+        for point in read_reference(context.input("reference"))
+    ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
     findings = findings_of(
         judged,
@@ -180,13 +174,31 @@ def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
     return replace(outcome, findings=(Finding(what, subject, fix),))
 
 
-def _run(
-    session: onnxruntime.InferenceSession, feeds: Feeds, names: Sequence[str]
-) -> dict[str, np.ndarray]:
+def _judge_point(
+    session: onnxruntime.InferenceSession, point: ReferencePoint, context: StepContext
+) -> dict[str, Judgement]:
+    params: ValidateParams = context.params
+    check_tolerances(params.tolerances, point.outputs, context.where)
+    names = [value.name for value in session.get_outputs()]
+    wanted = [name for name in point.outputs if name in names]
+    failure = ""
     try:
-        return dict(zip(names, session.run(names, fit_feeds(session, feeds)), strict=True))
+        found = dict(
+            zip(wanted, session.run(wanted, fit_feeds(session, point.feeds)), strict=True)
+        )
     except session_errors() as error:
-        raise FailedRunError(f"ONNX Runtime fails: {first_line(error)}") from error
+        failure, found = f"ONNX Runtime fails: {first_line(error)}", {}
+    judged = {}
+    for name, expected in point.outputs.items():
+        if name in found:
+            actual = found[name]
+            if params.precision == "fp16" and actual.dtype == "float16":
+                actual = actual.astype(expected.dtype)  # keep_io_types: false
+            judged[name] = judge(expected, actual, bounds_of(params.tolerances, name))
+        else:
+            what = failure or f"the model has no such output; it has {', '.join(names)}"
+            judged[name] = Judgement(None, (("comparable", what, float("inf")),))
+    return judged
 
 
 KIND = StepKind(

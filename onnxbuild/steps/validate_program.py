@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.judge_reference import FailedRunError, judge_reference
-from onnxbuild.onnxkit.accuracy.point_reports import findings_of, report_of
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.accuracy.point_reports import findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
+from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, Program, open_program
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import first_line
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _FIXES = {
     "torchscript": "a trace keeps the sizes and branches of its one run: read sizes from the "
@@ -49,12 +45,11 @@ def run(context: StepContext) -> Outcome:
     """
     params: ValidateProgramParams = context.params
     program = open_program(context.input("program"), threads=1, where=context.where)
-    judged = judge_reference(
-        context.input("reference"),
-        lambda feeds, _: _run(program, feeds),
-        params.tolerances,
-        where=context.where,
-    )
+    judged = [
+        (point.name, point.sizes, _judge_point(program, point, context))
+        for point in read_reference(context.input("reference"))
+    ]
+    judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     findings = findings_of(judged, f"format '{params.format}'", _FIXES[params.format])
     report = {
         "format": params.format,
@@ -66,16 +61,25 @@ def run(context: StepContext) -> Outcome:
     return Outcome(report["metrics"], findings)
 
 
-def _run(program: Program, feeds: Feeds) -> dict[str, np.ndarray]:
+def _judge_point(
+    program: Program, point: ReferencePoint, context: StepContext
+) -> dict[str, Judgement]:
+    tolerances = context.params.tolerances
+    check_tolerances(tolerances, point.outputs, context.where)
     try:
-        return program.run(feeds)
+        found = program.run(point.feeds)
     except PROGRAM_ERRORS as error:
-        what = f"PyTorch fails: {type(error).__name__}: {_reason(error)}"
-        raise FailedRunError(what) from error
+        what = f"PyTorch fails: {type(error).__name__}: {_told_by(error)}"
+        failed = Judgement(None, (("comparable", what, float("inf")),))
+        return dict.fromkeys(point.outputs, failed)
+    return {
+        name: judge(expected, found[name], bounds_of(tolerances, name))
+        for name, expected in point.outputs.items()
+    }
 
 
-def _reason(error: BaseException) -> str:
-    """Return its sentence: TorchScript reports the fault in the last line of its traceback, others in the first."""
+def _told_by(error: BaseException) -> str:
+    """TorchScript reports the fault in the last line of its traceback, others in the first."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     raised = [line for line in lines if line.startswith("RuntimeError: ")]
     return raised[-1].removeprefix("RuntimeError: ") if raised else first_line(error)

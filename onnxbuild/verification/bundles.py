@@ -81,7 +81,7 @@ def _check_files(
         digest = release.files.get(path)
         if digest is None:
             yield Fault(path, f"is missing: {place} names it")
-        elif (digest.sha256, digest.size_bytes) != (each.sha256, each.size_bytes):
+        elif digest != each:
             yield Fault(path, f"is not the file that {place} names")
     for path in release.files:
         if path.startswith(f"{bundle}/") and path not in named and path not in own:
@@ -105,7 +105,7 @@ def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterato
     place = f"{bundle}/{LOADER_FILE}"
     if release.about["onnxbuild"] != __version__:
         return  # other versions write other loaders
-    expected = load_script(manifest.what.runtime).encode()
+    expected = load_script(manifest.runtime).encode()
     found = release.read(place) if place in release.files else b""
     if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
         yield Fault(place, f"is not the loader that onnxbuild {__version__} writes")

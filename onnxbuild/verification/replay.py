@@ -24,9 +24,9 @@ from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import holds_compiled_nodes
-from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, attempt
+from onnxbuild.verification.fenced_replay import UNTRUSTED, attempt
 from onnxbuild.verification.replay_context import Asked, Replayed
-from onnxbuild.verification.runtimes import RUNTIMES, Judge
+from onnxbuild.verification.runtimes import RUNTIMES, RefusedError
 from onnxbuild.verification.verify import Checked
 
 
@@ -45,32 +45,25 @@ def replay(asked: Asked) -> Iterator[Replayed]:
             raise ValueError("it names no target that the model was validated on")
         refused = _refused(manifest, asked)
     for number, provider in enumerate(names):
+        scratch = asked.scratch / str(number)
+        scratch.mkdir()
+        is_asked_for = provider in asked.providers
         with following(place):
-            judge = RUNTIMES[manifest.what.runtime](manifest, asked.bundle, provider)
-            is_asked_for = provider in asked.providers
-            if judge.lacks and is_asked_for:
-                raise StepError(judge.lacks, fix=judge.fix)
-            reason = _elsewhere(manifest, provider) or refused or judge.lacks or judge.refused
+            reason = _elsewhere(manifest, provider) or refused
+            try:
+                run = RUNTIMES[manifest.runtime](manifest, provider, asked, scratch)
+            except RefusedError as error:
+                reason = reason or str(error)
+            except StepError as error:
+                if is_asked_for:
+                    raise
+                reason = reason or error.what
         if reason:
             yield Replayed(manifest.bundle, provider, {}, skipped=reason)
-            continue
-        run = _run(judge, manifest, provider, asked, asked.scratch / str(number))
-        yield attempt(run, manifest.bundle, provider, asked_for=is_asked_for, on_cpu=judge.on_cpu)
-
-
-def _run(judge: Judge, manifest: Manifest, provider: str, asked: Asked, scratch: Path) -> Replay:
-    """Return the run of the step that judged the model when it was released."""
-    scratch.mkdir()
-    model = judge.model(asked.bundle / manifest.file, scratch)
-    return Replay(
-        judge.kind,
-        judge.params,
-        f"{manifest.name}:{manifest.bundle} on {provider}",
-        {judge.input: model, "reference": asked.golden},
-        (model, asked.bundle, asked.golden),
-        scratch / "own",
-        asked.timeout_s,
-    )
+        else:
+            yield attempt(
+                run, manifest.bundle, provider, asked_for=is_asked_for, on_cpu=run.on_cpu
+            )
 
 
 def _elsewhere(manifest: Manifest, provider: str) -> str:
@@ -85,7 +78,7 @@ def _refused(manifest: Manifest, asked: Asked) -> str:
     if manifest.made_for is not None and (reason := other_machine(manifest.made_for)):
         return reason
     model = asked.bundle / manifest.file
-    is_program = manifest.what.runs_code or holds_compiled_nodes(model)
+    is_program = manifest.runs_code or holds_compiled_nodes(model)
     return UNTRUSTED if is_program and not asked.trusted else ""
 
 

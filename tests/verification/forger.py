@@ -11,7 +11,7 @@ import yaml
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
-from onnxbuild.onnxkit.bundles.manifest import File, model_bytes
+from onnxbuild.onnxkit.bundles.manifest import model_bytes
 from onnxbuild.release_format.bom import bill_of_materials
 from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import check_sums
@@ -84,7 +84,7 @@ class Forged:
         ]
         found = {n: Digest.of((bundle / n).read_bytes()) for n in names}
         files = {n: {"sha256": d.sha256, "size_bytes": d.size_bytes} for n, d in found.items()}
-        size = model_bytes({name: File(**each) for name, each in files.items()})
+        size = model_bytes(found)
         edit_json(bundle / "manifest.json", lambda m: m.update(files=files, size_bytes=size))
         sum_again(bundle)
 

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.params import from_json, to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.bundles.first_manifests import as_second
-from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX, BundleKind
+from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
 from onnxbuild.onnxkit.host.made_for import MadeFor
+from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
@@ -49,14 +51,6 @@ class Value:
     name: str
     dtype: str | None = None
     shape: tuple[int | str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file of the bundle."""
-
-    sha256: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,7 @@ class Manifest:
     validation: dict[str, Verdict]
     versions: dict[str, str]
     made_for: MadeFor | None = None
-    files: dict[str, File] = dataclasses.field(default_factory=dict)
+    files: dict[str, Digest] = dataclasses.field(default_factory=dict)
     size_bytes: int = 0
     variant: str | None = None
     evaluation: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -175,16 +169,21 @@ class Manifest:
     facts: dict[str, Any] | None = None
 
     @property
-    def what(self) -> BundleKind:
-        """What its kind means.
+    def runtime(self) -> Runtime:
+        """The package that opens the model; ONNX Runtime, if a feature that was added makes its kind."""
+        known = KINDS.get(self.kind)
+        return "onnxruntime" if known is None else known.runtime
 
-        One that is none of KINDS is that of a feature that was added: ONNX Runtime opens it, and runs
-        no code of its maker's only where the CPU provider is all that it may run on.
+    @property
+    def runs_code(self) -> bool:
+        """Whether the model may do what any program may.
+
+        Of a kind that is none of KINDS: if it may run on another provider than the CPU's.
         """
         known = KINDS.get(self.kind)
         targets = (self.targets or {}).values()
         is_safe = all(short_name(link.name) == CPU for each in targets for link in each.chain)
-        return known or BundleKind("onnxruntime", runs_code=not is_safe)
+        return not is_safe if known is None else known.runs_code
 
     @property
     def bundle(self) -> str:
@@ -246,7 +245,7 @@ def read_manifest(content: object) -> Manifest:
     except ValueError:
         what = f"its file is {found.file!a}, which is no name of a file in its folder"
         raise ValueError(what) from None
-    if found.what.runtime == "onnxruntime" and not found.targets:
+    if found.runtime == "onnxruntime" and not found.targets:
         raise ValueError("it names no target")
     size = model_bytes(found.files)
     if found.size_bytes not in {0, size}:
@@ -254,7 +253,7 @@ def read_manifest(content: object) -> Manifest:
     return dataclasses.replace(found, size_bytes=size)
 
 
-def model_bytes(files: Mapping[str, File]) -> int:
+def model_bytes(files: Mapping[str, Digest]) -> int:
     """Return the size of a bundle's files that are not written next to every model."""
     return sum(each.size_bytes for name, each in files.items() if name not in _NOT_THE_MODEL)
 

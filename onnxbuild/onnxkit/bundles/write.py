@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext
 from onnxbuild.onnxkit.bundles.cpp_examples import write_example
@@ -17,7 +18,6 @@ from onnxbuild.onnxkit.bundles.manifest import (
     EXAMPLE_FOLDER,
     LOADER_FILE,
     MANIFEST_FILE,
-    File,
     Manifest,
     Value,
     Verdict,
@@ -55,7 +55,7 @@ def write_bundle(
     for name, by_target in reports.items():
         if by_target:
             write_report(bundle, by_target, name)
-    script = load_script(draft.what.runtime)
+    script = load_script(draft.runtime)
     (bundle / LOADER_FILE).write_text(script, encoding="utf-8", newline="\n")
     write_example(bundle / EXAMPLE_FOLDER, draft)
     files = {name: _described(bundle / name) for name in names_below(bundle)}
@@ -103,12 +103,12 @@ def names_below(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def _described(path: Path) -> File:
+def _described(path: Path) -> Digest:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
-    return File(digest.hexdigest(), path.stat().st_size)
+    return Digest(digest.hexdigest(), path.stat().st_size)
 
 
 def _version(package: str) -> str:

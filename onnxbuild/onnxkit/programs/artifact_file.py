@@ -95,7 +95,7 @@ def described(manifest: Manifest) -> ProgramDescription:
     Raises:
         ValueError: It is the bundle of an ONNX model.
     """
-    if manifest.what.runtime != "torch":
+    if manifest.runtime != "torch":
         raise ValueError(f"it is of {manifest.kind}, which is no program")
     return ProgramDescription(
         cast("ProgramFormat", manifest.kind),

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.bundles.manifest import (
     BundleTarget,
-    File,
     Manifest,
     Provider,
     Value,
@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
 from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
-FILES = {"model.pt": File("ab" * 32, 10), "load.py": File("cd" * 32, 5)}
+FILES = {"model.pt": Digest("ab" * 32, 10), "load.py": Digest("cd" * 32, 5)}
 CPU = "CPUExecutionProvider"
 TARGET = BundleTarget((Provider(CPU, {}),), SessionSettings(config={"a": "1"}))
 
@@ -102,7 +102,7 @@ def test_machine_code_says_for_people_what_it_is_bound_to():
         ({"more": 1}, "unknown key 'more'"),
         ({"made_for": {"machine": 1, "cpu": "", "flags": {}}}, "made_for"),
         ({"inputs": [{"name": 5}]}, "inputs"),
-        ({"files": {"model.pt": {"sha256": "", "size_bytes": True}}}, "size_bytes"),
+        ({"files": {"model.pt": {"sha256": "ab" * 32, "size_bytes": True}}}, "size_bytes"),
     ],
 )
 def test_one_that_says_nonsense_is_refused_by_name(change, told):
