@@ -19,12 +19,12 @@ from onnxbuild.expansion.feature import (
     Section,
 )
 from onnxbuild.expansion.tolerances import described
-from onnxbuild.features.artifacts import compiled, optimized, ort, tensorrt
+from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, sensitivity
-from onnxbuild.features.modes import auto, dynamic, fp16, fp32, static, weight_only
+from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import bundle
 from onnxbuild.features.settings import (
     ahead_of_time,
@@ -43,6 +43,7 @@ FEATURES: tuple[Feature, ...] = (
     calibration.FEATURE,
     fp32.FEATURE,
     fp16.FEATURE,
+    bf16.FEATURE,
     dynamic.FEATURE,
     static.FEATURE,
     weight_only.FEATURE,
@@ -59,6 +60,7 @@ FEATURES: tuple[Feature, ...] = (
     aotinductor.FEATURE,
     ahead_of_time.FEATURE,
     ort.FEATURE,
+    offline.FEATURE,
     optimized.FEATURE,
     compiled.FEATURE,
     tensorrt.FEATURE,

@@ -44,11 +44,8 @@ _FIXES: Mapping[str, str] = {
     "int4": "write `bits: 8`, a smaller `block_size` or another `method`, leave sensitive nodes "
     "in fp32 (`nodes_to_exclude: [...]`), or lower `validate: {int4: {cosine_min: ...}}`",
 }
-_EQUAL_FIXES: Mapping[str, str] = {
-    precision: f"{fix.rpartition(', or ')[0]}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"
-    for precision, fix in _FIXES.items()
-}
-
+_ANY_FIX = "take a mode with more bits"
+"""For a precision without an entry above."""
 
 _POOR_COSINE, _CLEAN_COSINE = 0.95, 0.9999
 """Below the former a node that makes most of the error is worth a line, though all gates may pass;
@@ -106,12 +103,8 @@ def run(context: StepContext) -> Outcome:
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    findings = findings_of(
-        judged,
-        subject,
-        dominant or _FIXES[params.precision],
-        dominant or _EQUAL_FIXES[params.precision],
-    )
+    fix, equal_fix = _fixes(params.precision)
+    findings = findings_of(judged, subject, dominant or fix, dominant or equal_fix)
     notes = (dominant,) if dominant and not findings else ()
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
@@ -172,6 +165,13 @@ def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
         return replace(outcome, notes=(f"{subject} is skipped on its target: {what}",))
     fix = "take the target out of `providers`, or give it a variant that it has kernels for"
     return replace(outcome, findings=(Finding(what, subject, fix),))
+
+
+def _fixes(precision: str) -> tuple[str, str]:
+    """What to try where a float output is too far off, and where too few elements are equal."""
+    fix = _FIXES.get(precision, f"{_ANY_FIX}, or widen `validate: {{{precision}: {{...}}}}`")
+    attempt = fix.rpartition(", or ")[0]
+    return fix, f"{attempt}, or lower `validate: {{{precision}: {{equal_min: ...}}}}`"
 
 
 def _judge_point(

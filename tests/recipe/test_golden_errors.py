@@ -1,6 +1,6 @@
 """Every faulty recipe in tests/golden/recipe_errors gives exactly the sentences beside it.
 
-PROVIDERS stands there for the names of all providers, so that a new one changes no sentence.
+PROVIDERS and MODES stand there for the names of all of them, so that a new one changes no sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from onnxbuild.catalog import MODES
 from onnxbuild.core.errors import EXIT_USAGE, RecipeErrors
 from onnxbuild.providers import provider_names
 from onnxbuild.recipe.load import load_recipes
@@ -21,8 +22,10 @@ CASES = sorted(FOLDER.glob("*.yaml"))
 def test_all_faults_are_told_with_place_and_fix(case):
     with pytest.raises(RecipeErrors) as caught:
         load_recipes(case, project=FOLDER)
-    names = ", ".join(provider_names())
-    assert f"{caught.value}\n" == case.with_suffix(".txt").read_text().replace("PROVIDERS", names)
+    expected = case.with_suffix(".txt").read_text()
+    for word, names in {"PROVIDERS": provider_names(), "MODES": MODES}.items():
+        expected = expected.replace(word, ", ".join(names))
+    assert f"{caught.value}\n" == expected
     assert caught.value.exit_code == EXIT_USAGE
 
 

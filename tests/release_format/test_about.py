@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from onnxbuild.core.errors import UsageError
@@ -47,6 +49,20 @@ def test_one_recipe_lies_under_its_variants(told):
     assert release["reports"]["reports/int8/check.json"] == "x:int8/check"
     assert release["reports"]["reports/benchmark.json"] == "x:benchmark"
     assert set(release["reports"].values()) <= set(graph.steps)
+
+
+def test_packages_stay_out_of_a_release(tmp_path):
+    (tmp_path / "model.py").write_text("def load(): ...\n")
+    (tmp_path / "file.yaml").write_text(RECIPE.format(name="x"))
+    recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
+    graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
+    first = graph.deliverables[0]
+    package = replace(first, name="fp32-box", family="package")
+    graph = replace(graph, deliverables=(*graph.deliverables, package))
+    title = Title("x", "1.0", "recipe/file.yaml", "recipe/file.lock")
+    release = about(title, recipes, graph, Source("c" * 40, (), 0))
+    held = [name for key in ("variants", "formats", "ahead_of_time") for name in release[key]]
+    assert held == ["fp32", "int8"]
 
 
 def test_a_matrix_lies_under_its_recipes_and_names_the_steps_that_they_share(told):

@@ -39,7 +39,7 @@ def run(
     **options,
 ):
     save_model(made or linear(), tmp_path / "model")
-    default = DEFAULT_TOLERANCES[precision]
+    default = DEFAULT_TOLERANCES.get(precision, DEFAULT_TOLERANCES["fp32"])
     given = tolerances or VariantTolerances(
         default.atol, default.rtol, default.cosine_min, default.sqnr_db_min, default.equal_min
     )
@@ -135,6 +135,13 @@ def test_a_variant_with_float16_at_its_edges_is_fed_and_judged(tmp_path):
     outcome, _ = run(tmp_path, made, precision="fp16")
     assert outcome.findings == ()
     assert outcome.metrics["max_abs"] > 0
+
+
+def test_a_precision_that_no_advice_was_written_for_is_judged_all_the_same(tmp_path):
+    strict = VariantTolerances(atol=1e-3)
+    outcome, _ = run(tmp_path, tolerances=strict, precision="bits9", change=lambda y: y + 1)
+    fixes = {each.fix for each in outcome.findings}
+    assert fixes == {"take a mode with more bits, or widen `validate: {bits9: {...}}`"}
 
 
 def test_a_provider_that_is_missing_fails_the_step(tmp_path):

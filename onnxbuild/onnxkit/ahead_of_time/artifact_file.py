@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from onnxbuild.core.params import from_json
 from onnxbuild.onnxkit.host.made_for import MadeFor
@@ -15,15 +15,13 @@ from onnxbuild.onnxkit.reports import write_report
 DESCRIPTION_FILE = "artifact.json"
 OPERATORS_FILE = "required_operators.config"
 
-ArtifactKind = Literal["ort", "optimized", "compiled", "tensorrt"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArtifactDescription:
     """How an artifact is loaded.
 
     Attributes:
-        kind: What it is.
+        kind: Its format's name.
         file: The file that an InferenceSession opens.
         provider: Execution provider by its full name.
         provider_options: Its options.
@@ -34,7 +32,7 @@ class ArtifactDescription:
         facts: Additional facts, plain JSON.
     """
 
-    kind: ArtifactKind
+    kind: str
     file: str
     provider: str
     provider_options: dict[str, str] = field(default_factory=dict)

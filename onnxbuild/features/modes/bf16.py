@@ -1,0 +1,204 @@
+"""`bf16`: large weights in 16-bit brain floats, arithmetic in fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.params import option
+from onnxbuild.core.recipe import Variant
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.feature import Mode
+from onnxbuild.expansion.fused import fused_for
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.external_data import is_outside, refer, weight_array
+from onnxbuild.onnxkit.model.graphs import element_count, insert_nodes, opset_of
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, placement, save_model
+from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.model.scopes import all_names, name_maker, scopes
+from onnxbuild.onnxkit.quantize.float16 import lift_constants
+from onnxbuild.onnxkit.sessions.open import check_loads
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+NAME = "bf16"
+_LEAST_OPSET = 13
+"""Cast takes bfloat16 since then (ONNX's operator changelog)."""
+
+_LEAST_RANK = 2
+"""Biases, norms and scales have one dimension, and errors in them reach every element."""
+
+_SIGN, _MAGNITUDE, _INFINITY, _QUIET_NAN, _LARGEST = 0x8000, 0x7FFF, 0x7F80, 0x7FC0, 0x7F7F
+"""Bit patterns of bfloat16."""
+
+_BELOW_HALF = 0x7FFF
+"""Just below half of bfloat16's last place, in the bits that are cut off."""
+
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Bf16Options:
+    """What becomes bf16."""
+
+    min_elements: int = option(
+        1024,
+        help="least number of elements of a weight that becomes bf16; smaller weights, and all with "
+        "fewer than two dimensions, stay in fp32",
+        minimum=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bf16Params:
+    """All that steers a conversion."""
+
+    options: Bf16Options
+
+
+def run(context: StepContext) -> Outcome:
+    """Store the large fp32 weights of `model` in bf16, each with a Cast to fp32 in front of its readers.
+
+    Raises:
+        OpsetError: The model's opset has no Cast from bf16.
+        UnfitModelError: No weight is large enough.
+    """
+    options: Bf16Options = context.params.options
+    source, target = context.input("model"), context.output("model")
+    model = load_model(source, weights="mapped")
+    if opset_of(model) < _LEAST_OPSET:
+        what = f"mode 'bf16' needs opset {_LEAST_OPSET}; the model has opset {opset_of(model)}"
+        raise OpsetError(what, where=context.where, least=_LEAST_OPSET)
+    lift_constants(model)
+    stored = _store(model, options, context.scratch / "rounded")
+    if not stored:
+        raise UnfitModelError(
+            f"no fp32 weight has two dimensions and at least {options.min_elements} elements, so there "
+            "is nothing to store in bf16",
+            where=context.where,
+            fix="write a smaller `min_elements`, or take this variant out of `quantization`",
+        )
+    canonicalize(model)
+    save_model(model, target, external=placement(source))
+    check_loads(target, context.where)
+    size = file_bytes(target)
+    ratio = round(size / file_bytes(source), 4)
+    return Outcome({"bf16_weights": stored, "size_bytes": size, "size_ratio": ratio})
+
+
+def _store(model: onnx.ModelProto, options: Bf16Options, spill: Path) -> int:
+    """Change a model's weights in place; returns how many."""
+    import onnx
+
+    make_name = name_maker(all_names(model))
+    stored = 0
+    for scope in scopes(model):
+        casts = []
+        for tensor in _large_weights(scope.graph, options.min_elements):
+            value = tensor.name
+            tensor.name = make_name(f"{value}_bf16")
+            _round(tensor, spill)
+            cast = onnx.helper.make_node(
+                "Cast", [tensor.name], [value], name=f"{value}_to_fp32", to=onnx.TensorProto.FLOAT
+            )
+            casts.append(cast)
+        if casts:
+            insert_nodes(scope.graph, {0: casts})
+        stored += len(casts)
+    return stored
+
+
+def _large_weights(graph: onnx.GraphProto, least: int) -> Iterator[onnx.TensorProto]:
+    import onnx
+
+    for tensor in graph.initializer:
+        is_large = len(tensor.dims) >= _LEAST_RANK and element_count(tensor) >= least
+        if is_large and tensor.data_type == onnx.TensorProto.FLOAT:
+            yield tensor
+
+
+def _round(tensor: onnx.TensorProto, spill: Path) -> None:
+    """Round a tensor's elements in place; of a mapped one, into a file that it is mapped from then."""
+    import numpy as np
+    import onnx
+
+    flat = np.asarray(weight_array(tensor), np.float32).reshape(-1)
+    parts = (
+        bf16_bits(flat[start : start + _CHUNK]).astype("<u2").tobytes()
+        for start in range(0, flat.size, _CHUNK)
+    )
+    if is_outside(tensor):
+        with spill.open("ab") as file:
+            offset = file.tell()
+            file.writelines(parts)
+            refer(tensor, str(spill.resolve()), offset, file.tell() - offset)
+    else:
+        content = b"".join(parts)
+        tensor.ClearField("float_data")
+        tensor.raw_data = content
+    tensor.data_type = onnx.TensorProto.BFLOAT16
+
+
+def bf16_bits(array: np.ndarray) -> np.ndarray:
+    """Round to bfloat16: to the nearest, ties to even.
+
+    What would round up to infinity becomes the largest finite value: masks hold the lowest fp32 value,
+    and a row of infinities makes softmax NaN.
+
+    Args:
+        array: float32, one dimension.
+
+    Returns: uint16, the same length: the upper halves of the rounded fp32 bit patterns.
+    """
+    import numpy as np
+
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    half = _BELOW_HALF + ((bits >> 16) & 1)
+    rounded: np.ndarray = ((bits + half) >> 16).astype(np.uint16)
+    sign = (bits >> 16).astype(np.uint16) & _SIGN
+    overflows = np.isfinite(array) & ((rounded & _MAGNITUDE) == _INFINITY)
+    rounded[overflows] = sign[overflows] | _LARGEST
+    is_nan = np.isnan(array)
+    rounded[is_nan] = sign[is_nan] | _QUIET_NAN
+    return rounded
+
+
+def _model(scope: Scope, variant: Variant) -> OutputRef:
+    step = scope.step(
+        of_variant(scope.recipe, variant, "convert"),
+        KIND,
+        Bf16Params(variant.options_as(Bf16Options)),
+        {"model": fused_for(scope, variant)},
+        at=variant.location,
+    )
+    return OutputRef(step, "model")
+
+
+KIND = StepKind(
+    name="convert-bf16",
+    version=1,
+    params=Bf16Params,
+    inputs=("model",),
+    outputs={"model": "onnx-model"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+)
+
+FEATURE = Mode(
+    name=NAME,
+    precision=NAME,
+    tolerances={NAME: Tolerance(cosine_min=0.999, sqnr_db_min=20.0, equal_min=0.99)},
+    words="bfloat16 brain bfloat",
+    options=Bf16Options,
+    kinds=(KIND,),
+    model=_model,
+)

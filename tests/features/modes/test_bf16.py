@@ -1,0 +1,175 @@
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
+from onnxbuild.onnxkit.model.opsets import OpsetError
+from tests.cli.conftest import project as built_project
+from tests.fakes.step_context import run_step
+from tests.onnxkit.models import linear, model, value, weight
+from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
+
+IMAGE = np.linspace(0, 1, 3 * 64, dtype=np.float32).reshape(3, 1, 8, 8)
+built_project = built_project  # noqa: PLW0127 - a fixture
+
+
+def converted(source, folder, **options):
+    outcome, context = run_step(
+        KIND, Bf16Params(Bf16Options(**options)), folder, {"model": source}
+    )
+    return outcome, context.output("model")
+
+
+def types(folder):
+    graph = onnx.load(folder / "model.onnx", load_external_data=False).graph
+    return {each.name: (each.data_type, tuple(each.dims)) for each in graph.initializer}
+
+
+def bits(*numbers):
+    return [hex(each) for each in bf16_bits(np.array(numbers, np.uint32).view(np.float32))]
+
+
+def test_halves_are_rounded_to_even():
+    assert bits(0x3F800000, 0x3F808000, 0x3F808001, 0x3F818000) == [
+        "0x3f80", "0x3f80", "0x3f81", "0x3f82",
+    ]  # fmt: skip
+
+
+def test_rounding_is_that_of_onnx_wherever_that_stays_finite():
+    patterns = np.random.default_rng(0).integers(0, 1 << 32, 200_000, dtype=np.uint32)
+    numbers = patterns.view(np.float32)
+    with np.errstate(all="ignore"):
+        theirs = numbers.astype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
+    theirs = theirs.view(np.uint16)
+    ours = bf16_bits(numbers)
+    differing = ours != theirs
+    assert np.all((theirs[differing] & 0x7FFF) == 0x7F80)
+    assert np.all((ours[differing] & 0x7FFF) == 0x7F7F)
+
+
+def test_nan_stays_nan_and_infinity_infinity():
+    assert bits(0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF) == ["0x7fc0", "0x7fc0", "0xffc0"]
+    assert bits(0x7F800000, 0xFF800000) == ["0x7f80", "0xff80"]
+
+
+def test_a_masks_lowest_value_stays_finite():
+    lowest = np.finfo(np.float32).min
+    assert bf16_bits(np.float32([lowest])) == [0xFF7F]
+
+
+@pytest.mark.parametrize(
+    ("make", "feeds", "stored"),
+    [(tiny_bert, sentences(), 14), (digits, {"image": IMAGE}, 3)],
+)
+def test_large_weights_take_half_the_bytes_and_outputs_stay_close(tmp_path, make, feeds, stored):
+    source = make(tmp_path / "source")
+    outcome, target = converted(source, tmp_path / "step")
+    assert outcome.metrics["bf16_weights"] == stored
+    assert outcome.metrics["size_ratio"] < 0.7
+    assert interface(target) == interface(source)
+    onnx.checker.check_model(str(target / "model.onnx"))
+    for name, expected in run_model(source, feeds).items():
+        found = run_model(target, feeds)[name]
+        np.testing.assert_allclose(found, expected, atol=0.02)
+        assert not np.array_equal(found, expected)
+
+
+def test_small_weights_and_those_of_one_dimension_stay_in_fp32(tmp_path):
+    source = digits(tmp_path / "source")
+    _, target = converted(source, tmp_path / "step", min_elements=200)
+    for name, (data_type, dims) in types(target).items():
+        is_large = len(dims) >= 2 and np.prod(dims) >= 200
+        assert (data_type == TensorProto.BFLOAT16) == is_large, name
+    assert any(data_type == TensorProto.FLOAT for data_type, _ in types(target).values())
+
+
+def test_onnx_runtime_folds_the_casts_when_it_opens_the_model(tmp_path):
+    source = digits(tmp_path / "source")
+    _, target = converted(source, tmp_path / "step")
+    assert operators(target)["Cast"] == 3
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    (tmp_path / "seen").mkdir()
+    options.optimized_model_filepath = str(tmp_path / "seen" / "model.onnx")
+    onnxruntime.InferenceSession(
+        str(target / "model.onnx"), options, providers=["CPUExecutionProvider"]
+    )
+    assert operators(tmp_path / "seen")["Cast"] == 0
+
+
+def test_weights_in_a_file_of_their_own_stay_there_and_give_the_same_numbers(tmp_path):
+    _, inside = converted(digits(tmp_path / "inside"), tmp_path / "one")
+    source = digits(tmp_path / "outside", external="always")
+    outcome, target = converted(source, tmp_path / "two")
+    assert (target / "model.onnx.data").exists()
+    assert outcome.metrics["bf16_weights"] == 3
+    np.testing.assert_array_equal(
+        run_model(target, {"image": IMAGE})["logits"],
+        run_model(inside, {"image": IMAGE})["logits"],
+    )
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    source = digits(tmp_path / "source", external="always")
+    _, one = converted(source, tmp_path / "one")
+    _, other = converted(source, tmp_path / "other" / "place")
+    for file in ("model.onnx", "model.onnx.data"):
+        assert (one / file).read_bytes() == (other / file).read_bytes()
+
+
+def test_branches_read_the_weights_around_them_and_their_own(tmp_path):
+    table = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+    branches = [
+        helper.make_graph(
+            [helper.make_node("MatMul", ["x", name], [f"{name}_y"], name=f"multiply_{name}")],
+            name, [], [value(f"{name}_y", ["batch", 8])], own,
+        )
+        for name, own in (("w", []), ("v", [weight("v", table * 3)]))
+    ]  # fmt: skip
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])
+    inputs = [value("x", ["batch", 8]), value("c", [], TensorProto.BOOL)]
+    made = model([node], inputs, [value("y", ["batch", 8])], [weight("w", table)])
+    source = save(made, tmp_path / "source")
+    outcome, target = converted(source, tmp_path / "step", min_elements=64)
+    assert outcome.metrics["bf16_weights"] == 2
+    for taken in (True, False):
+        feeds = {"x": np.ones((2, 8), np.float32), "c": np.array(taken)}
+        expected = run_model(source, feeds)["y"]
+        np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=0.05)
+
+
+def test_a_model_of_an_older_opset_is_refused_with_the_one_to_write(tmp_path):
+    source = save(linear(64, 64, opset=12), tmp_path / "source")
+    with pytest.raises(OpsetError, match="needs opset 13; the model has opset 12") as caught:
+        converted(source, tmp_path / "step")
+    assert caught.value.fix == "write `opset: 13`"
+
+
+def test_a_model_without_a_large_weight_is_unfit(tmp_path):
+    source = save(linear(), tmp_path / "source")
+    with pytest.raises(UnfitModelError, match="at least 1024 elements"):
+        converted(source, tmp_path / "step")
+
+
+def test_the_mode_alone_names_the_variant_and_its_tolerances_can_be_written(project, base):
+    text = f"{base}quantization: bf16\nvalidate: {{bf16: {{cosine_min: 0.9999}}}}\n"
+    recipe = project.recipe(text)
+    (variant,) = recipe.variants
+    assert (variant.name, variant.precision) == ("bf16", "bf16")
+    assert variant.options == Bf16Options()
+    assert recipe.sections["validate"].bf16.cosine_min == 0.9999
+
+
+@pytest.mark.slow
+def test_a_recipe_builds_validates_and_packages_it(built_project):
+    built_project.edit(
+        "tiny.yaml",
+        "quantization: {fp32: none}",
+        "quantization: {bf16: {mode: bf16, min_elements: 8}}",
+    )
+    done = built_project.run("--only", "bf16/package")
+    assert done.code == 0, done.out + done.err
+    assert {"bf16/convert", "bf16/validate", "bf16/package"} <= set(done.ran)
