@@ -17,7 +17,7 @@ from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
-MANIFEST_FILE = "manifest.json"
+MANIFEST_FILE, SUMS_FILE = "manifest.json", "SHA256SUMS"
 SCHEMA_VERSION = 2
 """Increment when manifest.json changes in a way that its readers notice."""
 
