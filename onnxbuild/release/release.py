@@ -33,8 +33,8 @@ from onnxbuild.release_format.tree import (
     Tree,
     all_figures,
     built_files,
+    described_files,
     manifests_of,
-    told_files,
 )
 from onnxbuild.wiring import RunOptions, open_workspace
 
@@ -185,7 +185,7 @@ def _complete(
     described: Mapping[str, Any], originals: Originals, built: Tree, key: Ed25519PrivateKey | None
 ) -> Tree:
     """Every file of the release."""
-    tree = told_files(described, originals.lock, {**built, **originals.files})
+    tree = described_files(described, originals.lock, {**built, **originals.files})
     return tree if key is None else {**tree, **signatures(key, tree)}
 
 

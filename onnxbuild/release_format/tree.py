@@ -88,8 +88,8 @@ def all_figures(
     return {name: figures_of(entry[name], each, lock) for name, each in manifests.items()}
 
 
-def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
-    """What the release says of itself: the tree with release.json, README, bill, provenance, sums.
+def described_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
+    """Return the tree with release.json, README, bill of materials, provenance and sums.
 
     Args:
         about: The release.json.

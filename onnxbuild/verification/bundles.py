@@ -11,8 +11,7 @@ from typing import Any
 from onnxbuild import __version__
 from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.ahead_of_time.ort_canonical import IDENTIFIER
-from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, Manifest
-from onnxbuild.onnxkit.bundles.write import SUMS_FILE
+from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.release_format.bundles import Section, manifest_in, section_bundles, section_of
 from onnxbuild.release_format.checksums import Fault

@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
-MANIFEST_FILE = "manifest.json"
+MANIFEST_FILE, SUMS_FILE = "manifest.json", "SHA256SUMS"
 SCHEMA_VERSION = 2
 """Increment when manifest.json changes in a way that its readers notice."""
 

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     EXAMPLE_FOLDER,
     LOADER_FILE,
     MANIFEST_FILE,
+    SUMS_FILE,
     Manifest,
     Value,
     Verdict,
@@ -28,7 +29,6 @@ from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.reports import write_report
 
-SUMS_FILE = "SHA256SUMS"
 _CHUNK_BYTES = 1 << 20
 
 
