@@ -2,7 +2,7 @@
 # on two cores. make test-rest: what that leaves out, and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more
 # of them, longer). make test-all: both.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
