@@ -25,7 +25,7 @@ from onnxbuild.features.frontends import pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle
+from onnxbuild.features.packages import bundle, triton
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -65,6 +65,7 @@ FEATURES: tuple[Feature, ...] = (
     compiled.FEATURE,
     tensorrt.FEATURE,
     bundle.FEATURE,
+    triton.FEATURE,
     packages.FEATURE,
     target.FEATURE,
     release.FEATURE,
@@ -114,6 +115,7 @@ def _sections() -> Iterable[Section]:
 
 SECTIONS: Mapping[str, Section] = {each.name: each for each in _sections()}
 AheadOfTimeOptions: type = SECTIONS[AHEAD_OF_TIME].options
+PackagesOptions: type = SECTIONS[packages.SECTION].options
 ValidateOptions: type = SECTIONS[validate.NAME].options
 """Under the names by which what is stored of a recipe finds them."""
 
