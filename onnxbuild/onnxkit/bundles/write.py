@@ -62,10 +62,25 @@ def write_bundle(
     size = model_bytes(files)
     manifest = replace(draft, files=files, size_bytes=size)
     write_report(bundle, to_manifest(manifest), MANIFEST_FILE)
-    listed = {**files, MANIFEST_FILE: _described(bundle / MANIFEST_FILE)}
-    sums = "".join(f"{listed[name].sha256}  {name}\n" for name in sorted(listed))
-    (bundle / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
-    return Outcome(metrics={"model_bytes": size, "files": [*sorted(listed), SUMS_FILE]})
+    listed = write_sums(bundle, {**files, MANIFEST_FILE: _described(bundle / MANIFEST_FILE)})
+    return Outcome(metrics={"model_bytes": size, "files": listed})
+
+
+def write_sums(folder: Path, known: Mapping[str, Digest] | None = None) -> list[str]:
+    """Write SHA256SUMS; return the names of all files, its own last.
+
+    Args:
+        folder: What is listed.
+        known: The digests of all its files; None to compute them.
+    """
+    files = (
+        {name: _described(folder / name) for name in names_below(folder)}
+        if known is None
+        else known
+    )
+    sums = "".join(f"{files[name].sha256}  {name}\n" for name in sorted(files))
+    (folder / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
+    return [*sorted(files), SUMS_FILE]
 
 
 def reports_of(context: StepContext, group: str) -> dict[str, Any]:
