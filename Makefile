@@ -41,8 +41,8 @@ format: $(INSTALLED)
 
 # The generated files: the schema and the reference page.
 golden: $(INSTALLED)
-	$(BIN)/onnxbuild schema --write schemas/recipe.schema.json
-	$(BIN)/onnxbuild schema --reference docs/recipe.md
+	$(BIN)/onnxbuild schema --built-in --write schemas/recipe.schema.json
+	$(BIN)/onnxbuild schema --built-in --reference docs/recipe.md
 	$(BIN)/python docs/rooms.py --write
 
 clean:

@@ -1,8 +1,8 @@
-"""All features: what a recipe may ask for. A new one is a file, and a line here."""
+"""All features: what a recipe may ask for. A new one is a file, and a line here; plug-ins bring more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from onnxbuild.core.recipe import Location, Recipe, Variant
@@ -18,6 +18,7 @@ from onnxbuild.expansion.feature import (
     ProgramFormat,
     Section,
 )
+from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
@@ -36,6 +37,7 @@ from onnxbuild.features.settings import (
     target,
 )
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.providers import use_providers
 
 FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
@@ -72,52 +74,134 @@ FEATURES: tuple[Feature, ...] = (
 )
 """In the order in which gates judge, reports are laid, and the reference page lists them."""
 
+Value = TypeVar("Value")
 Family = TypeVar("Family", bound=Feature)
 
 
-def _of(family: type[Family]) -> dict[str, Family]:
-    return {each.name: each for each in FEATURES if isinstance(each, family)}
+class Composition:
+    """This package's features, and those of plug-ins that are sound.
+
+    Attributes:
+        plugins: All that are there, the faulty ones, too.
+        features: In the order of FEATURES; those of plug-ins last.
+        kinds: Step kinds by name.
+        plugin_of: Step kind that a plug-in brings -> the plug-in.
+    """
+
+    def __init__(self, plugins: tuple[Plugin, ...] = ()) -> None:
+        self.plugins = plugins
+        self.features = (*FEATURES, *(each for plugin in plugins for each in plugin.features))
+        self.frontends = self._of(Frontend)
+        self.modes = self._of(Mode)
+        self.program_formats = self._of(ProgramFormat)
+        self.artifact_formats = self._of(ArtifactFormat)
+        self.package_formats = self._of(PackageFormat)
+        self.kinds = {kind.name: kind for each in FEATURES for kind in each.kinds}
+        self.plugin_of: dict[str, Plugin] = {}
+        for plugin in plugins:
+            for kind in (kind for each in plugin.features for kind in each.kinds):
+                self.kinds[kind.name] = kind_of_plugin(kind, plugin)
+                self.plugin_of[kind.name] = plugin
+        self.sections = {each.name: each for each in self._sections()}
+
+    def _of(self, family: type[Family]) -> dict[str, Family]:
+        return {each.name: each for each in self.features if isinstance(each, family)}
+
+    def _sections(self) -> Iterable[Section]:
+        """The sections of all features; some have a key for each feature of a family."""
+        precisions = {
+            name: each for mode in self.modes.values() for name, each in mode.tolerances.items()
+        }
+        added: dict[str, dict[str, tuple[type, str]]] = {
+            AHEAD_OF_TIME: {
+                each.name: (each.options, each.help) for each in self.artifact_formats.values()
+            },
+            packages.SECTION: {
+                each.name: (each.options, each.help) for each in self.package_formats.values()
+            },
+            validate.NAME: {
+                name: (VariantTolerances, f"default: {described(each)}")
+                for name, each in precisions.items()
+            },
+        }
+        for feature in self.features:
+            for section in feature.sections:
+                keys = added.get(section.name)
+                if keys is None:
+                    yield section
+                elif keys:
+                    yield composed(section, keys, __name__)
 
 
-FRONTENDS: Mapping[str, Frontend] = _of(Frontend)
-MODES: Mapping[str, Mode] = _of(Mode)
-PROGRAM_FORMATS: Mapping[str, ProgramFormat] = _of(ProgramFormat)
-ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _of(ArtifactFormat)
-PACKAGE_FORMATS: Mapping[str, PackageFormat] = _of(PackageFormat)
+class _Open:
+    """What this process uses now."""
 
-CATALOG: Mapping[str, StepKind] = {kind.name: kind for each in FEATURES for kind in each.kinds}
+    composition = Composition()
+
+
+def use_plugins(plugins: Iterable[Plugin]) -> None:
+    """Use these plug-ins, and no others, from now on.
+
+    Args:
+        plugins: Their names are not taken, and none that is faulty has features.
+    """
+    found = tuple(plugins)
+    _Open.composition = Composition(found)
+    use_providers(provider for each in found for provider in each.providers)
+
+
+def composition() -> Composition:
+    """Return what this process uses now: another object after a change of plug-ins."""
+    return _Open.composition
+
+
+def plugins() -> tuple[Plugin, ...]:
+    """Return the plug-ins that are there, the faulty ones, too."""
+    return _Open.composition.plugins
+
+
+def all_features() -> tuple[Feature, ...]:
+    """Return every feature, those of plug-ins last."""
+    return _Open.composition.features
+
+
+class _Now(Mapping[str, Value]):
+    """A part of what this process uses now: whoever imports it sees the plug-ins that come later.
+
+    Args:
+        part: Gives it.
+    """
+
+    def __init__(self, part: Callable[[Composition], Mapping[str, Value]]) -> None:
+        self._part = part
+
+    def __getitem__(self, name: str) -> Value:
+        return self._part(_Open.composition)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._part(_Open.composition))
+
+    def __len__(self) -> int:
+        return len(self._part(_Open.composition))
+
+
+FRONTENDS: Mapping[str, Frontend] = _Now(lambda now: now.frontends)
+MODES: Mapping[str, Mode] = _Now(lambda now: now.modes)
+PROGRAM_FORMATS: Mapping[str, ProgramFormat] = _Now(lambda now: now.program_formats)
+ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_formats)
+PACKAGE_FORMATS: Mapping[str, PackageFormat] = _Now(lambda now: now.package_formats)
+SECTIONS: Mapping[str, Section] = _Now(lambda now: now.sections)
+
+CATALOG: Mapping[str, StepKind] = _Now(lambda now: now.kinds)
 """Step kinds by name."""
 
 
-def _sections() -> Iterable[Section]:
-    """The sections of all features; some have a key for each feature of a family."""
-    precisions = {name: each for mode in MODES.values() for name, each in mode.tolerances.items()}
-    added: dict[str, dict[str, tuple[type, str]]] = {
-        AHEAD_OF_TIME: {
-            each.name: (each.options, each.help) for each in ARTIFACT_FORMATS.values()
-        },
-        packages.SECTION: {
-            each.name: (each.options, each.help) for each in PACKAGE_FORMATS.values()
-        },
-        validate.NAME: {
-            name: (VariantTolerances, f"default: {described(each)}")
-            for name, each in precisions.items()
-        },
-    }
-    for feature in FEATURES:
-        for section in feature.sections:
-            keys = added.get(section.name)
-            if keys is None:
-                yield section
-            elif keys:
-                yield composed(section, keys, __name__)
-
-
-SECTIONS: Mapping[str, Section] = {each.name: each for each in _sections()}
-AheadOfTimeOptions: type = SECTIONS[AHEAD_OF_TIME].options
-PackagesOptions: type = SECTIONS[packages.SECTION].options
-ValidateOptions: type = SECTIONS[validate.NAME].options
-"""Under the names by which what is stored of a recipe finds them."""
+def __getattr__(name: str) -> type:
+    """Return an options type that was composed, under the name by which a stored recipe finds it."""
+    for section in _Open.composition.sections.values():
+        if (section.options.__module__, section.options.__name__) == (__name__, name):
+            return section.options
+    raise AttributeError(name)
 
 
 def variant_of(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from onnxbuild.adapters import locate, machine, memo
 from onnxbuild.adapters.clock import wall_ns
+from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.recipe_cache import RecipeCache
-from onnxbuild.catalog import FEATURES
+from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
@@ -106,7 +107,9 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
     Raises:
         RecipeErrors: All faults of all files.
         UsageError: A file is missing.
+        PluginError: A plug-in that is installed, or that the project names, is faulty.
     """
+    refuse_faulty(bring_plugins(request.project))
     by_file: dict[Path, tuple[Recipe, ...]] = {}
     paths: list[Path] = []
     faults: list[RecipeError] = []
@@ -188,7 +191,7 @@ def remarks_of(loaded: Loaded) -> list[str]:
 def feature_remarks(recipe: Recipe) -> list[str]:
     """Return what the recipe's features find odd."""
     cores = machine.usable_cores()
-    return [remark for feature in FEATURES for remark in feature.remarks(recipe, cores)]
+    return [remark for feature in all_features() for remark in feature.remarks(recipe, cores)]
 
 
 def ok_line(loaded: Loaded, graph: Graph) -> str:

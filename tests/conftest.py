@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import compileall
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from onnxbuild import catalog
 
 HERE = Path(__file__).parent
 BUILDING = {"attack", "cli", "steps", "verification"}
@@ -43,6 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if room in WHOLE or real:
             item.add_marker("slow")
     items.sort(key=lambda item: (item.path.parent != HERE, item.path.parent.name not in BUILDING))
+
+
+@pytest.fixture(autouse=True)
+def _no_plugins_left() -> Iterator[None]:
+    """What a test brings, or what happens to be installed, is in no other test's schema."""
+    yield
+    if catalog.plugins():
+        catalog.use_plugins(())
 
 
 def pytest_collection_finish() -> None:

@@ -166,7 +166,10 @@ def remember(
 
 
 def program_files() -> Iterator[str]:
-    """This program's own modules: with other code, the same request may end in another way."""
+    """This program's own modules, and plug-ins: with other code, a request may end in another way."""
+    from onnxbuild.adapters.plugins.bring import plugin_files  # recalling a memo takes none of it
+
+    yield from plugin_files()
     for base, _, names in os.walk(OWN_FOLDER):
         yield from (os.path.join(base, name) for name in names if name.endswith(".py"))
 

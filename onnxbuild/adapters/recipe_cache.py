@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,14 @@ class RecipeCache:
         self._index = index
         self._stats = stats
         self._environment = environment
-        readers = [distributions.digest(name) for name in _READERS]
-        modules = [(path, stats.look(path)) for path in sorted(program_files())]
-        self._program = [__version__, machine.python_build(), readers, modules]
+        self._distributions = distributions
+
+    @cached_property
+    def _program(self) -> list[Any]:
+        """This program and its plug-ins, as they are when the first recipe is asked for."""
+        readers = [self._distributions.digest(name) for name in _READERS]
+        modules = [(path, self._stats.look(path)) for path in sorted(program_files())]
+        return [__version__, machine.python_build(), readers, modules]
 
     def recall(
         self, path: Path, project: Path, settings: Mapping[str, str]

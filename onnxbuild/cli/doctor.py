@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onnxbuild import __version__
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import EXIT_STEP
+
+if TYPE_CHECKING:
+    from onnxbuild.expansion.plugin import Plugin
 
 _PACKAGES = ("torch", "onnx", "onnxruntime", "onnxscript", "numpy", "transformers")
 _NEEDED = _PACKAGES[:-1]
@@ -27,7 +31,7 @@ def command(ctx: click.Context, *, store: str | None) -> None:
     Exit 1 if something that every build needs is missing.
     """
     problems = [*_packages(), *_providers(), *_environments(), *_compiler()]
-    problems += [*_machine(), *_store(store)]
+    problems += [*_machine(), *_plugins(), *_store(store)]
     for problem in problems:
         click.echo(f"problem: {problem}")
     if problems:
@@ -130,6 +134,30 @@ def _machine() -> list[str]:
     click.echo(f"sandbox      {machine.kernel()}: {fence}")
     click.echo(f"             {watch}")
     return []
+
+
+def _plugins() -> list[str]:
+    """List what each plug-in brings; one that is faulty keeps recipes from being read."""
+    from onnxbuild.adapters.plugins.bring import bring_plugins
+    from onnxbuild.recipe.project import find_project
+
+    problems = []
+    for each in bring_plugins(find_project(Path("recipe.yaml"))):
+        click.echo(f"plug-in      {each.label}: {_brought_by(each)}")
+        click.echo(f"             {each.file}")
+        if each.fault is not None:
+            problems.append(f"a plug-in is faulty: {each.fault}")
+    return problems
+
+
+def _brought_by(plugin: Plugin) -> str:
+    if plugin.fault is not None:
+        return "faulty"
+    from onnxbuild.expansion.plugin import family_of
+
+    named = [f"{family_of(each)} {each.name}" for each in plugin.features]
+    named += [f"step {kind.name}" for each in plugin.features for kind in each.kinds]
+    return ", ".join([*named, *(f"provider {each.name}" for each in plugin.providers)])
 
 
 def _store(store: str | None) -> list[str]:

@@ -20,7 +20,8 @@ import click
     metavar="FILE",
     help="Bring the generated part of a reference page (docs/recipe.md) up to date.",
 )
-def command(*, write: str | None, reference: str | None) -> None:
+@click.option("--built-in", is_flag=True, help="Leave plug-ins out.")
+def command(*, write: str | None, reference: str | None, built_in: bool) -> None:
     """Print the JSON Schema of recipes (draft 2020-12).
 
     An editor's YAML language server uses it from a recipe's first line:
@@ -29,6 +30,9 @@ def command(*, write: str | None, reference: str | None) -> None:
     # yaml-language-server: $schema=../schemas/recipe.schema.json
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.recipe.schema.recipe_schema import schema_text
+
+    if not built_in:
+        _bring_plugins()
 
     if reference is not None:
         from onnxbuild.recipe.schema.reference_page import updated_page
@@ -41,3 +45,13 @@ def command(*, write: str | None, reference: str | None) -> None:
     else:
         Path(write).write_text(schema_text(), encoding="utf-8")
         click.echo(f"wrote {write}")
+
+
+def _bring_plugins() -> None:
+    """Add what plug-ins bring, and name those that are left out."""
+    from onnxbuild.adapters.plugins.bring import bring_plugins
+    from onnxbuild.recipe.project import find_project
+
+    for each in bring_plugins(find_project(Path("recipe.yaml"))):
+        if each.fault is not None:
+            click.echo(f"note: a plug-in is left out: {each.fault}", err=True)

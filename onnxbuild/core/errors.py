@@ -75,6 +75,12 @@ class RecipeErrors(BuildError):  # noqa: N818 - it holds several errors
         return (RecipeErrors, (self.faults,))
 
 
+class PluginError(BuildError):
+    """A plug-in can't be used: it can't be imported, breaks a rule, or does not do what it declares."""
+
+    exit_code = EXIT_USAGE
+
+
 class StepError(BuildError):
     """A step could not make its outputs."""
 

@@ -35,6 +35,7 @@ class Step:
         params: The kind's parameters dataclass.
         location: Where the recipe asks for it.
         spares: Inputs that it goes on without where what makes them is unfit for the model.
+        code: Names in the toolchain besides the kind's: of plug-ins whose code it uses.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Step:
     params: object
     location: Location
     spares: frozenset[str] = frozenset()
+    code: tuple[str, ...] = ()
 
     @cached_property
     def params_json(self) -> Mapping[str, Any]:

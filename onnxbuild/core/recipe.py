@@ -15,6 +15,8 @@ __all__ = [
     "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
+DEFAULT_FRONTEND = "pytorch"
+
 Precision = str
 """The fewest bits of a variant, as tolerances are given by: `fp32`, `int8`."""
 
@@ -184,7 +186,7 @@ class Recipe:
     entrypoints: Mapping[str, Entrypoint]
     lines: Mapping[str, Location]
     formats: tuple[Format, ...] = ()
-    frontend: str = "pytorch"
+    frontend: str = DEFAULT_FRONTEND
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -32,6 +32,9 @@ ENTRY_POINTS, COPIED, PARTS = "<entry points ", "<copied ", "<parts of "
 """Begin such names, which end in `>`: the entry points of a group; a module in a site folder that
 no package lists; what a namespace package holds, for code that lists it."""
 
+PLUGIN = "<plug-in "
+"""Begins such a name, too: the content of all files of a plug-in's code."""
+
 COMPILERS = ("g++", "clang++")
 """Programs that are one, in the order in which steps look for them on their PATH."""
 

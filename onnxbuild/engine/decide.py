@@ -54,7 +54,7 @@ def make_action(
     interpreter = None
     if environment is not None:
         interpreter = fingerprints.environment(environment, str(step.location))
-    for name in kind.toolchain:
+    for name in (*kind.toolchain, *step.code):
         if interpreter is not None and name == RUNTIME:
             toolchain |= interpreter.packages
             continue

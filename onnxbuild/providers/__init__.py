@@ -6,6 +6,8 @@ but the CPU, which runs what all others leave.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from onnxbuild.core.provider import Provider
 from onnxbuild.providers import (
     acl,
@@ -55,9 +57,21 @@ PROVIDERS: tuple[Provider, ...] = (
 """In the order of the schema, the reference page and `doctor`."""
 
 
+_FROM_PLUGINS: list[Provider] = []
+
+
 def all_providers() -> tuple[Provider, ...]:
-    """Return every provider that has a short name."""
-    return PROVIDERS
+    """Return every provider that has a short name, those of plug-ins last."""
+    return (*PROVIDERS, *_FROM_PLUGINS)
+
+
+def use_providers(providers: Iterable[Provider]) -> None:
+    """Use these providers of plug-ins, and no others; the catalog says which.
+
+    Args:
+        providers: Their names are not taken.
+    """
+    _FROM_PLUGINS[:] = providers
 
 
 def provider_names() -> tuple[str, ...]:

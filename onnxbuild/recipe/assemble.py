@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.recipe import Entrypoint, Location, Recipe
+from onnxbuild.core.recipe import DEFAULT_FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
 from onnxbuild.document.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
 from onnxbuild.document.parts import Parts
@@ -176,7 +176,7 @@ def _places(root: Node) -> Iterable[tuple[str, Location]]:
 def _assembled(
     parts: Parts, chosen: Mapping[str, Any], shared: Mapping[str, Location], shown: str
 ) -> Recipe:
-    name, opset = parts.node("name"), parts.node("opset")
+    name, opset, frontend = (parts.node(key) for key in ("name", "opset", "frontend"))
     entrypoints = dict(parts.entrypoints)
     assert name is not None
     rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
@@ -194,5 +194,6 @@ def _assembled(
         sections=parts.sections,
         entrypoints=entrypoints,
         formats=tuple(parts.formats.values()),
+        frontend=DEFAULT_FRONTEND if frontend is None else plain(frontend),
         lines={**shared, **rendered_places} if rendered_places else shared,
     )

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxbuild.adapters.plugins.declared import PYPROJECT
 from onnxbuild.adapters.toolchain.fingerprints import IMPORT_PATH, SITE_FOLDERS
 from onnxbuild.api import BuildResult
+from onnxbuild.catalog import plugins
 from onnxbuild.core.action import NO_FILE, Action, Observed
 from onnxbuild.core.decision import Reason, changed_observed
 from onnxbuild.core.places import real_path
@@ -31,7 +33,7 @@ class Recorded:
 
 
 def recorded_inputs(result: BuildResult, project: Path, places: Mapping[str, str]) -> Recorded:
-    """Recipes and their bases, sources, data, what folders were seen to hold.
+    """Recipes and their bases, the project's own plug-ins, sources, data, what folders were seen to hold.
 
     Args:
         result: A build that passed.
@@ -41,6 +43,10 @@ def recorded_inputs(result: BuildResult, project: Path, places: Mapping[str, str
     found = Recorded()
     for path in result.loaded.paths:
         (found.names if path.is_dir() else found.files).add(path)
+    own = [each for each in plugins() if each.of_project]
+    found.files.update(Path(path) for each in own for path in each.files)
+    if own:
+        found.files.add(project / PYPROJECT)
     for recipe in result.loaded.recipes:
         for entrypoint in (recipe.model, *recipe.entrypoints.values()):
             _add_entrypoint(found, entrypoint, project)

@@ -12,6 +12,7 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.rival import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.select import chosen, targets_of
 from onnxbuild.steps import benchmark
@@ -40,6 +41,7 @@ def resolve(
 
     Raises:
         UsageError: Two recipes share a name, or `only` names nothing.
+        PluginError: A plug-in adds a step of a kind that it does not list.
     """
     counts = Counter(recipe.name for recipe in recipes)
     for recipe in recipes:
@@ -53,7 +55,7 @@ def resolve(
     for recipe in recipes:
         scope = scope_of(recipe, builder, host, choices, comparison)
         expand(scope, *chosen(recipe, only))
-    graph = builder.graph()
+    graph = with_plugins(builder.graph())
     if comparison is not None:
         return graph.pruned([name for name, step in graph.steps.items() if _is_measurement(step)])
     return graph.pruned(targets_of(graph, recipes, only)) if only else graph

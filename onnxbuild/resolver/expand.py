@@ -8,13 +8,14 @@ from functools import cache
 
 from onnxbuild.catalog import (
     ARTIFACT_FORMATS,
-    FEATURES,
     FRONTENDS,
     MODES,
     PACKAGE_FORMATS,
     PROGRAM_FORMATS,
+    all_features,
     trials_of,
 )
+from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Deliverable, Family, OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
@@ -22,7 +23,7 @@ from onnxbuild.core.rival import Comparison
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
-from onnxbuild.expansion.feature import Laid, Subject
+from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
@@ -104,13 +105,25 @@ def _made(scope: Scope, variant: Variant) -> _Made:
     session = add_session(scope, variant, model)
     subject = Subject(variant, MODES[variant.mode], model, session)
     reports: dict[str, OutputRef] = {}
-    for feature in FEATURES:
-        reports |= feature.reports(scope, subject)
+    for feature in all_features():
+        _add_reports(reports, feature.reports(scope, subject), feature)
     for number in range(len(scope.recipe.targets)):
-        for feature in FEATURES:
-            reports |= feature.reports_on(scope, subject, number)
+        for feature in all_features():
+            _add_reports(reports, feature.reports_on(scope, subject, number), feature)
     files = variant_bundle(scope, subject, reports)
     return _Made(subject, Bundle(files, tuple(each.step for each in reports.values())))
+
+
+def _add_reports(
+    reports: dict[str, OutputRef], found: Mapping[str, OutputRef], feature: Feature
+) -> None:
+    for name, report in found.items():
+        if reports.setdefault(name, report) != report:
+            raise PluginError(
+                f"the feature '{feature.name}' gives the package another report '{name}'",
+                where=report.step,
+                fix=f"name it `gate/{feature.name}`",
+            )
 
 
 def _laid(
@@ -118,7 +131,7 @@ def _laid(
 ) -> dict[str, list[Laid]]:
     """Deliverable -> what all features lay next to it."""
     found: dict[str, list[Laid]] = {}
-    for feature in FEATURES:
+    for feature in all_features():
         for name, laid in feature.laid(scope, subjects, programs).items():
             found.setdefault(name, []).extend(laid)
     return found
@@ -136,7 +149,9 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
     ]
     bundles = [artifact_bundle(scope, subject, each) for each in artifacts]
     laid = [
-        report for feature in FEATURES for report in feature.laid_ahead(scope, subject, artifacts)
+        report
+        for feature in all_features()
+        for report in feature.laid_ahead(scope, subject, artifacts)
     ]
     for each, bundle in zip(artifacts, bundles, strict=True):
         folder = f"{variant.name}-{each.name}"

@@ -14,6 +14,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.bundles.kinds import ONNX
 from onnxbuild.onnxkit.bundles.manifest import (
     EVALUATION_FILE,
+    GATES_FILE,
     VALIDATION_FILE,
     BundleTarget,
     Manifest,
@@ -105,7 +106,11 @@ def run(context: StepContext) -> Outcome:
         fidelity=_ran(reports_of(context, "fidelity")),
         versions=versions_of(params.onnxbuild, "onnx", "onnxruntime"),
     )
-    reports = {VALIDATION_FILE: validations, EVALUATION_FILE: evaluations}
+    reports = {
+        VALIDATION_FILE: validations,
+        EVALUATION_FILE: evaluations,
+        GATES_FILE: reports_of(context, "gate"),
+    }
     return write_bundle(context.output("bundle"), source, names_below(source), draft, reports)
 
 
@@ -181,6 +186,7 @@ KIND = StepKind(
         "validation/*",
         "evaluation/*",
         "fidelity/*",
+        "gate/*",
         "session/*",
     ),
     outputs={"bundle": "bundle"},

@@ -20,6 +20,7 @@ from onnxbuild.adapters.disk.atomic_files import store_error
 from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.adapters.observe.observer import Observer
 from onnxbuild.adapters.observe.supervisor import ADOPTION, WATCH_FILE
+from onnxbuild.adapters.processes.brought import check_outputs, kind_of
 from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
@@ -30,7 +31,6 @@ from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.toolchain.software import software_folders
-from onnxbuild.catalog import CATALOG
 from onnxbuild.core.errors import BuildError, UnfitModelError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
@@ -59,7 +59,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         OSError: result.json can't be written.
     """
     job = json.loads((folder / JOB_FILE).read_bytes())
-    kind = CATALOG[job["kind"]]
+    kind = kind_of(job)
     store = Path(job["store"])
     context = ChildContext(job, folder, _params(job, kind))
     fence = _fence(job, folder, kind, context.params) if kind.user_code else None
@@ -123,6 +123,8 @@ def _params(job: Mapping[str, Any], kind: StepKind) -> Any:
     """The step's parameters, with the interpreter that its target's sessions run in."""
     params: Any = from_json(kind.params, job["params"])
     other = job["interpreter"]
+    if kind.params is object:  # what a file of the project is given when it is run
+        return params
     return params if other is None else run_by(params, other["path"])
 
 
@@ -247,7 +249,7 @@ def _settle_in(folder: Path, temp: str) -> None:
 def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
     """What the step says; that the model is unfit for it is a result, too."""
     try:
-        return kind.run(context)
+        outcome = kind.run(context)
     except UnfitModelError as error:
         if error.__cause__ is not None:
             log_traceback(error.__cause__)
@@ -255,6 +257,8 @@ def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
             raise store_error(OSError(errno.ENOSPC, ""), str(context.scratch)) from error
         context.outputs.clear()
         return Outcome(unfit=Finding(error.what, error.where, error.fix))
+    check_outputs(kind, context, outcome)
+    return outcome
 
 
 def _success(

@@ -63,21 +63,7 @@ class ChildContext:
             StepError: File, module or attribute is missing, raises on import, or can't be called.
         """
         target, _, attribute = entrypoint.target.rpartition(":")
-        for root in reversed(entrypoint.roots):
-            folder = str(self._project / real_path(root, self._places))
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
-        os.environ.update(entrypoint.env)
-        declared = declared_path(entrypoint.env, str(self._project))
-        if declared:
-            os.environ[PYTHON_PATH] = os.pathsep.join(declared)  # whatever folder a child works in
-        sys.path[len(entrypoint.roots) : 0] = [
-            folder for folder in declared if folder not in sys.path
-        ]
-        sys.argv[:] = [real_path(target, self._places) if target.endswith(".py") else ""]
-        sys.orig_argv[:] = [sys.executable, *sys.argv]
-        module = self._import(target)
-        found: Any = module
+        found = self.module(entrypoint)
         for part in attribute.split("."):
             if not hasattr(found, part):
                 raise StepError(
@@ -93,6 +79,24 @@ class ChildContext:
                 fix="name a function or a class",
             )
         return found  # type: ignore[no-any-return]
+
+    def module(self, entrypoint: Entrypoint) -> Any:
+        """Import the module of an entrypoint; see `load`."""
+        target = entrypoint.target.rpartition(":")[0]
+        for root in reversed(entrypoint.roots):
+            folder = str(self._project / real_path(root, self._places))
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        os.environ.update(entrypoint.env)
+        declared = declared_path(entrypoint.env, str(self._project))
+        if declared:
+            os.environ[PYTHON_PATH] = os.pathsep.join(declared)  # whatever folder a child works in
+        sys.path[len(entrypoint.roots) : 0] = [
+            folder for folder in declared if folder not in sys.path
+        ]
+        sys.argv[:] = [real_path(target, self._places) if target.endswith(".py") else ""]
+        sys.orig_argv[:] = [sys.executable, *sys.argv]
+        return self._import(target)
 
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """The declared files: name, place."""

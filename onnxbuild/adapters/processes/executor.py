@@ -11,6 +11,7 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
+from onnxbuild.adapters.processes.brought import code_of_plugins
 from onnxbuild.adapters.processes.child import JOB_FILE
 from onnxbuild.adapters.processes.job_results import World, failed, read_result
 from onnxbuild.adapters.processes.process_group import kill_group
@@ -109,6 +110,7 @@ class ProcessExecutor:
             "umask": self._surroundings.umask,
             "hidden": [self._surroundings.original] if self._surroundings.original else [],
             "interpreter": to_json(job.action.interpreter),
+            **code_of_plugins(job),
         }
         try:
             (folder / JOB_FILE).write_text(json.dumps(request), encoding="utf-8")

@@ -69,18 +69,27 @@ def editable_folders(sites: Iterable[str]) -> tuple[str, ...]:
     Args:
         sites: Folders that installed distributions lie in.
     """
-    found = []
-    for site in sites:
-        for record in sorted(glob.glob(os.path.join(glob.escape(site), "*.dist-info", ORIGIN))):
-            try:
-                with open(record, encoding="utf-8") as file:
-                    origin = json.load(file)
-                url, editable = origin["url"], origin.get("dir_info", {}).get("editable")
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                continue
-            if editable and str(url).startswith("file://"):
-                found.append(unquote(urlsplit(str(url)).path))
-    return tuple(found)
+    return tuple(
+        folder
+        for site in sites
+        for record in sorted(glob.glob(os.path.join(glob.escape(site), "*.dist-info", ORIGIN)))
+        if (folder := editable_folder(os.path.dirname(record)))
+    )
+
+
+def editable_folder(info: str) -> str:
+    """Return the folder of the project that is installed in place; empty if it is installed otherwise.
+
+    Args:
+        info: Its metadata folder.
+    """
+    try:
+        with open(os.path.join(info, ORIGIN), encoding="utf-8") as file:
+            origin = json.load(file)
+        url, editable = str(origin["url"]), origin.get("dir_info", {}).get("editable")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return unquote(urlsplit(url).path) if editable and url.startswith("file://") else ""
 
 
 class Distributions:

@@ -28,6 +28,7 @@ from onnxbuild.adapters.toolchain.installed_state import (
     names_digest,
     packages_digest,
     parts_digest,
+    plugin_digest,
 )
 from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
@@ -45,6 +46,7 @@ from onnxbuild.core.step import (
     GPU,
     PACKAGES,
     PARTS,
+    PLUGIN,
     START_UP,
 )
 from onnxbuild.recipe.declared.own_files import is_beside_inputs
@@ -196,6 +198,8 @@ class DiskFingerprints:
             for site in self._distributions.folders:
                 self._stats.look(os.path.join(site, folder))
             return parts_digest(folder, self._distributions)
+        if name.startswith(PLUGIN):
+            return plugin_digest(name[len(PLUGIN) : -1], self._stats)
         if name.startswith(COPIED):
             return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
         return None

@@ -14,6 +14,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.import_path import SearchFolder
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.adapters.toolchain.records import tree_digest
+from onnxbuild.catalog import plugins
 from onnxbuild.core.host_variables import PASSED_ON
 
 
@@ -56,6 +57,19 @@ def parts_digest(folder: str, distributions: Distributions) -> str:
     """The modules in a namespace package's folders, of all site folders."""
     places = [os.path.join(site, folder) for site in distributions.folders]
     return _digest("parts", (entry for place in places for entry in entries_of(place)))
+
+
+def plugin_digest(name: str, stats: StatCache) -> str | None:
+    """Digest the files of a plug-in's code, as `NAME VERSION sha256`; None if it is not there."""
+    plugin = next((each for each in plugins() if each.name == name), None)
+    if plugin is None:
+        return None
+    for folder in plugin.folders:
+        stats.look(folder)
+    base = os.path.commonpath([os.path.dirname(path) for path in plugin.files])
+    lines = [f"{os.path.relpath(path, base)}\t{stats.digest(path)}" for path in plugin.files]
+    text = "\n".join(sorted(lines)).encode("utf-8", "surrogateescape")
+    return f"{plugin.name} {plugin.version} {hashlib.sha256(text).hexdigest()}"
 
 
 def names_digest(folders: Iterable[str]) -> str:

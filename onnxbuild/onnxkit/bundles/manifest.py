@@ -25,6 +25,7 @@ SCHEMA_VERSION = 2
 """Increment when manifest.json changes in a way that its readers notice."""
 
 VALIDATION_FILE, EVALUATION_FILE = "validation.json", "evaluation.json"
+GATES_FILE = "gates.json"
 LOADER_FILE, EXAMPLE_FOLDER = "load.py", "cpp"
 _KIND = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _EXAMPLE_FILES = ("CMakeLists.txt", "example.h", "main.cpp")
@@ -33,6 +34,7 @@ _NOT_THE_MODEL = frozenset(
         LOADER_FILE,
         VALIDATION_FILE,
         EVALUATION_FILE,
+        GATES_FILE,
         *(f"{EXAMPLE_FOLDER}/{name}" for name in _EXAMPLE_FILES),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.catalog import FEATURES, MODES
+from onnxbuild.catalog import MODES, all_features
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import WrittenVariant
@@ -29,7 +29,7 @@ def check_parts(parts: Parts) -> Iterator[Fault]:
         mode = MODES.get(str(variant.mode))
         if mode is not None:
             yield from mode.variant_faults(variant, parts)
-    for feature in FEATURES:
+    for feature in all_features():
         yield from feature.faults(parts)
 
 

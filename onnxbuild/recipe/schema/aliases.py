@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 
-from onnxbuild.catalog import MODES
+from onnxbuild.catalog import Composition, composition
 from onnxbuild.providers import all_providers
 
 _PREFIXES = ("torch.", "numpy.", "np.", "tf.", "jnp.", "tensor(")
@@ -25,18 +25,17 @@ _DTYPES: Mapping[str, str] = {
 }
 """`int` is Python's and numpy's, of 64 bits, as ids are; torch calls its int32 so."""
 
-_MODES: Mapping[str, str] = {name: mode.words for name, mode in MODES.items()}
-
 _INSTEAD: Mapping[str, str] = {"bfloat16": "float32", "string": "int64"}
 """For what a recipe does not take: the dtype that it is computed or encoded in."""
 
 
-@cache
-def _meanings() -> Mapping[str, tuple[str, ...]]:
+@lru_cache(maxsize=2)
+def _meanings(now: Composition) -> Mapping[str, tuple[str, ...]]:
     """Word -> all that it means, in the order of the tables."""
     found: dict[str, list[str]] = {}
+    modes = {name: mode.words for name, mode in now.modes.items()}
     tables: list[tuple[str, Sequence[str]]] = [
-        (name, words.split()) for table in (_DTYPES, _MODES) for name, words in table.items()
+        (name, words.split()) for table in (_DTYPES, modes) for name, words in table.items()
     ]
     tables += [(each.name, each.aliases) for each in all_providers()]
     for name, words in tables:
@@ -50,7 +49,7 @@ def meaning(found: str, known: Collection[str]) -> str:
     word = found.strip().lower().rstrip(")")
     for prefix in _PREFIXES:
         word = word.removeprefix(prefix)
-    meanings = (*_meanings().get(word, ()), word)
+    meanings = (*_meanings(composition()).get(word, ()), word)
     for name in (*meanings, *(_INSTEAD.get(each, "") for each in meanings)):
         if name in known:
             return name

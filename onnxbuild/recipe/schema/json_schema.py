@@ -26,6 +26,7 @@ class SchemaBuilder:
     def __init__(self, *, templated: bool) -> None:
         self._templated = templated
         self.definitions: dict[str, Schema] = {}
+        self._named: dict[str, type] = {}
 
     def value(self, schema: Schema) -> Schema:
         """A scalar's schema that, for editors, takes a template as well."""
@@ -72,10 +73,13 @@ class SchemaBuilder:
             item = self._of(typing.get_args(kind)[1], limits)
             return {"type": "object", "additionalProperties": item}
         assert isinstance(kind, type), kind
-        if kind.__name__ not in self.definitions:
-            self.definitions[kind.__name__] = {}  # holds the place, should it name itself
-            self.definitions[kind.__name__] = self.mapping(kind, _title(kind))
-        return {"$ref": f"#/$defs/{kind.__name__}"}
+        name = kind.__name__
+        if self._named.setdefault(name, kind) is not kind:  # a plug-in's may be called the same
+            name = f"{kind.__module__}.{name}"
+        if name not in self.definitions:
+            self.definitions[name] = {}  # holds the place, should it name itself
+            self.definitions[name] = self.mapping(kind, _title(kind))
+        return {"$ref": f"#/$defs/{name}"}
 
 
 def _title(kind: type) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
-from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
-from onnxbuild.core.recipe import DTYPES, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Composition, composition
+from onnxbuild.core.recipe import DEFAULT_FRONTEND, DTYPES, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
@@ -26,9 +26,14 @@ def recipe_schema() -> dict[str, Any]:
     return _schema(templated=True)
 
 
-@cache
 def rendered_schema() -> dict[str, Any]:
     """The schema of a recipe after templates are rendered and bases are merged."""
+    return _rendered(composition())
+
+
+@lru_cache(maxsize=2)
+def _rendered(now: Composition) -> dict[str, Any]:
+    del now  # what `_schema` asks for
     return _schema(templated=False)
 
 
@@ -88,6 +93,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             {"pattern": SYMBOL},
         ),
         "model": {"$ref": "#/$defs/entrypoint"},
+        "frontend": value({"enum": list(FRONTENDS)}) | {"default": DEFAULT_FRONTEND},
         "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
             "type": "array",

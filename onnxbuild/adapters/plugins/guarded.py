@@ -1,0 +1,95 @@
+"""Features of plug-ins whose functions, where they fail, name the plug-in instead of this program."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from types import GeneratorType
+from typing import Any, TypeVar
+
+from onnxbuild.core.errors import BuildError, PluginError, StepError
+from onnxbuild.core.step import Outcome, StepContext
+from onnxbuild.expansion.feature import Feature
+from onnxbuild.expansion.plugin import Plugin
+
+Run = Callable[[StepContext], Outcome]
+AnyFeature = TypeVar("AnyFeature", bound=Feature)
+
+
+def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
+    """Return a feature whose functions raise a PluginError for whatever is no BuildError.
+
+    Args:
+        feature: The plug-in's.
+        plugin: Named in the error.
+    """
+    functions = {
+        each.name: value
+        for each in fields(feature)
+        if callable(value := getattr(feature, each.name))
+        and not isinstance(value, type)
+        and not getattr(value, "__module__", "").startswith("onnxbuild.")
+    }
+    wrapped: dict[str, Any] = {
+        name: _guard(value, name, plugin) for name, value in functions.items()
+    }
+    return replace(feature, **wrapped) if wrapped else feature
+
+
+def guarded_run(run: Run, plugin: Plugin) -> Run:
+    """Return a step's function that names the plug-in where it fails; what the machine refused passes.
+
+    Args:
+        run: That of one of the plug-in's step kinds.
+        plugin: Named in the error, a StepError.
+    """
+
+    def call(context: StepContext) -> Outcome:
+        try:
+            return run(context)
+        except (BuildError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            fault = _failure(error, "run", plugin)
+            raise StepError(fault.what, where=fault.where, fix=fault.fix) from error
+
+    return call
+
+
+def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            found = function(*args, **kwargs)
+        except BuildError:
+            raise
+        except Exception as error:
+            raise _failure(error, name, plugin) from error
+        return _each(found, name, plugin) if isinstance(found, GeneratorType) else found
+
+    return call
+
+
+def _each(found: Iterator[Any], name: str, plugin: Plugin) -> Iterator[Any]:
+    try:
+        yield from found
+    except BuildError:
+        raise
+    except Exception as error:
+        raise _failure(error, name, plugin) from error
+
+
+def _failure(error: Exception, name: str, plugin: Plugin) -> PluginError:
+    own = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename in plugin.files
+    ]  # fmt: skip
+    place = f"{own[-1].filename}:{own[-1].lineno}" if own else plugin.file
+    message = (str(error).strip().splitlines() or ["no message"])[0]
+    return PluginError(
+        f"`{name}` of the plug-in raises {type(error).__name__}: {message}",
+        where=place if plugin.of_project else f"{plugin.label} ({place})",
+        fix=plugin.mend,
+    )

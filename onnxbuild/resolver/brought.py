@@ -1,0 +1,68 @@
+"""What plug-ins mean for a graph: every step kind is known, and their providers' code is in the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from onnxbuild.catalog import CATALOG, plugins
+from onnxbuild.core.errors import PluginError
+from onnxbuild.core.graph import Graph, Step
+from onnxbuild.expansion.plugin import Plugin, code_names
+
+
+def with_plugins(graph: Graph) -> Graph:
+    """Return the graph, each step with the plug-ins of the providers that it names.
+
+    Raises:
+        PluginError: A step is of a kind that no feature lists.
+    """
+    there = plugins()
+    if not there:
+        return graph
+    for step in graph.steps.values():
+        if step.kind not in CATALOG:
+            raise _unlisted(step, there)
+    owners = {
+        name: code_names(plugin)
+        for plugin in there
+        for each in plugin.providers
+        for name in (each.name, each.full_name)
+    }
+    if not owners:
+        return graph
+    return replace(
+        graph, steps={name: _with_code(step, owners) for name, step in graph.steps.items()}
+    )
+
+
+def _with_code(step: Step, owners: Mapping[str, tuple[str, ...]]) -> Step:
+    used = [name for text in _texts(step.params_json) for name in owners.get(text, ())]
+    return replace(step, code=tuple(dict.fromkeys(used))) if used else step
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
+
+
+def _unlisted(step: Step, there: tuple[Plugin, ...]) -> PluginError:
+    module = type(step.params).__module__
+    owner = next((each for each in there if _has_module(each, module)), there[0])
+    return PluginError(
+        f"a feature adds a step of the kind '{step.kind}', which no feature lists in `kinds`",
+        where=f"{step.name}, by {owner.label}",
+        fix=f"list it in the `kinds` of the feature, or {owner.mend}",
+    )
+
+
+def _has_module(plugin: Plugin, module: str) -> bool:
+    path = f"{module.replace('.', '/')}.py"
+    return any(file.endswith(path) for file in plugin.files)

@@ -1,0 +1,296 @@
+"""A distribution that onnxbuild knows nothing of, built and installed; and a project's own plug-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.slow
+
+MODEL = """\
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def build():
+    weights = np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "ready",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+"""
+RECIPE = """\
+version: 1
+name: demo
+model: model.py:build
+frontend: ready
+dummy_inputs:
+  x: {dtype: float32, shape: [batch, 8]}
+dynamic_axes:
+  batch: {min: 1, max: 4, example: 2}
+outputs: [y]
+quantization:
+  fp32: none
+  small: {mode: rounded, bits: 14}
+packages: {zip: {}, variants: [small]}
+size: {max_bytes: 100000}
+providers: [cpu, {toaster: {browning: 3}}]
+benchmark: {max_time_s: 0.1, min_samples: 3}
+"""
+OWN = '''\
+"""A gate of this project's own."""
+
+from dataclasses import dataclass
+
+from limits import MOST
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.step import Finding, Outcome, StepKind
+from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.feature import Feature
+from onnxbuild.onnxkit.reports import write_report
+
+
+@dataclass(frozen=True)
+class Params:
+    """Nothing to choose."""
+
+
+def run(context):
+    """Write report.json; too many files are a finding."""
+    count = len(list(context.input("model").iterdir()))
+    write_report(context.output("report"), {"passed": count <= MOST, "files": count})
+    return Outcome({}, () if count <= MOST else (Finding(f"{count} files; at most {MOST}"),))
+
+
+KIND = StepKind("own-count", 1, Params, ("model",), {"report": "report"}, (), run)
+
+
+def reports(scope, subject):
+    address = of_variant(scope.recipe, subject.variant, "count")
+    step = scope.step(address, KIND, Params(), {"model": subject.model})
+    return {"gate/count": OutputRef(step, "report")}
+
+
+FEATURE = Feature(name="own-count", kinds=(KIND,), reports=reports)
+'''
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plug-in as pip installs it, in a folder of its own."""
+    source = tmp_path_factory.mktemp("source") / "plugin"
+    shutil.copytree(HERE / "plugin_package", source)
+    site = tmp_path_factory.mktemp("installed") / "site"
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", site, source],
+        check=True,
+        timeout=300,
+    )
+    return site
+
+
+class Project:
+    """A project, and the command line on it, with what is installed in `site`."""
+
+    def __init__(self, root: Path, site: Path) -> None:
+        self.root = root
+        self.site = site
+        (root / "model.py").write_text(MODEL)
+        (root / "demo.yaml").write_text(RECIPE)
+        (root / "pyproject.toml").write_text("")
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """(exit code, all that was printed)."""
+        done = subprocess.run(
+            [sys.executable, "-m", "onnxbuild", *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.site)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def built(self) -> set[str]:
+        """Build; the steps that ran."""
+        code, text = self.run("run", "demo.yaml", "--json")
+        assert code == 0, text
+        found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return {each["step"] for each in found if each["type"] == "step_finished"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, built: Path) -> Project:
+    site = tmp_path / "site"
+    shutil.copytree(built, site)
+    (tmp_path / "project").mkdir()
+    return Project(tmp_path / "project", site)
+
+
+@pytest.mark.smoke
+def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_provider(project):
+    first = project.built()
+    assert {"demo:take", "demo:small/round", "demo:small/zip", "demo:small/size"} <= first
+    out = project.root / "artifacts" / "out" / "demo"
+    with zipfile.ZipFile(out / "small-zip" / "bundle.zip") as archive:
+        assert "model.onnx" in archive.namelist()
+    assert json.loads((out / "small" / "gates.json").read_text())["size"]["passed"] is True
+    manifest = json.loads((out / "small" / "manifest.json").read_text())
+    assert manifest["precision"] == "rounded"
+    assert "gates.json" in manifest["files"]
+    assert "up to date" in project.run("run", "demo.yaml")[1]
+
+    code, text = project.run("doctor")
+    assert code == 0, text
+    assert "plug-in      onnxbuild-example 0.1: mode rounded, format zip, feature size" in text
+    assert '"rounded"' in project.run("schema")[1]
+    assert '"rounded"' not in project.run("schema", "--built-in")[1]
+
+    module = project.site / "onnxbuild_example" / "rounded.py"  # an edit where it is installed
+    module.write_text(module.read_text().replace("1 << drop >> 1", "0"))
+    again = project.built()
+    assert "demo:small/round" in again
+    assert "demo:optimize" not in again  # no step of the plug-in's, and equal inputs
+
+    (project.root / "demo.yaml").write_text(RECIPE.replace("rounded", "truncate"))
+    code, text = project.run("lint", "demo.yaml")
+    assert (code, "rounded" in text) == (2, True)
+    (project.root / "demo.yaml").write_text(RECIPE)
+    shutil.rmtree(project.site / "onnxbuild_example-0.1.dist-info")  # as `pip uninstall` does
+    shutil.rmtree(project.site / "onnxbuild_example")
+    code, text = project.run("run", "demo.yaml")
+    assert code == 2
+    assert "frontend is 'ready'" in text
+
+
+def test_a_plugin_that_breaks_stops_recipes_and_nothing_else(project):
+    (project.site / "onnxbuild_example" / "size.py").write_text("raise OSError('no scales')\n")
+    where = project.site / "onnxbuild_example" / "size.py"
+    for verb in ("run", "plan", "lint"):
+        code, text = project.run(verb, "demo.yaml")
+        assert code == 2
+        assert f"onnxbuild-example 0.1 ({where}:1): the plug-in raises OSError" in text
+        assert "fix: mend it, or remove it: pip uninstall onnxbuild-example" in text
+    assert project.run("--help")[0] == 0
+    assert "plug-in" not in project.run("cache", "stats")[1]
+    code, text = project.run("schema")
+    assert code == 0
+    assert "note: a plug-in is left out: onnxbuild-example 0.1" in text
+    code, text = project.run("doctor")
+    assert code == 1
+    assert "problem: a plug-in is faulty: onnxbuild-example 0.1" in text
+
+
+def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
+    module = project.site / "onnxbuild_example" / "size.py"
+    text = module.read_text().replace("    found =", "    raise KeyError('scales')\n    found =")
+    module.write_text(text)
+    line = text.splitlines().index("    raise KeyError('scales')") + 1
+    code, text = project.run("run", "demo.yaml", "--only", "fp32/size")
+    assert code == 1
+    where = f"onnxbuild-example 0.1 ({module}:{line})"
+    assert "`run` of the plug-in raises KeyError: 'scales'" in text
+    assert where in text
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (
+            'context.output("report"), {"passed"',
+            "the step kind 'own-count' declares the outputs report; run() wrote other",
+        ),
+        ("return Outcome(", "the step kind 'own-count' returned tuple; expected an Outcome"),
+    ],
+)
+def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
+    lies = {
+        "return Outcome(": "return tuple(",
+        'context.output("report")': 'context.output("other")',
+    }
+    own(project)
+    file = project.root / "tools" / "own.py"
+    lie = next(each for each in lies if each in change)
+    file.write_text(file.read_text().replace(lie, lies[lie]).replace("tuple({}, ", "tuple((), *"))
+    code, text = project.run("run", "demo.yaml", "--only", "fp32/count")
+    assert code == 1, text
+    assert what in text
+    assert "tools/own.py" in text
+
+
+def own(project: Project) -> None:
+    """Give the project a plug-in of its own."""
+    (project.root / "tools").mkdir()
+    (project.root / "tools" / "own.py").write_text(OWN)
+    (project.root / "tools" / "limits.py").write_text("MOST = 3\n")
+    table = '[tool.onnxbuild]\nplugins = ["tools/own.py"]\n'
+    (project.root / "pyproject.toml").write_text(table)
+
+
+def test_a_projects_own_step_is_keyed_by_what_it_imports_and_runs_in_the_fence(project):
+    assert "demo:fp32/count" not in project.built()
+    own(project)
+    assert {"demo:fp32/count", "demo:small/count"} <= project.built()
+    assert "up to date" in project.run("run", "demo.yaml")[1]
+
+    limits = project.root / "tools" / "limits.py"
+    limits.write_text("MOST = 4\n")
+    again = project.built()
+    assert {"demo:fp32/count", "demo:small/count"} == {
+        each for each in again if not each.endswith("package")
+    }
+    limits.write_text("MOST = 0\n")
+    code, text = project.run("run", "demo.yaml")
+    assert (code, "1 files; at most 0" in text) == (3, True)
+    limits.write_text("MOST = 4\n")
+
+    (project.root / "secret.txt").write_text("not declared")
+    file = project.root / "tools" / "own.py"
+    file.write_text(OWN.replace("    count =", '    open("secret.txt").read()\n    count ='))
+    code, text = project.run("run", "demo.yaml")
+    assert code == 5
+    assert "secret.txt" in text
+
+    file.write_text(OWN.replace("    count =", "    raise ValueError('no count')\n    count ="))
+    code, text = project.run("run", "demo.yaml")
+    assert code == 1
+    line = OWN.splitlines().index('    count = len(list(context.input("model").iterdir()))') + 1
+    assert f"tools/own.py:{line}: ValueError: no count" in text
+
+    (project.root / "pyproject.toml").write_text("")  # taken out
+    code, text = project.run("run", "demo.yaml")
+    assert code == 0
+    assert "count" not in text
+
+
+def test_a_build_with_plugins_is_the_same_in_a_copy_of_the_project(project):
+    own(project)
+    subprocess.run(["git", "init", "-q", project.root], check=True)
+    code, text = project.run("reproduce", "demo.yaml")
+    assert code == 0, text
+    code, text = project.run("lock", "demo.yaml")
+    assert code == 0, text
+    lock = (project.root / "demo.lock").read_text()
+    assert "onnxbuild-example 0.1" in lock
+    code, text = project.run("run", "demo.yaml", "--locked")
+    assert code == 0, text
+    (project.root / "tools" / "limits.py").write_text("MOST = 5\n")
+    code, text = project.run("run", "demo.yaml", "--locked")
+    assert code == 4
+    assert "tools/limits.py" in text
