@@ -36,8 +36,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 """Fields that hold names: those of local variables are replaced."""
 
 _SPEAKING = "UnfitModelError"
-_BLANK = "<text>"
-_CODE = {".py", ".pyc"}
+_BLANK, _CODE = "<text>", {".py", ".pyc"}
 
 
 @dataclass(frozen=True, order=True)
