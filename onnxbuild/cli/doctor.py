@@ -30,8 +30,8 @@ def command(ctx: click.Context, *, store: str | None) -> None:
 
     Exit 1 if something that every build needs is missing.
     """
-    problems = [*_packages(), *_providers(), *_environments(), *_compiler()]
-    problems += [*_machine(), *_plugins(), *_store(store)]
+    problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_compiler()]
+    problems += [*_machine(), *_store(store)]
     for problem in problems:
         click.echo(f"problem: {problem}")
     if problems:

@@ -43,10 +43,13 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
         UsageError: There is none, or several recipes have the name.
     """
     from onnxbuild.adapters.locate import environment
+    from onnxbuild.adapters.plugins.bring import bring_plugins
     from onnxbuild.recipe.names import names_in
+    from onnxbuild.recipe.project import find_project
 
     if Path(text).is_file():
         return Path(text)
+    bring_plugins(find_project(Path("recipe.yaml")))
     base = text.partition("@")[0]
     beside = [path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))]
     endings = [(folder, end) for folder in ("recipes", ".") for end in (".yaml", ".yml")]

@@ -11,11 +11,9 @@ from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "ONNX", "OPSET_MAX", "OPSET_MIN",
     "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
-
-DEFAULT_FRONTEND = "pytorch"
 
 Precision = str
 """The fewest bits of a variant, as tolerances are given by: `fp32`, `int8`."""
@@ -118,6 +116,9 @@ def _typed(kind: type[T], value: object) -> T:
     return value
 
 
+FRONTEND = "pytorch"
+"""The frontend of a recipe that names none."""
+
 ONNX = "onnx"
 """The format whose variants `quantization` names; all others are Formats."""
 
@@ -154,7 +155,7 @@ class Recipe:
     Attributes:
         name: Unique within a run; `NAME@var=value,...` for a matrix combination.
         location: The file, its first line.
-        model: The callable that returns the torch.nn.Module.
+        model: The callable that returns the model, in the form that the frontend takes.
         inputs: In forward's order as written.
         outputs: Keys of what forward returns, or names by position where it has none; empty for
             all of them, under their keys or as output_0, output_1, ...
@@ -186,7 +187,7 @@ class Recipe:
     entrypoints: Mapping[str, Entrypoint]
     lines: Mapping[str, Location]
     formats: tuple[Format, ...] = ()
-    frontend: str = DEFAULT_FRONTEND
+    frontend: str = FRONTEND
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

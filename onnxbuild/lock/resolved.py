@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from onnxbuild.core.params import to_json
-from onnxbuild.core.recipe import Entrypoint, Recipe
+from onnxbuild.core.recipe import FRONTEND, Entrypoint, Recipe
 
 
 def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
@@ -39,6 +39,7 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
         "sections": to_json(recipe.sections),
         "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
         **({"formats": formats} if formats else {}),
+        **({} if recipe.frontend == FRONTEND else {"frontend": recipe.frontend}),
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.recipe import DEFAULT_FRONTEND, Entrypoint, Location, Recipe
+from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
 from onnxbuild.document.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
 from onnxbuild.document.parts import Parts
@@ -194,6 +194,6 @@ def _assembled(
         sections=parts.sections,
         entrypoints=entrypoints,
         formats=tuple(parts.formats.values()),
-        frontend=DEFAULT_FRONTEND if frontend is None else plain(frontend),
         lines={**shared, **rendered_places} if rendered_places else shared,
+        frontend=FRONTEND if frontend is None else str(frontend.value),
     )

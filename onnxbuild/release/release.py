@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import locate
 from onnxbuild.adapters.disk import locks
+from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.store import pins
 from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import NotReproducibleError
@@ -118,6 +119,7 @@ def make_release(
     check_version(wanted.version)
     request = Request((wanted.recipe,), store=wanted.store, locked=True)
     project = request.project
+    refuse_faulty(bring_plugins(project))
     loaded = load_recipes(wanted.recipe, project=project, environment=locate.environment())
     recipes = loaded.recipes
     originals = read_originals(wanted.recipe, loaded.files, project)

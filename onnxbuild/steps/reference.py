@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
-from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.forward_faults import explain_failure
 from onnxbuild.onnxkit.export.module_outputs import OutputError
 from onnxbuild.onnxkit.export.torch_module import (
@@ -28,9 +26,6 @@ from onnxbuild.onnxkit.export.torch_module import (
 
 if TYPE_CHECKING:
     import torch
-
-
-_SAMPLE = "sample-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,42 +74,21 @@ def run(context: StepContext) -> Outcome:
         if infinite:
             notes.append(f"PyTorch's {infinite} holds infinities at point '{name}'")
         writer.add(point)
-        samples += name.startswith(_SAMPLE)
+        samples += name.startswith(SAMPLE)
     return Outcome({"points": writer.finish(), "samples": samples}, notes=tuple(notes))
 
 
 def _all_feeds(context: StepContext) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
-    """(name, sizes, feeds) of the seeded points, then of the real samples."""
     params: ReferenceParams = context.params
-    seed = params.options.seed
-    for point in reference_points(params.axes, params.options.points, seed):
-        feeds = make_feeds(params.inputs, point.sizes, f"{seed}:{point.name}")
-        yield point.name, point.sizes, feeds
-    if params.samples is not None:
-        for n, found in enumerate(_samples(context, params.samples)):
-            where = f"{context.where} ({params.samples.target}, sample {n})"
-            feeds = check_feeds(found, params.inputs, where, params.axes)
-            yield f"{_SAMPLE}{n:02}", sizes_of(feeds, params.inputs, where), feeds
-
-
-def _samples(context: StepContext, entrypoint: Entrypoint) -> list[object]:
-    make = context.load(entrypoint)
-    most = context.params.options.max_samples
-
-    def collect() -> list[object] | None:
-        made = make(**entrypoint.args)
-        wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
-        return None if wrong else list(islice(made, most))
-
-    found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
-    if not found:
-        problem = "yields no sample" if found is not None else "does not return an iterable"
-        raise StepError(
-            f"{entrypoint.target} {problem}",
-            where=context.where,
-            fix="yield mappings of input name -> array, one a sample",
-        )
-    return found
+    return reference_feeds(
+        context,
+        params.inputs,
+        params.axes,
+        points=params.options.points,
+        seed=params.options.seed,
+        samples=params.samples,
+        max_samples=params.options.max_samples,
+    )
 
 
 def _run_point(

@@ -271,3 +271,10 @@ _HOSTILE = {
 @pytest.mark.parametrize("name", _HOSTILE)
 def test_a_hostile_file_ends_in_recipe_errors(project, base, name):
     assert project.faults(base + _HOSTILE[name])
+
+
+def test_a_recipe_that_names_no_frontend_has_that_of_pytorch(project, base):
+    assert project.recipe(base).frontend == "pytorch"
+    assert project.recipe(f"{base}frontend: pytorch\n").frontend == "pytorch"
+    with pytest.raises(RecipeErrors, match=r"frontend is 'torch'; expected .*'pytorch'"):
+        project.recipe(f"{base}frontend: torch\n")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Format
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.exported_program import NAME, exported_program
 from onnxbuild.expansion.feature import ProgramFormat
+from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import torch_export
 
@@ -14,9 +19,14 @@ def _program(scope: Scope, each: Format) -> OutputRef:
     return exported_program(scope, each, "convert")
 
 
+def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from format_of(parts, "pytorch", NAME)
+
+
 FEATURE = ProgramFormat(
     name=NAME,
     options=torch_export.TorchExportOptions,
     kinds=(torch_export.KIND,),
+    faults=_faults,
     program=_program,
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Format
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import ProgramFormat
+from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import torchscript
 from onnxbuild.steps.torchscript import TorchScriptOptions, TorchScriptParams
@@ -23,9 +28,14 @@ def _program(scope: Scope, each: Format) -> OutputRef:
     return OutputRef(step, "program")
 
 
+def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from format_of(parts, "pytorch", "torchscript")
+
+
 FEATURE = ProgramFormat(
     name="torchscript",
     options=TorchScriptOptions,
     kinds=(torchscript.KIND,),
+    faults=_faults,
     program=_program,
 )

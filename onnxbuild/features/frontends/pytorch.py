@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
-from onnxbuild.expansion.addresses import of_variant, shared
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.evaluation import pytorch_score
 from onnxbuild.expansion.feature import Frontend, Section
+from onnxbuild.expansion.needs_frontend import key_of
+from onnxbuild.expansion.reference_plan import SECTION, reference_plan
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.steps import check, export, reference
+
+NAME = "pytorch"
 
 
 def _source(scope: Scope) -> Source:
@@ -44,40 +48,31 @@ def _source(scope: Scope) -> Source:
 
 
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
-    """What PyTorch computes at several points; all that need it share one step.
-
-    A variant that takes some sizes alone has its own. Real samples have sizes of their own, and are
-    left out there.
-    """
+    """What PyTorch computes at several points."""
     recipe = scope.recipe
-    options = recipe.section("reference", reference.ReferenceOptions)
-    if fixed:
-        points = tuple(
-            point
-            for point in options.points
-            if all(point.get(axis, size) == size for axis, size in fixed.items())
-        )
-        options = replace(options, points=points)
+    plan = reference_plan(recipe, variant, fixed)
     step = scope.step(
-        of_variant(recipe, variant, "reference")
-        if fixed and variant is not None
-        else shared(recipe, "reference"),
+        plan.address,
         reference.KIND,
         reference.ReferenceParams(
             model=recipe.model,
             inputs=recipe.inputs,
             outputs=recipe.outputs,
-            axes=taken_axes(recipe.axes, fixed),
-            samples=None if fixed else recipe.entrypoints.get("samples"),
-            options=options,
+            axes=plan.axes,
+            samples=plan.samples,
+            options=plan.options,
         ),
-        section="reference",
+        section=SECTION,
     )
     return OutputRef(step, "reference")
 
 
+def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from key_of(parts, NAME, "export")
+
+
 FEATURE = Frontend(
-    name="pytorch",
+    name=NAME,
     sections=(
         Section(
             name="export",
@@ -90,7 +85,7 @@ FEATURE = Frontend(
             },
         ),
         Section(
-            name="reference",
+            name=SECTION,
             options=reference.ReferenceOptions,
             callables={
                 "samples": (
@@ -101,6 +96,7 @@ FEATURE = Frontend(
         ),
     ),
     kinds=(export.KIND, reference.KIND),
+    faults=_faults,
     source=_source,
     reference=_reference,
     score=pytorch_score,

@@ -25,8 +25,8 @@ PARTS: Mapping[str, str] = {
     "extends": "path of a base recipe, relative to this file; mappings are merged, the rest replaced",
     "vars": "values that templates use: name -> value; a var may use those above it",
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
-    "model": "callable that returns the torch.nn.Module, or a mapping with its arguments and files",
-    "frontend": "what `model` is: `pytorch`, or what a plug-in brings",
+    "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files",
+    "frontend": "what makes ONNX of the model, and what the variants are compared with",
     "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
     "outputs": "keys of what forward returns, dotted where they are nested: any of them, in any order; "
     "where it returns a tensor or a tuple, a name for each by position. Left out: all keys, or output_0, "

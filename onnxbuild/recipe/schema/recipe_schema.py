@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Composition, composition
-from onnxbuild.core.recipe import DEFAULT_FRONTEND, DTYPES, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
@@ -93,7 +93,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             {"pattern": SYMBOL},
         ),
         "model": {"$ref": "#/$defs/entrypoint"},
-        "frontend": value({"enum": list(FRONTENDS)}) | {"default": DEFAULT_FRONTEND},
+        "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
         "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
             "type": "array",

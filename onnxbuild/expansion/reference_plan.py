@@ -1,0 +1,60 @@
+"""Where a reference stands and what it is computed on, for any frontend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from onnxbuild.core.address import StepAddress
+from onnxbuild.core.recipe import Axis, Entrypoint, Recipe, Variant
+from onnxbuild.expansion.addresses import of_variant, shared
+from onnxbuild.expansion.taken_axes import taken_axes
+from onnxbuild.steps.reference import ReferenceOptions
+
+SECTION = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePlan:
+    """What a reference step is made with.
+
+    Attributes:
+        address: Its own where some axes are fixed for a variant; else all that need it share one.
+        axes: As it takes them.
+        samples: The callable of real samples; None for none.
+        options: The recipe's, without points that the fixed axes rule out.
+    """
+
+    address: StepAddress
+    axes: tuple[Axis, ...]
+    samples: Entrypoint | None
+    options: ReferenceOptions
+
+
+def reference_plan(
+    recipe: Recipe, variant: Variant | None, fixed: Mapping[str, int]
+) -> ReferencePlan:
+    """Plan the reference of a variant, or the one that all share.
+
+    Real samples have sizes of their own, and are left out where axes are fixed.
+
+    Args:
+        recipe: The recipe.
+        variant: Whose it is, if some axes are fixed.
+        fixed: Axis -> the one size of it.
+    """
+    options = recipe.section(SECTION, ReferenceOptions)
+    if fixed:
+        points = tuple(
+            point
+            for point in options.points
+            if all(point.get(axis, size) == size for axis, size in fixed.items())
+        )
+        options = replace(options, points=points)
+    own = fixed and variant is not None
+    return ReferencePlan(
+        of_variant(recipe, variant, SECTION) if own and variant else shared(recipe, SECTION),
+        taken_axes(recipe.axes, fixed),
+        None if fixed else recipe.entrypoints.get("samples"),
+        options,
+    )

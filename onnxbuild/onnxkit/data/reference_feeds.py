@@ -1,0 +1,68 @@
+"""The feeds that a reference is computed on: dummy inputs at seeded points, then real samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.points import reference_points
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, make_feeds, sizes_of
+from onnxbuild.onnxkit.data.user_code import call_user
+
+SAMPLE = "sample-"
+"""Begins the names of points that are real samples."""
+
+
+def reference_feeds(
+    context: StepContext,
+    inputs: Sequence[DummyInput],
+    axes: Sequence[Axis],
+    *,
+    points: Sequence[Mapping[str, int]],
+    seed: int,
+    samples: Entrypoint | None,
+    max_samples: int,
+) -> Iterator[tuple[str, Mapping[str, int], Feeds]]:
+    """Yield (name, sizes, feeds) of the seeded points, then of the real samples.
+
+    Args:
+        context: The step's.
+        inputs: What the recipe declares.
+        axes: The dynamic axes.
+        points: The user's own, besides those that every reference has.
+        seed: Of the dummy inputs.
+        samples: A callable that yields feeds; None for none.
+        max_samples: How many of them are used.
+
+    Raises:
+        StepError: The callable yields nothing, or a sample is not as declared.
+    """
+    for point in reference_points(axes, points, seed):
+        yield point.name, point.sizes, make_feeds(inputs, point.sizes, f"{seed}:{point.name}")
+    if samples is not None:
+        for n, found in enumerate(_samples(context, samples, max_samples)):
+            where = f"{context.where} ({samples.target}, sample {n})"
+            feeds = check_feeds(found, inputs, where, axes)
+            yield f"{SAMPLE}{n:02}", sizes_of(feeds, inputs, where), feeds
+
+
+def _samples(context: StepContext, entrypoint: Entrypoint, most: int) -> list[object]:
+    make = context.load(entrypoint)
+
+    def collect() -> list[object] | None:
+        made = make(**entrypoint.args)
+        wrong = isinstance(made, Mapping) or not isinstance(made, Iterable)
+        return None if wrong else list(islice(made, most))
+
+    found = call_user(collect, entrypoint.target, context.where, owner="the samples'")
+    if not found:
+        problem = "yields no sample" if found is not None else "does not return an iterable"
+        raise StepError(
+            f"{entrypoint.target} {problem}",
+            where=context.where,
+            fix="yield mappings of input name -> array, one a sample",
+        )
+    return found
