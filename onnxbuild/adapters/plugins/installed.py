@@ -19,7 +19,9 @@ GROUP = "onnxbuild.features"
 
 _ENTRY_POINTS = "entry_points.txt"
 _NOT_CODE = ("INSTALLER", "REQUESTED", ORIGIN)
-_PASSED_OVER = ("__pycache__", "node_modules", "site-packages")
+_PASSED_OVER = ("__pycache__", "build", "node_modules", "site-packages")
+_NO_SOURCES = (("pyvenv.cfg",), ("cas", "ac"), ("release.json", "SHA256SUMS"))
+"""What virtual environments, stores and releases hold: modules in them are made, not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,10 @@ def _add_tree(top: str, files: set[str], folders: set[str], *, suffix: str) -> N
             for name in below
             if not name.startswith(".")
             and name not in _PASSED_OVER
-            and not os.path.isfile(os.path.join(base, name, "pyvenv.cfg"))
+            and not any(
+                all(os.path.exists(os.path.join(base, name, mark)) for mark in marks)
+                for marks in _NO_SOURCES
+            )
         ]
         kept = [n for n in names if n.endswith(suffix) and not n.endswith(".pyc")]
         files.update(os.path.join(base, name) for name in kept)

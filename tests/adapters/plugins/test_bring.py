@@ -126,11 +126,16 @@ def test_an_editable_distribution_counts_with_all_its_sources(site, tmp_path):
     (origin / "other" / "lazy.py").write_text("X = 1\n")
     (origin / ".venv").mkdir()
     (origin / ".venv" / "x.py").write_text("")
+    bundle = origin / "artifacts" / "out" / "demo"
+    for folder in (bundle, origin / "artifacts" / "cas", origin / "artifacts" / "ac"):
+        folder.mkdir(parents=True)
+    (bundle / "load.py").write_text("")
     url = {"url": f"file://{origin}", "dir_info": {"editable": True}}
     (site / "my_toast-1.0.dist-info" / "direct_url.json").write_text(json.dumps(url))
     (plugin,) = [each for each in bring_plugins() if each.name == "my-toast"]
     assert str(origin / "other" / "lazy.py") in plugin.files
     assert str(origin / ".venv" / "x.py") not in plugin.files
+    assert str(bundle / "load.py") not in plugin.files  # what its own builds deliver
     before = digest("my-toast", tmp_path)
     (origin / "other" / "lazy.py").write_text("X = 2\n")
     bring_plugins()
