@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
-from onnxbuild.adapters.console.sinks import RunLog, Several
+from onnxbuild.adapters.console.sinks import FanOut, RunLog
 from onnxbuild.adapters.disk.locks import wait_lock
-from onnxbuild.adapters.kernel import kernel_watch, landlock
 from onnxbuild.adapters.store.disk_history import REUSED
 from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
-from onnxbuild.core.event import Notice
+from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
-from onnxbuild.glance import lint_lines
 from onnxbuild.lock.bind import bind_locks
 from onnxbuild.lock.guard import LockGuard, check_before
-from onnxbuild.recipe.checks.advisories import doubts_of
-from onnxbuild.recipe.project import root_reason
+from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
     Request,
     check_points,
-    feature_remarks,
-    fits,
     graph_of,
     load,
-    ok_line,
-    remarks_of,
     request_of,
 )
-from onnxbuild.summary import skipped_targets, summarize
+from onnxbuild.up_to_date import memo_key, recall, remember
 from onnxbuild.wiring import (
     RunOptions,
     Workspace,
     environments_made,
-    environments_of,
     open_workspace,
     start_run,
 )
@@ -67,25 +62,45 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuildResult:
     """Result of a build.
 
+    Where the build was up to date at a glance, nothing was loaded: `loaded`, `graph` and `report`
+    are found by the whole decision when they are first asked for.
+
     Attributes:
         exit_code: 0 only when every step asked for was made and passed.
-        run: The run's id; its log files lie below runs/ in the store.
-        loaded: The recipes.
-        graph: What was asked for.
-        report: What happened.
+        run: The run's id; its log files lie below runs/ in the store. Empty where there was no run.
         store: The store's folder.
+        whole: Returns the recipes, the graph and the report.
+        recalled: What the last good run left, if all is as it was then; see `glance.recall`.
     """
 
     exit_code: int
     run: str
-    loaded: Loaded
-    graph: Graph
-    report: Report
     store: Path
+    whole: Callable[[], tuple[Loaded, Graph, Report]]
+    recalled: Mapping[str, Any] | None = None
+
+    @cached_property
+    def _parts(self) -> tuple[Loaded, Graph, Report]:
+        return self.whole()
+
+    @property
+    def loaded(self) -> Loaded:
+        """The recipes."""
+        return self._parts[0]
+
+    @property
+    def graph(self) -> Graph:
+        """What was asked for."""
+        return self._parts[1]
+
+    @property
+    def report(self) -> Report:
+        """What happened."""
+        return self._parts[2]
 
 
 def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, ...]:
@@ -98,12 +113,18 @@ def load_recipe(path: str | os.PathLike[str], **settings: str) -> tuple[Recipe, 
     return load(Request((Path(path),), settings=settings)).recipes
 
 
-def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
+def plan(
+    request: Request,
+    graph: Graph | None = None,
+    *,
+    catalog: Mapping[str, StepKind] = CATALOG,
+) -> tuple[Planned, ...]:
     """Return the steps that a build of `request` would run, and why.
 
     Args:
         request: What would be built.
         graph: Its graph, if it is known already.
+        catalog: Step kinds by name.
     """
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
@@ -111,7 +132,7 @@ def plan(request: Request, graph: Graph | None = None) -> tuple[Planned, ...]:
             graph = graph_of(request, load(request, workspace.recipes()))
         return plan_graph(
             graph,
-            CATALOG,
+            catalog,
             store=workspace.store,
             fingerprints=workspace.fingerprints,
             history=workspace.history,
@@ -125,15 +146,20 @@ def build(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
     *,
+    catalog: Mapping[str, StepKind] = CATALOG,
     make_executor: Callable[[Workspace], Executor] | None = None,
     lay: bool = True,
 ) -> BuildResult:
     """Build a request; failures of steps are in the result, not raised.
 
+    Where all that the last good run looked at is as it was, that is the result, and nothing is loaded.
+
     Args:
         request: What to build.
         options: How to use the machine.
         events: Sinks for all events.
+        catalog: Step kinds by name; of other kinds than this package's, `make_executor` gives what
+            runs them.
         make_executor: Gives what runs the steps; None for child processes.
         lay: Lay the folders below out/; else they stay as they are, and `deliver` may lay them.
 
@@ -143,19 +169,42 @@ def build(
         StoreError: The store can't be used.
         StepError: The environment of a target can't be made; nothing was run.
     """
+
+    def decide(events: Sequence[EventSink]) -> BuildResult:
+        return _build(
+            request, options or RunOptions(), events,
+            catalog=catalog, make_executor=make_executor, lay=lay,
+        )  # fmt: skip
+
+    recalled = recall(request, catalog) if lay else None  # else the caller needs the whole report
+    if recalled is None:
+        return decide(events)
+    FanOut([*events]).emit(RunFinished("", 0, recalled["steps"], 0, 0, 0.0, 0))
+    return BuildResult(0, "", Path(recalled["store"]), lambda: decide(()).whole(), recalled)
+
+
+def _build(
+    request: Request,
+    options: RunOptions,
+    events: Sequence[EventSink],
+    *,
+    catalog: Mapping[str, StepKind],
+    make_executor: Callable[[Workspace], Executor] | None,
+    lay: bool,
+) -> BuildResult:
     started_ns = wall_ns()
-    memory_bytes = machine.memory_bytes()
-    if options is not None and options.memory_bytes is not None:
-        memory_bytes = options.memory_bytes
+    memory_bytes = options.memory_bytes or machine.memory_bytes()
     if not request.store_root.is_dir():
         asked = load(request)
         graph_of(request, asked)  # a faulty request makes no store
         check_points(asked, memory_bytes)
         # Made before the run begins: a folder that appears in it would count as a change.
         open_workspace(request.project, request.store_root).close()
-        Several([*events]).emit(Notice(_new_store(request)))
+        FanOut([*events]).emit(Notice(new_store_remark(request)))
         settle()
-        return build(request, options, events, make_executor=make_executor, lay=lay)
+        return _build(
+            request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
+        )
     run = run_id()
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
@@ -165,33 +214,31 @@ def build(
         check_points(loaded, memory_bytes)
         for path in loaded.paths:
             workspace.stats.look(str(path))
-        cleanup.enter_context(environments_made(workspace, graph, Several([*events])))
+        cleanup.enter_context(environments_made(workspace, graph, FanOut([*events])))
         guard = _guard(request, loaded, graph, workspace) if request.locked else None
         log = RunLog(workspace.root / "runs" / run / "events.jsonl")
         cleanup.callback(log.close)
-        sink = Several([log, *events])
+        sink = FanOut([log, *events])
         executor = None if make_executor is None else make_executor(workspace)
         started = start_run(
-            workspace, run, options or RunOptions(), sink, executor=executor, guard=guard
+            workspace, run, options, sink, catalog=catalog, executor=executor, guard=guard
         )
         cleanup.callback(started.close)
-        for text in _remarks(request, loaded, graph, workspace):
+        for text in build_remarks(request, loaded, graph, workspace):
             sink.emit(Notice(text))
         report = started.builder.build(graph if lay else replace(graph, deliverables=()), run)
-        result = BuildResult(report.exit_code, run, loaded, graph, report, workspace.root)
         keys = [each.key for each in report.results.values()]
         files = _files_by_name(loaded, request.project)
-        write_run(workspace.root, run, request_of(request), keys, report.exit_code, recipes=files)
+        key = memo_key(request, catalog)
+        write_run(workspace.root, run, key, keys, report.exit_code, recipes=files)
         workspace.drop_old()
         if report.exit_code == 0 and lay:  # else a run still has folders to lay
-            _remember(request, loaded, workspace, result, started_ns)
-    return result
-
-
-def _new_store(request: Request) -> str:
-    """Say where the store was created, and why there."""
-    root, project = request.store_root, request.project
-    return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
+            remember(
+                request, loaded, graph, report,
+                workspace=workspace, catalog=catalog, started_ns=started_ns,
+            )  # fmt: skip
+        root = workspace.root
+    return BuildResult(report.exit_code, run, root, lambda: (loaded, graph, report))
 
 
 def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] = ()) -> None:
@@ -207,7 +254,7 @@ def deliver(request: Request, result: BuildResult, events: Sequence[EventSink] =
             workspace.root / "locks" / "store", shared=True
         )  # as a run holds it
         try:
-            lay_views(result.graph, result.report, workspace.views, Several(events))
+            lay_views(result.graph, result.report, workspace.views, FanOut(events))
         finally:
             store_lock.release()
 
@@ -228,56 +275,6 @@ def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace)
         workspace.stats.look(str(Path(each.path).absolute()))
         check_before(each, workspace.fingerprints)
     return LockGuard(bound)
-
-
-def _remarks(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> list[str]:
-    """Return notes for the user about the machine and the content of out/."""
-    found = []
-    unseen = kernel_watch.reason_not()
-    if not landlock.abi():
-        found.append(f"no Landlock in this kernel: {kernel_watch.not_refused(unseen)}")
-    if unseen:
-        found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
-    for recipe in loaded.recipes:
-        found += feature_remarks(recipe)
-    for recipe in () if request.only else loaded.recipes:
-        found += doubts_of(recipe)
-        names = {each.name for each in graph.deliverables if each.recipe == recipe.name}
-        found += [
-            f"{folder} is of a variant that '{recipe.name}' no longer has"
-            for folder in workspace.views.forgotten(recipe.name, names)
-        ]
-    return found
-
-
-def _remember(
-    request: Request, loaded: Loaded, workspace: Workspace, result: BuildResult, started_ns: int
-) -> None:
-    known = workspace.fingerprints.environments
-    for path in memo.program_files():
-        workspace.stats.look(path)
-    memo.remember(
-        workspace.index,
-        request_of(request),
-        {
-            "environment": {name: locate.environment().get(name) for name in loaded.variables},
-            "environments": [known.folder(each) for each in environments_of(result.graph)],
-            "steps": len(result.graph.steps),
-            "names": "" if result.report.left_out else "\n".join(result.graph.steps),
-            "lint": lint_lines(
-                remarks_of(loaded),
-                ok_line(loaded, result.graph),
-                fits=fits(loaded, machine.memory_bytes()),
-            ),
-            "store": str(result.store),
-            "summary": summarize(result.graph, result.report),
-            "skipped": skipped_targets(result.graph, result.report),
-        },
-        workspace.stats.seen,
-        workspace.stats.restless,
-        store=workspace.root,
-        started_ns=started_ns,
-    )
 
 
 def story(request: Request, steps: Sequence[str]) -> list[str] | None:

@@ -13,7 +13,7 @@ from onnxbuild.api import BuildResult, Request, build, load
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.rival import Comparison
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.rivals import opened_rivals
+from onnxbuild.external_models import opened_rivals
 from onnxbuild.wiring import RunOptions
 
 

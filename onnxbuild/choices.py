@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from onnxbuild.api import BuildResult, Request, build
+from onnxbuild.catalog import CATALOG
 from onnxbuild.core.address import StepAddress
-from onnxbuild.core.ports import EventSink
-from onnxbuild.wiring import RunOptions
+from onnxbuild.core.ports import EventSink, Executor
+from onnxbuild.core.step import StepKind
+from onnxbuild.wiring import RunOptions, Workspace
 
 
 def choices_of(result: BuildResult) -> dict[str, str]:
@@ -42,6 +44,8 @@ def build_chosen(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
     *,
+    catalog: Mapping[str, StepKind] = CATALOG,
+    make_executor: Callable[[Workspace], Executor] | None = None,
     lay: bool = True,
 ) -> tuple[Request, BuildResult]:
     """Build, and where something was chosen by measuring, build again with just that.
@@ -52,6 +56,8 @@ def build_chosen(
         request: As for `build`.
         options: As for `build`.
         events: As for `build`.
+        catalog: As for `build`.
+        make_executor: As for `build`.
         lay: As for `build`.
 
     Returns:
@@ -60,10 +66,16 @@ def build_chosen(
     Raises:
         As `build`.
     """
-    result = build(request, options, events, lay=lay)
+
+    def build_one(request: Request) -> BuildResult:
+        return build(
+            request, options, events, catalog=catalog, make_executor=make_executor, lay=lay
+        )
+
+    result = build_one(request)
     known = request.choices or {}
     new = {name: choice for name, choice in choices_of(result).items() if name not in known}
     if not new or request.locked:
         return request, result
     chosen = replace(request, choices={**known, **new})
-    return chosen, build(chosen, options, events, lay=lay)
+    return chosen, build_one(chosen)

@@ -43,10 +43,22 @@ def recall(
     root = locate.store_root(projects[0], store)
     if not (root / "index.db").is_file():
         return None
+    key = memo.request_key(recipes, only, settings, projects, root, locked=locked)
+    return recalled(root, key)
+
+
+def recalled(root: Path, key: str) -> dict[str, Any] | None:
+    """Return what `recall` does, of a request whose key is known.
+
+    Args:
+        root: The store's folder.
+        key: From `memo.request_key`.
+    """
+    if not (root / "index.db").is_file():
+        return None
     index = Index(root / "index.db")
     try:
-        request = memo.request_key(recipes, only, settings, projects, root, locked=locked)
-        found = memo.recall(index, request, locate.environment())
+        found = memo.recall(index, key, locate.environment())
     finally:
         index.close()
     return found if found is not None and _can_be_shown(found) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.atomic_files import write_atomically
 from onnxbuild.api import BuildResult, Request, deliver
+from onnxbuild.catalog import CATALOG
 from onnxbuild.choices import build_chosen, choices_of
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.address import recipe_of
 from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
-from onnxbuild.core.ports import EventSink
+from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.step import REPORT_FILE
+from onnxbuild.core.step import REPORT_FILE, StepKind
 from onnxbuild.lock.bind import names_in_lock
 from onnxbuild.lock.compare import MEASUREMENTS, Difference, differences
 from onnxbuild.lock.make import make_lock
@@ -28,7 +29,7 @@ from onnxbuild.lock.places import LockPlaces
 from onnxbuild.lock.text import lock_command, lock_path, lock_text, read_lock
 from onnxbuild.lock.uses import unexplained, used_items
 from onnxbuild.resolver import resolve
-from onnxbuild.wiring import RunOptions
+from onnxbuild.wiring import RunOptions, Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def relock(
     *,
     update: Collection[str] = (),
     write: bool = True,
+    catalog: Mapping[str, StepKind] = CATALOG,
+    make_executor: Callable[[Workspace], Executor] | None = None,
 ) -> tuple[BuildResult, tuple[Relocked, ...]]:
     """Build recipes and compare what was used and made with their locks.
 
@@ -72,6 +75,8 @@ def relock(
             a step, `measurements`; whatever else goes into the build must be as it was locked.
             Empty allows everything.
         write: Write the locks, and lay the folders below out/; else only compare.
+        catalog: As for `api.build`.
+        make_executor: As for `api.build`.
 
     Returns:
         The build, and a lock for each recipe file; none if the build failed.
@@ -85,7 +90,9 @@ def relock(
         refuse_foreign_locks(request.recipes, request.project)
     if (update or not write) and "choices" not in update:
         request = replace(request, choices=_choices_before(request))
-    request, result = build_chosen(request, options, events, lay=False)
+    request, result = build_chosen(
+        request, options, events, catalog=catalog, make_executor=make_executor, lay=False
+    )
     if result.exit_code != 0:
         return result, ()
     relocked = []

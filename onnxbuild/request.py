@@ -205,8 +205,13 @@ def ok_line(loaded: Loaded, graph: Graph) -> str:
     return f"ok: {', '.join(names)} ({len(graph.steps)} steps)"
 
 
-def request_of(request: Request) -> str:
-    """The key that the request's memo is kept under."""
+def request_of(request: Request, kinds: str = "") -> str:
+    """The key that the request's memo is kept under.
+
+    Args:
+        request: What is asked for.
+        kinds: Says which step kinds it is asked of; empty for this package's own.
+    """
     paths = [str(path) for path in request.recipes]
     projects = map(find_project, request.recipes)
     return memo.request_key(
@@ -216,6 +221,7 @@ def request_of(request: Request) -> str:
         projects,
         request.store_root,
         locked=request.locked,
+        kinds=kinds,
     )
 
 

@@ -24,7 +24,7 @@ from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environment_gc import hold
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
-from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
@@ -58,7 +58,7 @@ class RunOptions:
     memory_bytes: int | None = None
     timeout_s: float = 3600.0
     keep_going: bool = False
-    surroundings: Surroundings = ORDINARY
+    surroundings: StepEnvironment = ORDINARY
     kernel_watch: bool = True
 
 

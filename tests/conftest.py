@@ -19,8 +19,9 @@ HERE = Path(__file__).parent
 BUILDING = {"attack", "cli", "steps", "verification"}
 """Folders of files that build for a minute each."""
 
-WHOLE = {"attack", "cli", "verification"}
-"""Folders of files that drive the real command, each time in processes of its own."""
+WHOLE = {"attack", "verification"}
+"""Folders of files that drive the real command, each time in processes of its own; in cli/ those tests
+do that take the fixture `project`, and not `cheap`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,7 +41,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         room = item.path.relative_to(HERE).parts[0]
-        if room in WHOLE:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        real = room == "cli" and "project" in fixtures and "cheap" not in fixtures
+        if room in WHOLE or real:
             item.add_marker("slow")
     items.sort(key=lambda item: (item.path.parent != HERE, item.path.parent.name not in BUILDING))
 

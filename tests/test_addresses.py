@@ -139,7 +139,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
             metrics = {"variants": {}}
         report.results[name] = ActionResult(str(number), Observed(), {}, metrics)
     loaded = Loaded({Path("demo.yaml"): (recipe,)}, ())
-    result = BuildResult(0, "run", loaded, graph, report, Path("store"))
+    result = BuildResult(0, "run", Path("store"), lambda: (loaded, graph, report))
 
     second = recipe.targets[1].name
     prefix = f"{recipe.name}:{tuned}"

@@ -9,7 +9,9 @@ import pytest
 
 import onnxbuild
 from onnxbuild.core.errors import RecipeErrors, UsageError
-from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.cli.conftest import cheap, project  # noqa: F401 - fixtures
+from tests.fakes.cheap_kinds import KINDS
+from tests.fakes.world import RecordingSink
 
 
 def test_importing_the_package_loads_nothing():
@@ -35,6 +37,29 @@ def test_faults_are_raised_with_their_places(project):  # noqa: F811
         onnxbuild.load_recipe(project.folder / "tiny.yaml")
     with pytest.raises(UsageError, match="no recipe is given"):
         onnxbuild.plan(onnxbuild.Request(()))
+
+
+def test_a_build_that_is_up_to_date_loads_nothing_until_it_is_asked_what_is_there(cheap):  # noqa: F811
+    request = onnxbuild.Request((cheap.folder / "tiny.yaml",))
+    kinds = {"catalog": KINDS.catalog, "make_executor": KINDS.make_executor}
+    first = onnxbuild.build(request, **kinds)
+    assert (first.exit_code, first.recalled) == (0, None)
+    assert len(first.report.built) == 8
+
+    sink = RecordingSink()
+    again = onnxbuild.build(request, None, [sink], **kinds)
+    assert (again.exit_code, again.run, again.store) == (0, "", first.store)
+    assert [each.to_json()["cached"] for each in sink.events] == [8]
+    assert again.recalled["steps"] == 8
+    assert again.report.results == first.report.results
+    assert sorted(again.report.cached) == sorted(first.report.built)
+
+    assert onnxbuild.plan(request)[0].reasons  # other kinds: nothing of this is theirs
+    assert onnxbuild.build(request, lay=False, **kinds).recalled is None
+    cheap.edit("models/helper.py", "ReLU", "GELU")
+    edited = onnxbuild.build(request, **kinds)
+    assert edited.recalled is None
+    assert "tiny:export" in edited.report.built
 
 
 @pytest.mark.slow

@@ -7,42 +7,155 @@ import json
 import pytest
 
 from onnxbuild.catalog import CATALOG
-from tests.golden_steps import GOLDEN, code_sha256, found
+from tests import step_code
+from tests.golden_steps import GOLDEN, codes
+from tests.step_code import Definition, codes_of
 
 REWRITE = "then rewrite tests/golden/steps.json: python -m tests.golden_steps"
 
 
-@pytest.fixture(scope="module")
-def now():
-    return found()
-
-
 @pytest.mark.parametrize("kind", CATALOG)
-def test_code_that_changes_what_a_step_makes_raises_its_version(kind, now):
+def test_code_that_changes_what_a_step_makes_raises_its_version(kind):
     golden = json.loads(GOLDEN.read_text())
-    if golden["python"] != now["python"]:
-        pytest.skip(f"the digests are those of {golden['python']}")
     assert kind in golden["kinds"], f"'{kind}' is new: {REWRITE}"
-    changed = [
-        module
-        for module in now["kinds"][kind]["modules"]
-        if now["modules"][module] != golden["modules"].get(module)
-    ]
-    assert not changed, (
-        f"{', '.join(changed)} changed: if that changes what '{kind}' makes of equal inputs, raise "
-        f"`version` in its KIND, so that no old result is taken for a new one; {REWRITE}"
+    code, own = codes()[kind]
+    known = set(golden["definitions"])
+    changed = ", ".join(sorted(str(each) for each, digest in own.items() if digest not in known))
+    assert code == golden["kinds"][kind]["code"], (
+        f"{changed or 'which definitions it uses'} changed: if that changes what '{kind}' makes of equal "
+        f"inputs, raise `version` in its KIND, so that no old result is taken for a new one; {REWRITE}"
     )
-    assert now["kinds"][kind] == golden["kinds"][kind], REWRITE
+    assert CATALOG[kind].version == golden["kinds"][kind]["version"], REWRITE
 
 
-def test_comments_and_doc_strings_do_not_count_and_code_does():
-    text = 'def f():\n    """Say."""\n    return 1\n'
-    assert code_sha256(text) == code_sha256(text.replace("Say", "Tell") + "# done\n")
-    assert code_sha256(text) != code_sha256(text.replace("1", "2"))
+def test_what_the_kit_uses_in_turn_counts_too():
+    def modules(kind):
+        return {each.module for each in codes()[kind][1]}
+
+    assert {"onnxbuild.steps.export", "onnxbuild.onnxkit.model.canonical"} <= modules("export")
+    assert "onnxbuild.onnxkit.optimize.ort_tools" in modules("optimize")
+    assert "onnxbuild.onnxkit.optimize.ort_tools" not in modules("check")
 
 
-def test_what_the_kit_uses_in_turn_counts_too(now):
-    modules = now["kinds"]["export"]["modules"]
-    assert "onnxbuild.steps.export" in modules
-    assert "onnxbuild.onnxkit.model.canonical" in modules
-    assert "onnxbuild.onnxkit.optimize.ort_tools" in now["kinds"]["optimize"]["modules"]
+STEP = '''\
+"""A step."""
+
+from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.onnxkit.kit import COUNT, first, second
+
+
+def run(context):
+    """Run it."""
+    found = first(context.params) + second(COUNT)
+    if found < 0:
+        raise StepError(f"{found} is too few", fix="give more")
+    if found > 9:
+        raise UnfitModelError("too many")
+    return [each for each in range(found)]
+
+
+def unused():
+    return 0
+'''
+KIT = '''\
+"""A kit."""
+
+COUNT = 3
+
+
+def first(n):
+    return n + 1
+
+
+def second(n: int) -> int:
+    return first(n) * 2
+'''
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """(step's text, kit's text) -> digest of the step."""
+    monkeypatch.setattr(step_code, "ROOT", tmp_path)
+    for room in ("steps", "onnxkit", "core"):
+        (tmp_path / "onnxbuild" / room).mkdir(parents=True)
+    (tmp_path / "onnxbuild/core/errors.py").write_text("class StepError(Exception): ...\n")
+
+    def digest(step=STEP, kit=KIT, place="onnxbuild.onnxkit.kit"):
+        step_code.forget()
+        (tmp_path / "onnxbuild/steps/step.py").write_text(step)
+        (tmp_path / f"{place.replace('.', '/')}.py").write_text(kit)
+        start = Definition("onnxbuild.steps.step", "run")
+        return codes_of([start])[start][0]
+
+    yield digest
+    step_code.forget()
+
+
+SAME = {
+    "comments and doc strings": lambda step: step.replace("Run it", "Go") + "# done\n",
+    "layout": lambda step: step.replace("COUNT, first, second", "(\n    COUNT, first, second,\n)"),
+    "the name of a local variable": lambda step: step.replace("found", "made"),
+    "the name of a comprehension's variable": lambda step: step.replace("each", "one"),
+    "an annotation": lambda step: step.replace("(context)", "(context: Any) -> list[int]"),
+    "what an error says": lambda step: step.replace("too few", "not enough").replace(
+        "give", "add"
+    ),
+    "what is not used": lambda step: step.replace("return 0", "return 1"),
+    "the name of a function": lambda step: step.replace("first", "begin"),
+    "another order of imports": lambda step: step.replace("COUNT, first", "first, COUNT"),
+}
+OTHER = {
+    "a number": lambda step: step.replace("> 9", "> 8"),
+    "which function is called": lambda step: step.replace("first(context", "second(context"),
+    "an exchange of two functions": lambda step: step.replace(
+        "first, second", "first as second, second as first"
+    ),
+    "what a model that is unfit for it is said to be": lambda step: step.replace("many", "much"),
+    "which variable is meant": lambda step: step.replace("range(found)", "range(context)"),
+    "what is raised": lambda step: step.replace("raise StepError", "raise ValueError"),
+    "a parameter's name, which keywords may give": lambda step: step.replace("context", "given"),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_what_cannot_change_output_does_not_count(code, case):
+    step = SAME[case](STEP)
+    assert step != STEP
+    kit = KIT.replace("first", "begin") if "begin" in step else KIT
+    assert code() == code(step, kit)
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_what_can_change_output_counts(code, case):
+    step = OTHER[case](STEP)
+    assert step != STEP
+    assert code() != code(step)
+
+
+def test_a_move_does_not_count_and_a_change_where_it_went_does(code):
+    moved = STEP.replace("onnxkit.kit", "onnxkit.tools")
+    assert code() == code(moved, place="onnxbuild.onnxkit.tools")
+    assert code() != code(moved, KIT.replace("* 2", "* 3"), place="onnxbuild.onnxkit.tools")
+
+
+@pytest.mark.parametrize(("old", "new"), [("= 3", "= 4"), ("n + 1", "n + 2"), ("* 2", "- 2")])
+def test_what_a_step_uses_of_the_kit_counts_however_far_it_is(code, old, new):
+    assert code() != code(kit=KIT.replace(old, new))
+
+
+def test_a_file_that_is_written_into_the_output_counts_with_its_comments(code):
+    step = STEP.replace("import COUNT, first, second", "import first, second").replace(
+        "from onnxbuild.onnxkit.kit",
+        "from onnxbuild.onnxkit import kit\nfrom onnxbuild.onnxkit.kit",
+    )
+    step = step.replace("second(COUNT)", "len(kit.__file__)")
+    assert code(step) != code(step, f"{KIT}# a comment\n")
+
+
+def test_a_file_next_to_the_code_that_reads_it_counts(code, tmp_path):
+    kit = KIT.replace("return n + 1", "return n + len(open(__file__ + '/../a.txt').read())")
+    (tmp_path / "onnxbuild/onnxkit/a.txt").write_text("a")
+    before = code(kit=kit)
+    assert code(kit=kit) == before
+    (tmp_path / "onnxbuild/onnxkit/a.txt").write_text("b")
+    assert code(kit=kit) != before

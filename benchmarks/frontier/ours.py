@@ -29,7 +29,7 @@ def build_ours(subject: Subject, store: Path) -> dict[str, Path]:
         ways = {name: way for name, way in subject.ways.items() if way.settings == settings}
         request = Request((subject.recipe,), settings=dict(settings), store=str(store))
         graph = graph_of(request)
-        recipe = graph.views[0].recipe
+        recipe = graph.deliverables[0].recipe
         wanted = {name: _model(graph, f"{recipe}:{way.variant}") for name, way in ways.items()}
         wanted[EXPORTED] = OutputRef(f"{recipe}:export", "model")
         found |= _built(request, wanted)

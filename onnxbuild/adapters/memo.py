@@ -45,8 +45,9 @@ def request_key(
     store: Path,
     *,
     locked: bool = False,
+    kinds: str = "",
 ) -> str:
-    """What was asked of which machine and interpreter: 64 hex digits."""
+    """What was asked of which machine, interpreter and step kinds: 64 hex digits."""
     asked = [
         __version__,
         sys.prefix,
@@ -58,6 +59,7 @@ def request_key(
         dict(settings),
         os.path.expanduser("~"),
         locked,
+        kinds,
         str(store),
         machine.python_build(),
         machine.host_class(),

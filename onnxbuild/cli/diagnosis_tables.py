@@ -19,7 +19,7 @@ _PERCENT = 100
 
 def show_stages(found: Diagnosis) -> None:
     """Print failing gates, each step's part in the error, and the first step at fault."""
-    from onnxbuild.diagnosis.written import flow, written_variant
+    from onnxbuild.diagnosis.variant_yaml import flow, written_variant
 
     click.echo("")
     if found.trial:

@@ -107,10 +107,10 @@ def _compiler() -> list[str]:
 def _machine() -> list[str]:
     from onnxbuild.adapters import machine
     from onnxbuild.adapters.kernel import kernel_watch, landlock
+    from onnxbuild.onnxkit.host.host import kernel_flags
 
     facts = machine.host_facts()
-    wanted = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
-    flags = [flag for flag in wanted if flag in facts.cpu_flags]
+    flags = [flag for flag, there in kernel_flags().items() if there]
     cores, memory = machine.usable_cores(), machine.memory_bytes() / _GIB
     click.echo(
         f"cpu          {machine.host_class()['cpu']}, {' '.join(flags) or 'no known flags'}"

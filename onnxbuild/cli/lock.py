@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import jobs_option, recipes_argument, set_option, store_option
 from onnxbuild.core.action import NOT_INSTALLED
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
@@ -73,10 +74,12 @@ def command(
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)
+    kinds = kinds_of(ctx)
     with make_display(as_json=False, verbose=False) as display:
         result, relocked = relock(
-            request, RunOptions(jobs), [display], update=update, write=not check
-        )
+            request, RunOptions(jobs), [display], update=update, write=not check,
+            catalog=kinds.catalog, make_executor=kinds.make_executor,
+        )  # fmt: skip
     if result.exit_code != 0:
         print_end(result)
         ctx.exit(result.exit_code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from collections.abc import Sequence
 
 from onnxbuild import __version__
 from onnxbuild.adapters.console.standard_streams import (
@@ -15,6 +16,10 @@ from onnxbuild.adapters.console.standard_streams import (
 from onnxbuild.adapters.processes.signals import unblock_signals
 from onnxbuild.cli.at_a_glance import answer
 from onnxbuild.core.errors import EXIT_BUG, EXIT_INTERRUPTED, BuildError
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than most of this
+if TYPE_CHECKING:
+    from onnxbuild.cli.kinds import Kinds
 
 _COLLECT_AFTER = 100_000  # objects: a process this short leaves too little behind to look sooner
 
@@ -28,7 +33,7 @@ def main() -> None:
     gc.set_threshold(_COLLECT_AFTER)
     open_standard_streams()
     try:
-        code = _run_command()
+        code = run_command(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         discard_output()
@@ -36,8 +41,12 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run_command() -> int:
-    """Run the command that the arguments name.
+def run_command(arguments: Sequence[str], kinds: Kinds | None = None) -> int:
+    """Run the command that the arguments name, in this process as it is.
+
+    Args:
+        arguments: Those of the command line.
+        kinds: Step kinds, and what runs them; None for this package's own.
 
     Returns: The exit code; what went wrong is said.
 
@@ -45,9 +54,9 @@ def _run_command() -> int:
         BrokenPipeError: Nobody reads standard output or standard error any more.
     """
     try:
-        found = answer(sys.argv[1:])
+        found = answer(arguments) if kinds is None else None
         if found is None:
-            return _run_verb()
+            return _run_verb(arguments, kinds)
         for lines, stream in zip(found, (sys.stdout, sys.stderr), strict=True):
             stream.writelines(f"{line}\n" for line in lines)
             stream.flush()
@@ -69,8 +78,12 @@ def _run_command() -> int:
     return 0
 
 
-def _run_verb() -> int:
+def _run_verb(arguments: Sequence[str], kinds: Kinds | None) -> int:
     """Run the verb that the arguments name.
+
+    Args:
+        arguments: Those of the command line.
+        kinds: As for `run_command`.
 
     Returns: The exit code.
 
@@ -83,7 +96,7 @@ def _run_verb() -> int:
     from onnxbuild.cli.group import ClosedPipeError, cli
 
     try:
-        code = cli(standalone_mode=False)
+        code = cli([*arguments], standalone_mode=False, obj=kinds)
     except click.ClickException as error:
         say_on_stderr(error.show)
         return error.exit_code

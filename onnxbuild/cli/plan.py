@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.at_a_glance import plan_line, plan_total
+from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import only_option, recipes_argument, set_option, store_option
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 @set_option()
 @store_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
+@click.pass_context
 def command(
+    ctx: click.Context,
     *,
     recipes: tuple[str, ...],
     only: tuple[str, ...],
@@ -37,7 +40,8 @@ def command(
     """
     from onnxbuild.api import Request, plan
 
-    planned = plan(Request(tuple(map(Path, recipes)), only, settings, store))
+    request = Request(tuple(map(Path, recipes)), only, settings, store)
+    planned = plan(request, catalog=kinds_of(ctx).catalog)
     for each in planned:
         click.echo(json.dumps(_as_json(each)) if as_json else _as_line(each))
     if not as_json:

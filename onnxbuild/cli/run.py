@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onnxbuild.cli.at_a_glance import summary_lines, up_to_date_lines
+from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.options import (
     jobs_option,
     memory_option,
@@ -18,7 +19,6 @@ from onnxbuild.cli.options import (
     store_option,
     timeout_option,
 )
-from onnxbuild.glance import recall
 
 if TYPE_CHECKING:
     from onnxbuild.core.ports import EventSink
@@ -68,11 +68,6 @@ def command(
     The variants are in artifacts/out/RECIPE/VARIANT/ afterwards. Running a recipe runs its
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    found = recall(recipes, only, settings, store, locked=locked)
-    if found is not None:
-        for line in up_to_date_lines(found, as_json=as_json):
-            click.echo(line)
-        return
     from onnxbuild.api import Request, build
     from onnxbuild.cli.diagnosis_commands import diagnosis_commands
     from onnxbuild.cli.display import make_display
@@ -80,10 +75,16 @@ def command(
 
     request = Request(tuple(map(Path, recipes)), only, settings, store, locked)
     options = RunOptions(jobs, memory, timeout, keep_going)
+    kinds = kinds_of(ctx)
     with make_display(as_json=as_json, verbose=verbose) as display:
         sinks: list[EventSink] = [display]
-        result = build(request, options, sinks)
-    if not as_json:
+        result = build(
+            request, options, sinks, catalog=kinds.catalog, make_executor=kinds.make_executor
+        )
+    if result.recalled is not None:
+        for line in () if as_json else up_to_date_lines(result.recalled, as_json=False):
+            click.echo(line)
+    elif not as_json:
         from onnxbuild.summary import skipped_targets, summarize
 
         rows = summarize(result.graph, result.report)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onnxbuild.cli.kinds import kinds_of
 from onnxbuild.cli.names import find_step, split_name
 from onnxbuild.cli.options import set_option, store_option
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="RECIPE:STEP")
 @set_option()
 @store_option()
-def command(*, name: str, settings: Mapping[str, str], store: str | None) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, *, name: str, settings: Mapping[str, str], store: str | None
+) -> None:
     """Show what would make a step run now, or what made it run last: each input, old -> new.
 
     \b
@@ -33,7 +37,7 @@ def command(*, name: str, settings: Mapping[str, str], store: str | None) -> Non
     request = Request((recipe,), (), settings, store)
     graph = graph_of(request)
     full = find_step(graph, name)
-    planned = {each.step: each for each in plan(request, graph)}
+    planned = {each.step: each for each in plan(request, graph, catalog=kinds_of(ctx).catalog)}
     each = planned[full]
     if each.error is not None:
         raise each.error

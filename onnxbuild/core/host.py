@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from onnxbuild.core.cpu import VNNI
+
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
@@ -30,8 +32,7 @@ class HostFacts:
 
         Source: onnxruntime's quantization page, section on U8S8 and `reduce_range`.
         """
-        vnni = {"avx512_vnni", "avx_vnni", "amx_int8", "avx512vnni", "avxvnni"}
-        return not self.is_arm and not (self.cpu_flags & vnni)
+        return not self.is_arm and not (self.cpu_flags & VNNI)
 
 
 TargetCpu = Literal["this", "avx2", "avx512", "avx_vnni", "avx512_vnni", "amx", "arm64"]

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxbuild.core.provider_fault import LibraryFix, Symptom, Vendor
+from onnxbuild.core.provider_fault import LibraryFix, Symptom
 from onnxbuild.core.provider_option import ProviderOption
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.core.vendor import Vendor
 
 _FULL = re.compile(r"[A-Za-z0-9_]+ExecutionProvider")
 _PLAIN = ProviderOption("string", "")
@@ -64,14 +65,14 @@ class Provider:
         distribution: The distribution of ONNX Runtime that has it; empty if none is known.
         distribution_note: Where that runs or comes from, after its name.
         removed: Why no ONNX Runtime has it any more, and what to write instead.
-        brings: How the names of distributions begin that it loads libraries from.
+        library_distributions: How the names of the distributions begin that it loads libraries from.
         preload_dlls: Whether `onnxruntime.preload_dlls` finds its libraries.
-        preloaded: Patterns of libraries in installed packages that are loaded before it.
+        preloaded_libraries: Patterns of libraries in installed packages that are loaded before it.
         symptoms: Texts that tell why it does not load, besides those of any library.
         requirement: Pattern of the text that names the versions that it needs, as its first group.
         libraries: How to install the libraries that it was linked with.
         remarks: Mode of quantization -> why a variant of it brings no benefit there.
-        not_compiled: Why it has no compiled models (EPContext); empty if it has, or that is not known.
+        no_ep_context: Why it has no compiled models (EPContext); empty if it has, or that is not known.
         compiles_for_gpu: Whether what it compiles holds for one model of GPU, one driver and one TensorRT.
     """
 
@@ -86,14 +87,14 @@ class Provider:
     distribution: str = ""
     distribution_note: str = ""
     removed: str = ""
-    brings: tuple[str, ...] = ()
+    library_distributions: tuple[str, ...] = ()
     preload_dlls: bool = False
-    preloaded: tuple[str, ...] = ()
+    preloaded_libraries: tuple[str, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     requirement: str = ""
     libraries: tuple[LibraryFix, ...] = ()
     remarks: Mapping[str, Remark] = field(default_factory=dict)
-    not_compiled: str = ""
+    no_ep_context: str = ""
     compiles_for_gpu: bool = False
 
     def written(self, options: Mapping[str, object]) -> dict[str, str]:

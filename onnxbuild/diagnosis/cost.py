@@ -12,7 +12,7 @@ from onnxbuild.api import Request, build
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.diagnosis.shown import artifact_of, artifacts_shown, size_bytes
+from onnxbuild.diagnosis.artifact_folders import artifact_of, artifacts_shown, size_bytes
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
 from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.wiring import RunOptions

@@ -10,10 +10,9 @@ from onnxbuild.api import BuildResult, Request, build, graph_of, load
 from onnxbuild.choices import chosen_sessions
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
+from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
 from onnxbuild.diagnosis.cost import Cost, measure_cost
-from onnxbuild.diagnosis.looked_with import nodes_on, openable, told
-from onnxbuild.diagnosis.pinned import pin_trial
 from onnxbuild.diagnosis.ranking import by_loss, measured_losses
 from onnxbuild.diagnosis.remedies import (
     as_setting,
@@ -22,8 +21,9 @@ from onnxbuild.diagnosis.remedies import (
     optimize_less,
     suspects,
 )
+from onnxbuild.diagnosis.resolved_trial import pin_trial
+from onnxbuild.diagnosis.runtime import nodes_on, openable, told
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
-from onnxbuild.diagnosis.shown import artifacts_shown
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
 from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects

@@ -10,7 +10,7 @@ from dataclasses import replace
 from onnxbuild.api import Request, build, graph_of
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.diagnosis.shown import artifacts_shown
+from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.wiring import RunOptions
 
 _TABLE_KINDS = ("quantize-dynamic", "quantize-static")

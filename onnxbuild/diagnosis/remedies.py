@@ -11,7 +11,7 @@ from typing import Any
 
 from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Recipe, Variant
-from onnxbuild.diagnosis.written import (
+from onnxbuild.diagnosis.variant_yaml import (
     Written,
     flow,
     written_options,

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.diagnosis.shown import artifacts_shown
+from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.onnxkit.accuracy.sample_outputs import ERRORS_FILE, read_errors
 from onnxbuild.onnxkit.search.goals import Goal, asked, missed, reached, written
 from onnxbuild.onnxkit.search.holdout import CHOOSING, JUDGING, figures_of

@@ -27,6 +27,7 @@ from onnxbuild.providers import (
     rocm,
     tensorrt,
     vitisai,
+    vsinpu,
     webgpu,
     xnnpack,
 )
@@ -51,6 +52,7 @@ PROVIDERS: tuple[Provider, ...] = (
     cann.PROVIDER,
     rknpu.PROVIDER,
     azure.PROVIDER,
+    vsinpu.PROVIDER,
 )
 """In the order of the schema, the reference page and `doctor`."""
 

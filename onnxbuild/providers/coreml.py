@@ -29,5 +29,5 @@ PROVIDER = Provider(
         "dynamic": "dynamic INT8 falls to the CPU; use fp16",
         "weight_only": "CoreML has no MatMulNBits: these nodes fall to the CPU",
     },
-    not_compiled="it keeps compiled models in a folder of its own (its option ModelCacheDirectory)",
+    no_ep_context="it keeps compiled models in a folder of its own (its option ModelCacheDirectory)",
 )

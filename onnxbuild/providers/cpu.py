@@ -17,5 +17,5 @@ PROVIDER = Provider(
             "the rest casts to fp32 and back"
         )
     },
-    not_compiled="its kernels run the nodes as they are",
+    no_ep_context="its kernels run the nodes as they are",
 )

@@ -44,9 +44,9 @@ PROVIDER = Provider(
     vendor=nvidia.NVIDIA,
     memory="cuda",
     distribution="onnxruntime-gpu",
-    brings=("nvidia-",),
+    library_distributions=("nvidia-",),
     preload_dlls=True,
-    preloaded=(nvidia.TENSORRT_LIBRARIES,),
+    preloaded_libraries=(nvidia.TENSORRT_LIBRARIES,),
     symptoms=nvidia.SYMPTOMS,
     requirement=nvidia.REQUIREMENT,
     libraries=(*nvidia.CUDA_LIBRARIES, nvidia.DRIVER_LIBRARY),
@@ -57,5 +57,5 @@ PROVIDER = Provider(
             "static INT8 pays with TensorRT"
         ),
     },
-    not_compiled="its kernels run the nodes as they are",
+    no_ep_context="its kernels run the nodes as they are",
 )

@@ -23,5 +23,5 @@ PROVIDER = Provider(
     distribution="onnxruntime-directml",
     distribution_note="on Windows",
     remarks={"dynamic": "dynamic INT8 falls to the CPU in part; use fp16"},
-    not_compiled="it keeps nothing of what it makes of a graph",
+    no_ep_context="it keeps nothing of what it makes of a graph",
 )

@@ -10,5 +10,5 @@ PROVIDER = Provider(
     full_name="DnnlExecutionProvider",
     aliases=("onednn", "mkldnn", "mkl"),
     options={USE_ARENA: KEEP_ARENA},
-    not_compiled="it keeps nothing of what it makes of a graph",
+    no_ep_context="it keeps nothing of what it makes of a graph",
 )

@@ -32,7 +32,7 @@ PROVIDER = Provider(
     aliases=("intel", "ov", "openvino-gpu"),
     options=_OPTIONS,
     distribution="onnxruntime-openvino",
-    brings=("openvino",),
+    library_distributions=("openvino",),
     symptoms=(
         Symptom(
             "device_id",

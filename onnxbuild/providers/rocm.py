@@ -26,5 +26,5 @@ PROVIDER = Provider(
     vendor=amd.AMD,
     removed="ONNX Runtime has no ROCm provider since 1.23: write `migraphx`",
     symptoms=amd.SYMPTOMS,
-    not_compiled="its kernels run the nodes as they are",
+    no_ep_context="its kernels run the nodes as they are",
 )

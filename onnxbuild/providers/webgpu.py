@@ -20,5 +20,5 @@ PROVIDER = Provider(
     full_name="WebGpuExecutionProvider",
     aliases=("wgpu", "browser"),
     options=_OPTIONS,
-    not_compiled="its kernels run the nodes as they are",
+    no_ep_context="its kernels run the nodes as they are",
 )

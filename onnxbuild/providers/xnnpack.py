@@ -10,5 +10,5 @@ PROVIDER = Provider(
     full_name="XnnpackExecutionProvider",
     aliases=("xnn",),
     options={"intra_op_num_threads": number("threads of its own pool", 1)},
-    not_compiled="it keeps nothing of what it makes of a graph",
+    no_ep_context="it keeps nothing of what it makes of a graph",
 )

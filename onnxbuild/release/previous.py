@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.release_format.bundles import bundles_of
+from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import release_name
@@ -57,7 +56,7 @@ def read_previous(path: Path, name: str) -> Previous:
             )
         try:
             figures = {
-                variant: figures_of(entry, _manifest(folder / entry["bundle"]), release.lock)
+                variant: figures_of(entry, manifest_in(entry, release.read), release.lock)
                 for variant, entry in bundles_of(about).items()
             }
         except (
@@ -73,8 +72,3 @@ def read_previous(path: Path, name: str) -> Previous:
                 f"the numbers of {path} can't be read: {type(error).__name__}: {error}"
             ) from error
     return Previous(release_name(name, about["version"]), release.lock.host, figures)
-
-
-def _manifest(bundle: Path) -> Mapping[str, object]:
-    found: Mapping[str, object] = json.loads((bundle / "manifest.json").read_text("utf-8"))
-    return found

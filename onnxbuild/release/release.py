@@ -22,11 +22,11 @@ from onnxbuild.expansion.release_options import Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
-from onnxbuild.release.originals import Originals, read_originals
 from onnxbuild.release.previous import Previous, read_previous
-from onnxbuild.release.shelf import Shelved, shelve
+from onnxbuild.release.publish import Shelved, shelve
 from onnxbuild.release.signing import read_private_key, signatures
 from onnxbuild.release.source import look_at_source, used_files
+from onnxbuild.release.source_files import Originals, read_originals
 from onnxbuild.release_format.about import Title, about, check_version, name_of
 from onnxbuild.release_format.bundles import VARIANTS, bundles_of
 from onnxbuild.release_format.layout import DIST_FOLDER, release_name
@@ -34,8 +34,8 @@ from onnxbuild.release_format.tree import (
     Tree,
     all_figures,
     built_files,
+    described_files,
     manifests_of,
-    told_files,
 )
 from onnxbuild.wiring import RunOptions, open_workspace
 
@@ -187,7 +187,7 @@ def _complete(
     described: Mapping[str, Any], originals: Originals, built: Tree, key: Ed25519PrivateKey | None
 ) -> Tree:
     """Every file of the release."""
-    tree = told_files(described, originals.lock, {**built, **originals.files})
+    tree = described_files(described, originals.lock, {**built, **originals.files})
     return tree if key is None else {**tree, **signatures(key, tree)}
 
 

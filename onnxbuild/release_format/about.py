@@ -15,7 +15,7 @@ from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}")
+VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def check_version(version: str) -> None:
     Raises:
         UsageError: It is none.
     """
-    if not _VERSION.fullmatch(version):
+    if not re.fullmatch(VERSION_PATTERN, version):
         raise UsageError(
             f"'{version}' is no version; expected at most 64 letters, digits, '.', '+', '_' and "
             "'-', starting with a letter or a digit",
@@ -105,9 +105,9 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
-            if each.recipe != recipe.name or each.family not in SECTION_OF:
+            section, name = SECTION_OF.get(each.family), each.name
+            if each.recipe != recipe.name or section is None:
                 continue
-            section, name = SECTION_OF[each.family], each.name
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
                 "variant": name,
@@ -117,7 +117,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
                 "benchmarks": dict(each.measured_by),
             }
         for name in _reported(recipe, graph):
-            file = name.partition(":")[2]
+            file = graph.addresses[name].local
             reports[f"{REPORTS_FOLDER}/{below}{file}.json"] = graph.resolve(name)
     return {
         "format": FORMAT,
@@ -152,10 +152,9 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
     """Steps whose reports are in no bundle: checks, measurements, and PyTorch's own score."""
-    prefix = f"{recipe.name}:"
-    for name in sorted(graph.names()):
-        if name.startswith(prefix):
+    for name, at in sorted(graph.addresses.items()):
+        if at.recipe == recipe.name:
             kind = graph.steps[graph.resolve(name)].kind
-            baseline = kind == "evaluate" and "/" not in name
+            baseline = kind == "evaluate" and not at.bundle
             if kind in ("check", "benchmark", "load-times") or baseline:
                 yield name

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
-from onnxbuild.release_format.bundles import SECTIONS, bound_to, bundles_of, model_file
+from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
+from onnxbuild.release_format.bundles import SECTIONS, bundles_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.packages import packages_of
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from cyclonedx.validation.json import JsonStrictValidator
 
 _RUNTIME = "onnxruntime"
-_PROGRAM_RUNTIMES = ("torch", "numpy")
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    _RUNTIME: (_RUNTIME,),
+    "torch": ("torch", "numpy"),
+}
+"""Runtime of a kind of bundles -> packages that it takes."""
 _PREFIX = "onnxbuild"
 
 
@@ -33,7 +38,7 @@ def bill_of_materials(
     about: Mapping[str, Any],
     lock: Lock,
     files: Mapping[str, Digest],
-    manifests: Mapping[str, Mapping[str, Any]],
+    manifests: Mapping[str, Manifest],
 ) -> str:
     """The bill of materials; equal releases give equal text.
 
@@ -128,7 +133,7 @@ def _model(
     about: Mapping[str, Any],
     lock: Lock,
     files: Mapping[str, Digest],
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
 ) -> Component:
     """A bundle, with its files inside."""
     from cyclonedx.model import Property
@@ -149,7 +154,7 @@ def _model(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         scope=ComponentScope.REQUIRED,
         bom_ref=f"variant:{name}",
-        hashes=[_sha256(files[f"{prefix}{model_file(manifest)}"].sha256)],
+        hashes=[_sha256(files[f"{prefix}{manifest.file}"].sha256)],
         properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in document.items()],
         components=[
             Component(
@@ -164,21 +169,18 @@ def _model(
     )
 
 
-def _particulars(manifest: Mapping[str, Any]) -> dict[str, object]:
+def _particulars(manifest: Manifest) -> dict[str, object]:
     """Return the properties for a bundle of its kind."""
-    if "opsets" in manifest:
-        opsets = manifest["opsets"]
-        opset = opsets.get("", opsets.get("ai.onnx", ""))
-        return {"parameters": manifest["parameters"], "opset": opset}
-    kind = manifest["format"] if "format" in manifest else manifest["kind"]
-    bound = bound_to(manifest)
-    return {"format": kind, **({"bound_to": bound} if bound else {})}
+    if manifest.opsets is not None:
+        opset = manifest.opsets.get("", manifest.opsets.get("ai.onnx", ""))
+        return {"parameters": manifest.parameters, "opset": opset}
+    bound = manifest.bound_to
+    return {"format": manifest.kind, **({"bound_to": bound} if bound else {})}
 
 
-def _runtimes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """The packages that run a bundle; PyTorch's programs name their format alone."""
-    is_program = "by_keyword" in manifest
-    return _PROGRAM_RUNTIMES if is_program else (_RUNTIME,)
+def _runtimes(manifest: Manifest) -> tuple[str, ...]:
+    """Return the packages that run a bundle."""
+    return _PACKAGES[manifest.runtime]
 
 
 def _is_one(package: str, runtimes: tuple[str, ...]) -> bool:
@@ -214,19 +216,19 @@ def _sha256(value: str) -> Any:
     return HashType(alg=HashAlgorithm.SHA_256, content=value)
 
 
-def _model_card(manifest: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
-    def formats(values: list[Mapping[str, Any] | str]) -> list[dict[str, str]]:
+def _model_card(manifest: Manifest, figures: Figures) -> dict[str, Any]:
+    def formats(values: tuple[Value, ...]) -> list[dict[str, str]]:
         return [
-            {"format": v}
-            if isinstance(v, str)  # a program's outputs have names alone
-            else {"format": f"{v['name']}: {v['dtype']}[{', '.join(map(str, v['shape']))}]"}
+            {"format": v.name}
+            if v.dtype is None  # a program's outputs have names alone
+            else {"format": f"{v.name}: {v.dtype}[{', '.join(map(str, v.shape or ()))}]"}
             for v in values
         ]
 
     return {
         "modelParameters": {
-            "inputs": formats(manifest["inputs"]),
-            "outputs": formats(manifest["outputs"]),
+            "inputs": formats(manifest.inputs),
+            "outputs": formats(manifest.outputs),
         },
         "quantitativeAnalysis": {"performanceMetrics": list(_metrics(figures))},
     }

@@ -1,43 +1,75 @@
-"""The bundles of a release: ONNX variants, PyTorch programs and ahead-of-time models."""
+"""The bundles of a release: its sections, and the record and manifest of each bundle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.graph import Family
+from onnxbuild.onnxkit.bundles.kinds import ONNX
+from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
+from onnxbuild.release_format.forms import read_json
+from onnxbuild.release_format.layout import MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One kind of bundle.
+    """A part of release.json, with a folder of its own.
 
     Attributes:
         key: Where release.json has its records, by name.
-        folder: Where its bundles lie.
-        kind: Kind of the step that makes them.
+        folder: Where its bundles are.
+        step: Kind of the step that makes them.
+        one: What a bundle is, in messages.
+        title: Above its table in the release's README.
+        about: What its folder holds, in the README.
+        needs: What load.py needs and prints, in the README.
     """
 
     key: str
     folder: str
-    kind: str
+    step: str
+    one: str
+    title: str
+    about: str
+    needs: str
 
 
-VARIANTS = Section("variants", "variants", "package")
-FORMATS = Section("formats", "formats", "package-program")
-AHEAD_OF_TIME = Section("ahead_of_time", "ahead-of-time", "package-ahead-of-time")
+_NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
+
+VARIANTS = Section(
+    "variants", "variants", "package", "variant", "ONNX",
+    "the models, each with its manifest, reports, checksums and a loader", _NEEDS_ORT,
+)  # fmt: skip
+FORMATS = Section(
+    "formats", "formats", "package-program", "PyTorch program", "PyTorch programs",
+    "programs that PyTorch runs, each with the same",
+    "needs torch and numpy: runs once and prints the outputs",
+)  # fmt: skip
+AHEAD_OF_TIME = Section(
+    "ahead_of_time", "ahead-of-time", "package-ahead-of-time", "ahead-of-time model",
+    "made ahead of time",
+    "models made ready for one runtime or one machine, each with the same", _NEEDS_ORT,
+)  # fmt: skip
 SECTIONS = (VARIANTS, FORMATS, AHEAD_OF_TIME)
 SECTION_OF: Mapping[Family, Section] = {
     "variant": VARIANTS,
     "program": FORMATS,
     "artifact": AHEAD_OF_TIME,
 }
-"""A release holds no packages: each is made of a variant's bundle, which it holds."""
+"""Where a release has what is delivered. Packages are made again of the bundles: it holds none."""
+
+
+def section_of(manifest: Manifest) -> Section:
+    """Return the section that holds bundles of such a kind."""
+    if manifest.runtime == "torch":
+        return FORMATS
+    return VARIANTS if manifest.kind == ONNX else AHEAD_OF_TIME
 
 
 def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Mapping[str, Any]]]:
-    """(section, name, record) of every bundle that a release.json names, by name in each section.
+    """Yield (section, name, record) of every bundle that a release.json names, by name in each section.
 
     JSON is written with its keys sorted, so that any other order would be lost on the way.
     """
@@ -47,27 +79,18 @@ def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Ma
 
 
 def bundles_of(about: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Name -> record of every bundle; no name is there twice."""
+    """Return name -> record of every bundle; no name is there twice."""
     return {name: entry for _, name, entry in section_bundles(about)}
 
 
-def model_file(manifest: Mapping[str, Any]) -> str:
-    """The file of a bundle that is opened: a manifest of an ONNX variant does not say.
+def manifest_in(entry: Mapping[str, Any], read: Callable[[str], bytes]) -> Manifest:
+    """Return the manifest of a bundle.
+
+    Args:
+        entry: The bundle's record in release.json.
+        read: Gives the content of a file of the release.
 
     Raises:
-        ValueError: The manifest says a name that is not a file's, directly in the bundle.
+        ValueError: It is none.
     """
-    name = manifest.get("file", "model.onnx")
-    if not isinstance(name, str) or name in {"", ".", ".."} or set(name) & set("/\\\0"):
-        raise ValueError(f"its file is {name!a}, which is no name of a file in its folder")
-    return name
-
-
-def bound_to(manifest: Mapping[str, Any]) -> str:
-    """The machine that a bundle's files are made for, for people; empty where any will do."""
-    made_for = manifest.get("made_for")
-    if not made_for:
-        return ""
-    has = [flag for flag, there in made_for["flags"].items() if there]
-    device = f", {made_for['device']}" if made_for["device"] else ""
-    return f"{made_for['machine']}, {made_for['cpu']}{device} ({', '.join(has) or 'no flags'})"
+    return read_manifest(read_json(read(f"{entry['bundle']}/{MANIFEST}")))

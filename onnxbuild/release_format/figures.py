@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.core.target import CPU
 from onnxbuild.lock.model import Lock
-from onnxbuild.providers import short_name
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 
 BASELINE = "pytorch"
-_BESIDE_THE_MODEL = frozenset(
-    {"load.py", "cpp/CMakeLists.txt", "cpp/main.cpp", "validation.json", "evaluation.json"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,43 +59,24 @@ class Figures:
     latencies: tuple[Latency, ...]
 
 
-def figures_of(variant: Mapping[str, Any], manifest: Mapping[str, Any], lock: Lock) -> Figures:
-    """The numbers of one bundle.
+def figures_of(variant: Mapping[str, Any], manifest: Manifest, lock: Lock) -> Figures:
+    """Return the numbers of one bundle.
 
     Args:
         variant: Its entry in release.json.
         manifest: Its bundle's manifest.json.
         lock: The release's.
     """
-    validation = _validation(manifest)
-    scores = manifest.get("evaluation", {})
+    metrics = {name: each.metrics or {} for name, each in manifest.validation.items()}
     return Figures(
-        precision=manifest["precision"],
-        model_bytes=_model_bytes(manifest),
-        errors=_numbers({p: each["metrics"]["max_abs"] for p, each in validation.items()}),
-        cosines=_numbers({p: each["metrics"]["cosine_min"] for p, each in validation.items()}),
-        equals=_numbers({p: each["metrics"].get("equal_min") for p, each in validation.items()}),
-        scores=_numbers({p: each["score"] for p, each in scores.items()}),
+        precision=manifest.precision,
+        model_bytes=manifest.size_bytes,
+        errors=_numbers({name: each["max_abs"] for name, each in metrics.items()}),
+        cosines=_numbers({name: each["cosine_min"] for name, each in metrics.items()}),
+        equals=_numbers({name: each.get("equal_min") for name, each in metrics.items()}),
+        scores=_numbers({name: each["score"] for name, each in manifest.evaluation.items()}),
         latencies=tuple(_latencies(variant, lock)),
     )
-
-
-def _validation(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Provider -> verdict: a model for one provider has it without its name."""
-    found: Mapping[str, Any] = manifest["validation"]
-    if "targets" in manifest:
-        return found
-    return {short_name(manifest.get("provider", CPU)): found}
-
-
-def _model_bytes(manifest: Mapping[str, Any]) -> int:
-    """What is made ahead of time says it; a program is its one file; else all but known others."""
-    files = manifest["files"]
-    if "size_bytes" in manifest:
-        return int(manifest["size_bytes"])
-    if "file" in manifest:
-        return int(files[manifest["file"]]["size_bytes"])
-    return sum(each["size_bytes"] for name, each in files.items() if name not in _BESIDE_THE_MODEL)
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
-from onnxbuild.release_format.bundles import (
-    AHEAD_OF_TIME,
-    FORMATS,
-    SECTIONS,
-    VARIANTS,
-    Section,
-    bound_to,
-    bundles_of,
-    section_bundles,
-)
+from onnxbuild.release_format.bundles import SECTIONS, Section, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
 
 if TYPE_CHECKING:
@@ -31,7 +24,7 @@ _MIB, _KIB = 2**20, 2**10
 def readme(
     about: Mapping[str, Any],
     lock: Lock,
-    manifests: Mapping[str, Mapping[str, Any]],
+    manifests: Mapping[str, Manifest],
     figures: Mapping[str, Figures],
 ) -> str:
     """The page, in Markdown.
@@ -39,26 +32,23 @@ def readme(
     Args:
         about: The release.json.
         lock: The release's.
-        manifests: Bundle -> its manifest.json.
+        manifests: Bundle -> its manifest.
         figures: Bundle -> its numbers.
     """
-    rows: dict[str, list[list[str]]] = {each.key: [] for each in SECTIONS}
-    for section, name, _ in section_bundles(about):
-        rows[section.key].append(_row(name, figures[name]))
+    parts = [_part(section, about, figures) for section in SECTIONS if about[section.key]]
     bundles = bundles_of(about)
-    bound = {bundles[name]["bundle"]: bound_to(each) for name, each in manifests.items()}
+    bound = {bundles[name]["bundle"]: each.bound_to for name, each in manifests.items()}
     rendered: str = _page().render(
         name=about["name"],
         version=about["version"],
         onnxbuild=about["onnxbuild"],
         recipe=lock.recipe,
         origin=_origin(about["source"]),
-        rows=rows,
+        parts=parts,
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
-        onnx=_first_onnx(about, manifests),
-        program=_first(about, FORMATS),
-        artifact=_first(about, AHEAD_OF_TIME),
+        session=_first_session(about, manifests),
+        programs=any(each.runtime == "torch" for each in manifests.values()),
     )
     return rendered
 
@@ -72,22 +62,31 @@ def _page() -> Template:
     return page.from_string(text)
 
 
-def _first(about: Mapping[str, Any], wanted: Section) -> str:
-    """The first bundle of a section; empty if it has none."""
-    found = (entry["bundle"] for section, _, entry in section_bundles(about) if section == wanted)
-    return next(found, "")
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A section of the release that holds bundles: its rows, and the folder of its first bundle."""
+
+    section: Section
+    rows: list[list[str]]
+    first: str
 
 
-def _first_onnx(
-    about: Mapping[str, Any], manifests: Mapping[str, Mapping[str, Any]]
-) -> dict[str, str]:
-    """How the first ONNX variant is loaded; empty if there is none."""
-    for section, name, entry in section_bundles(about):
-        if section == VARIANTS:
-            feeds = ", ".join(f'"{each["name"]}": ...' for each in manifests[name]["inputs"])
+def _part(section: Section, about: Mapping[str, Any], figures: Mapping[str, Figures]) -> _Part:
+    names = sorted(about[section.key])
+    rows = [_row(name, figures[name]) for name in names]
+    return _Part(section, rows, about[section.key][names[0]]["bundle"])
+
+
+def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) -> dict[str, str]:
+    """Return how onnxruntime opens the first bundle for any provider; empty if there is none."""
+    for name, entry in bundles_of(about).items():
+        manifest = manifests[name]
+        if manifest.providers:
+            feeds = ", ".join(f'"{each.name}": ...' for each in manifest.inputs)
             return {
                 "bundle": entry["bundle"],
-                "provider": manifests[name]["providers"][0]["name"],
+                "file": manifest.file,
+                "provider": manifest.providers[0].name,
                 "feeds": f"{{{feeds}}}",
             }
     return {}

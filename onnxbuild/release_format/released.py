@@ -21,7 +21,7 @@ from onnxbuild.release_format.layout import (
     RELEASE_FILE,
     RESOLVED_FILE,
 )
-from onnxbuild.release_format.told import about_fault
+from onnxbuild.release_format.release_schema import about_fault
 
 _ALWAYS = (RELEASE_FILE, README_FILE, PROVENANCE_FILE, BOM_FILE, RESOLVED_FILE)
 """Files that every release has under the same name, besides SHA256SUMS."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,13 +12,13 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.release_format.bom import bill_of_materials, bom_fault
-from onnxbuild.release_format.bundles import bundles_of, section_bundles
+from onnxbuild.release_format.bundles import bundles_of, manifest_in, section_bundles
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.forms import json_bytes, resolved_bytes, sums
 from onnxbuild.release_format.layout import (
     BOM_FILE,
-    MANIFEST,
     PROVENANCE_FILE,
     README_FILE,
     RELEASE_FILE,
@@ -56,7 +55,7 @@ def built_files(
 
     tree: Tree = {}
     for section, _, entry in section_bundles(about):
-        parts = (("bundle", "step", section.kind), ("golden", "reference", "reference"))
+        parts = (("bundle", "step", section.step), ("golden", "reference", "reference"))
         for folder, step, kind in parts:
             files = output(entry[step], kind)
             tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
@@ -69,24 +68,28 @@ def built_files(
     return tree
 
 
-def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Mapping[str, Any]]:
-    """Name -> manifest.json of every bundle."""
+def manifests_of(about: Mapping[str, Any], tree: Tree) -> dict[str, Manifest]:
+    """Return name -> manifest of every bundle.
+
+    Raises:
+        ValueError: One is none.
+    """
     return {
-        name: json.loads(bytes_of(tree[f"{entry['bundle']}/{MANIFEST}"]))
+        name: manifest_in(entry, lambda path: bytes_of(tree[path]))
         for name, entry in bundles_of(about).items()
     }
 
 
 def all_figures(
-    about: Mapping[str, Any], lock: Lock, manifests: Mapping[str, Mapping[str, Any]]
+    about: Mapping[str, Any], lock: Lock, manifests: Mapping[str, Manifest]
 ) -> dict[str, Figures]:
-    """Name -> numbers of every bundle."""
+    """Return name -> numbers of every bundle."""
     entry = bundles_of(about)
     return {name: figures_of(entry[name], each, lock) for name, each in manifests.items()}
 
 
-def told_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
-    """What the release says of itself: the tree with release.json, README, bill, provenance, sums.
+def described_files(about: Mapping[str, Any], lock: Lock, tree: Tree) -> Tree:
+    """Return the tree with release.json, README, bill of materials, provenance and sums.
 
     Args:
         about: The release.json.

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.adapters.clock import SystemClock
-from onnxbuild.adapters.console.sinks import Several
+from onnxbuild.adapters.console.sinks import FanOut
 from onnxbuild.adapters.disk.atomic_files import make_folder
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.choices import build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
-from onnxbuild.reproduction.parting import Parting
+from onnxbuild.reproduction.first_divergence import Parting
 from onnxbuild.reproduction.rounds import Rounds
 from onnxbuild.reproduction.variations import described, surroundings_of_round
 from onnxbuild.wiring import RunOptions
@@ -93,7 +93,7 @@ def reproduce(
     rounds: list[tuple[str, ...]] = []
     with _work_folder(keep) as folder:
         fresh_builds = Rounds(
-            request, chosen, Several(events), built, folder, kept=keep is not None
+            request, chosen, FanOut(events), built, folder, kept=keep is not None
         )
         compared = fresh_builds.graph.names()
         for number in range(1, times + 1):

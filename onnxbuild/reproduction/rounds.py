@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.store.disk_store import DiskStore
-from onnxbuild.adapters.toolchain.step_environment import Surroundings
+from onnxbuild.adapters.toolchain.step_environment import StepEnvironment
 from onnxbuild.api import BuildResult, Request
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
@@ -18,9 +18,9 @@ from onnxbuild.core.errors import NotReproducibleError, StoreError
 from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
 from onnxbuild.onnxkit.model.diff import first_difference
-from onnxbuild.reproduction.blame import Cause, Suspect, find_cause
+from onnxbuild.reproduction.cause_search import Cause, Suspect, find_cause
+from onnxbuild.reproduction.first_divergence import Parting, comparable, find_parting
 from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of
-from onnxbuild.reproduction.parting import Parting, comparable, find_parting
 from onnxbuild.reproduction.recorded_inputs import recorded_inputs
 from onnxbuild.reproduction.variations import described
 from onnxbuild.wiring import RunOptions, open_workspace
@@ -70,7 +70,7 @@ class Rounds:
             workspace.close()
 
     def build(
-        self, number: int, around: Surroundings
+        self, number: int, around: StepEnvironment
     ) -> tuple[Parting, NotReproducibleError] | None:
         """The `number`-th fresh build: where it differs, and the same for people; None if nowhere.
 

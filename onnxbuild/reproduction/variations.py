@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.toolchain.locales import other_locales
-from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 
 _TIME_ZONES = ("<+1345>-13:45", "<-11>11")  # at any moment, one of them has another date than UTC
 
@@ -14,7 +14,7 @@ _TIME_ZONES = ("<+1345>-13:45", "<-11>11")  # at any moment, one of them has ano
 _UMASKS = (0o077, 0o002)
 
 
-def surroundings_of_round(number: int, original: str) -> Surroundings:
+def surroundings_of_round(number: int, original: str) -> StepEnvironment:
     """The surroundings of the `number`-th fresh build, which lies in another folder.
 
     Args:
@@ -25,7 +25,7 @@ def surroundings_of_round(number: int, original: str) -> Surroundings:
     counts = [count for count in (1, cores + 1, cores // 2) if count not in {0, cores}]
     locales = other_locales()
     turn = number - 1
-    return Surroundings(
+    return StepEnvironment(
         hash_seed=number,
         threads=counts[turn % len(counts)],
         time_zone=_TIME_ZONES[turn % len(_TIME_ZONES)],
@@ -35,7 +35,7 @@ def surroundings_of_round(number: int, original: str) -> Surroundings:
     )
 
 
-def one_by_one(around: Surroundings) -> dict[str, Surroundings]:
+def one_by_one(around: StepEnvironment) -> dict[str, StepEnvironment]:
     """Ordinary surroundings with one thing of `around` each: its name -> them."""
     return {
         "hash seed": replace(ORDINARY, hash_seed=around.hash_seed),
@@ -47,7 +47,7 @@ def one_by_one(around: Surroundings) -> dict[str, Surroundings]:
     }
 
 
-def described(around: Surroundings) -> dict[str, str]:
+def described(around: StepEnvironment) -> dict[str, str]:
     """What is unlike every build's surroundings: its name -> how, as a person would say it."""
     said = {
         "hash seed": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from onnxbuild.core.step import COMPILER, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import this_instruction_set
+from onnxbuild.onnxkit.host.made_for import this_instruction_set
 from onnxbuild.onnxkit.programs.aotinductor import compile_package
 from onnxbuild.onnxkit.programs.artifact_file import read_description, write_description
 

@@ -33,7 +33,7 @@ from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
-    Without,
+    ContextSubset,
     absence,
     environment_told,
     left_out,
@@ -143,7 +143,7 @@ def run(context: StepContext) -> Outcome:
     missed = left_out(context, variants, params.target)
     if missed and missed.keys() == variants.keys():
         return skipped(context, params.target, next(iter(missed.values())), _NOTHING_MEASURED)
-    context = Without(context, frozenset(f"{MODEL}{name}" for name in missed))
+    context = ContextSubset(context, frozenset(f"{MODEL}{name}" for name in missed))
     options = params.options
     threads = options.threads or usable_cores()
     line_up = LineUp(context, params.target, threads, params.sessions, params.rivals)

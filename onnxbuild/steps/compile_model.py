@@ -6,12 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
-    ArtifactDescription,
-    this_machine,
-    write_description,
-)
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.ep_context import compile_model
+from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 

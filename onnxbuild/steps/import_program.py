@@ -13,9 +13,10 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import example_sizes
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import other_machine
+from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.export.module_outputs import named_outputs
+from onnxbuild.onnxkit.host.made_for import check_made_for
 from onnxbuild.onnxkit.programs.artifact_file import (
     ProgramDescription,
     ProgramFormat,
@@ -74,19 +75,15 @@ def _described(
             signature_of(program, found, params.name), found, params.inputs, params.name
         )
     try:
-        description = described(json.loads(manifest[0].read_text(encoding="utf-8")))
-    except (ValueError, LookupError, TypeError) as error:
+        described_by = json.loads(manifest[0].read_text(encoding="utf-8"))
+        description = described(read_manifest(described_by))
+    except ValueError as error:
         raise StepError(
             f"the manifest of {params.name} says nothing that can be followed: {error}",
             where=params.name,
             fix=f"name the program itself: {program.name} in that folder",
         ) from error
-    if description.made_for is not None and (reason := other_machine(description.made_for)):
-        raise StepError(
-            f"{params.name} can't run here: {reason}",
-            where=params.name,
-            fix="compare with what was built on this kind of machine",
-        )
+    check_made_for(description.made_for, params.name)
     check_description(description, params.inputs, params.name)
     return description
 

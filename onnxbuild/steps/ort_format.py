@@ -9,11 +9,11 @@ from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
     OPERATORS_FILE,
     ArtifactDescription,
-    this_machine,
     write_description,
 )
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY, convert_to_ort, required_operators
+from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.providers import full_name
 
 

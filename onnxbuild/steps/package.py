@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from onnxbuild.core.axis import axes_for_callers
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis, Precision
-from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.bundles.cpp_examples import write_onnx_example
-from onnxbuild.onnxkit.loaders import onnx_bundle
+from onnxbuild.onnxkit.bundles.kinds import ONNX
+from onnxbuild.onnxkit.bundles.manifest import (
+    EVALUATION_FILE,
+    GATES_FILE,
+    VALIDATION_FILE,
+    BundleTarget,
+    Manifest,
+    Provider,
+)
+from onnxbuild.onnxkit.bundles.write import (
+    names_below,
+    reports_of,
+    values,
+    verdict_of,
+    versions_of,
+    write_bundle,
+)
 from onnxbuild.onnxkit.model.inspect import summarize
-from onnxbuild.onnxkit.model.model_files import hand_on, load_model
-from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.saturation.products import sums_may_saturate
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 from onnxbuild.providers import full_name
 
-FORMAT = 1
-"""Raised whenever manifest.json changes in a way that its readers notice."""
-
-SUMS_FILE = "SHA256SUMS"
-_CHUNK_BYTES = 1 << 20
 _SCORES = (
     "metric", "score", "score_interval", "baseline_score", "drop", "drop_interval", "confidence",
     "samples", "passed",
@@ -59,105 +64,54 @@ class PackageParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the bundle: the model, what was found out about it, checksums, and a loader.
+    """Write the bundle: the model, what the gates found out about it, checksums, and a loader.
 
-    The same inputs give the same bytes: no time, path or host goes into any file.
+    Raises:
+        StepError: The model ran on none of its targets.
     """
     params: PackageParams = context.params
-    bundle = context.output("bundle")
     source = context.input("model")
-    model_files = _names(source)
-    for name in model_files:
-        target = bundle / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hand_on(source / name, target)
-    validations = _reports(context, "validation")
-    evaluations = _reports(context, "evaluation")
-    fidelities = _reports(context, "fidelity")
+    validations = reports_of(context, "validation")
+    evaluations = reports_of(context, "evaluation")
     _check_validated(context, validations)
-    write_report(bundle, validations, "validation.json")
-    if evaluations:
-        write_report(bundle, evaluations, "evaluation.json")
-    gates = _reports(context, "gate")
-    if gates:
-        write_report(bundle, gates, "gates.json")
-    shutil.copyfile(Path(onnx_bundle.__file__), bundle / "load.py")
-    model = load_model(bundle, weights="mapped")
+    sessions = _sessions(context)
+    model = load_model(source, weights="mapped")
     summary = summarize(model)
-    write_onnx_example(bundle / "cpp", params.axes, [each["shape"] for each in summary["inputs"]])
-    digests = {name: _sha256(bundle / name) for name in _names(bundle)}
-    write_report(
-        bundle,
-        _manifest(
-            params,
-            bundle,
-            {**summary, "sums_may_saturate": sums_may_saturate(model)},
-            digests=digests,
-            validations=validations,
-            evaluations=evaluations,
-            fidelities=fidelities,
-            sessions=_sessions(context),
-        ),
-        "manifest.json",
-    )
-    names = _names(bundle)
-    digests |= {name: _sha256(bundle / name) for name in names if name not in digests}
-    sums = "".join(f"{digests[name]}  {name}\n" for name in names)
-    (bundle / SUMS_FILE).write_text(sums, encoding="utf-8", newline="\n")
-    size = sum((bundle / name).stat().st_size for name in model_files)
-    return Outcome(metrics={"model_bytes": size, "files": [*names, SUMS_FILE]})
-
-
-def _manifest(
-    params: PackageParams,
-    bundle: Path,
-    summary: dict[str, Any],
-    *,
-    digests: dict[str, str],
-    validations: dict[str, Any],
-    evaluations: dict[str, Any],
-    fidelities: dict[str, Any],
-    sessions: dict[str, SessionSettings],
-) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "name": params.recipe,
-        "variant": params.variant,
-        "precision": params.precision,
-        "recipe_sha256": params.recipe_sha256,
-        "files": {
-            name: {"sha256": sha256, "size_bytes": (bundle / name).stat().st_size}
-            for name, sha256 in digests.items()
-        },
-        "inputs": summary["inputs"],
-        "outputs": summary["outputs"],
-        "dynamic_axes": axes_for_callers(params.axes),
-        "opsets": summary["opsets"],
-        "ir_version": summary["ir_version"],
-        "nodes": summary["nodes"],
-        "parameters": summary["parameters"],
-        "sums_may_saturate": summary["sums_may_saturate"],
-        "providers": _chain(params.targets),
-        "targets": {
+    draft = Manifest(
+        name=params.recipe,
+        variant=params.variant,
+        kind=ONNX,
+        file=MODEL_FILE,
+        precision=params.precision,
+        recipe_sha256=params.recipe_sha256,
+        inputs=values(summary["inputs"]),
+        outputs=values(summary["outputs"]),
+        dynamic_axes=axes_for_callers(params.axes),
+        opsets=summary["opsets"],
+        ir_version=summary["ir_version"],
+        nodes=summary["nodes"],
+        parameters=summary["parameters"],
+        sums_may_saturate=sums_may_saturate(model),
+        providers=_chain(params.targets),
+        targets={
             target.name: _target(target, validations[target.name], sessions[target.name])
             for target in params.targets
         },
-        "session": to_json(sessions[params.targets[0].name]),
-        "validation": {
-            target: {key: report.get(key) for key in ("passed", "tolerances", "metrics")}
-            for target, report in _ran(validations).items()
-        },
-        "evaluation": {
+        session=sessions[params.targets[0].name],
+        validation={name: verdict_of(each) for name, each in _ran(validations).items()},
+        evaluation={
             target: {key: report.get(key) for key in _SCORES}
             for target, report in _ran(evaluations).items()
         },
-        "fidelity": _ran(fidelities),
-        "versions": {
-            "onnxbuild": params.onnxbuild,
-            "onnx": _onnx_version(),
-            "onnxruntime": _runtime_version(),
-        },
+        fidelity=_ran(reports_of(context, "fidelity")),
+        versions=versions_of(params.onnxbuild, "onnx", "onnxruntime"),
+    )
+    reports = {
+        VALIDATION_FILE: validations,
+        EVALUATION_FILE: evaluations,
+        GATES_FILE: reports_of(context, "gate"),
     }
+    return write_bundle(context.output("bundle"), source, names_below(source), draft, reports)
 
 
 def _check_validated(context: StepContext, validations: dict[str, Any]) -> None:
@@ -175,8 +129,8 @@ def _ran(reports: dict[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in reports.items() if "skipped" not in each}
 
 
-def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
-    """All providers that are built in, in order of preference, for whoever takes what is there.
+def _chain(targets: tuple[Target, ...]) -> tuple[Provider, ...]:
+    """Return all built-in providers, in order of preference, for `load()` without a target.
 
     Each names the target whose session settings it takes: the first that begins with it, else the
     first that has it.
@@ -191,30 +145,23 @@ def _chain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
             owners.setdefault(provider, target.name)
             if link is target.chain[0]:
                 begins.setdefault(provider, target.name)
-    return [
-        {"name": name, "options": options, "target": {**owners, **begins}[name]}
-        for name, options in links.items()
-    ]
+    return tuple(
+        Provider(name, options, {**owners, **begins}[name]) for name, options in links.items()
+    )
 
 
-def _target(
-    target: Target, validation: dict[str, Any], session: SessionSettings
-) -> dict[str, Any]:
-    """One target, how sessions run there, and whether the model was run on it."""
-    entry: dict[str, Any] = {
-        "chain": [
-            {"name": full_name(link.provider), "options": dict(link.options)}
-            for link in target.chain
-        ],
-        "session": to_json(session),
-    }
-    if target.library is not None:
-        entry["library"] = PurePosixPath(target.library.files[0]).name
-    if "environment" in validation:
-        entry["environment"] = validation["environment"]
-    if "skipped" in validation:
-        return {**entry, "skipped": validation["skipped"]}
-    return {**entry, "placement": validation["placement"]}
+def _target(target: Target, validation: dict[str, Any], session: SessionSettings) -> BundleTarget:
+    """Return one target, how sessions run there, and whether the model was run on it."""
+    library = None if target.library is None else PurePosixPath(target.library.files[0]).name
+    skipped = validation.get("skipped")
+    return BundleTarget(
+        tuple(Provider(full_name(link.provider), dict(link.options)) for link in target.chain),
+        session,
+        placement=validation["placement"] if skipped is None else None,
+        skipped=skipped,
+        library=library,
+        environment=validation.get("environment"),
+    )
 
 
 def _sessions(context: StepContext) -> dict[str, SessionSettings]:
@@ -228,43 +175,9 @@ def _sessions(context: StepContext) -> dict[str, SessionSettings]:
     }
 
 
-def _reports(context: StepContext, group: str) -> dict[str, Any]:
-    """Target -> its report, of the inputs `group`/*."""
-    return {
-        name.partition("/")[2]: json.loads((context.input(name) / REPORT_FILE).read_text("utf-8"))
-        for name in context.input_names
-        if name.startswith(f"{group}/")
-    }
-
-
-def _names(folder: Path) -> list[str]:
-    """All files below a folder, POSIX paths relative to it, sorted."""
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _onnx_version() -> str:
-    from importlib import metadata
-
-    return metadata.version("onnx")
-
-
-def _runtime_version() -> str:
-    import onnxruntime
-
-    return str(onnxruntime.__version__)
-
-
 KIND = StepKind(
     name="package",
-    version=10,
+    version=11,
     params=PackageParams,
     inputs=(
         "model",

@@ -1,24 +1,27 @@
-"""Bundle what was made ahead of time and passed its gate: files, manifest, checksums, a loader."""
+"""Bundle a model made ahead of time that passed its gate: files, manifest, checksums, a loader."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from onnxbuild.core.axis import axes_for_callers
+from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Axis, Precision
-from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, read_description
-from onnxbuild.onnxkit.bundles.checksums import describe_files, names_below, write_sums
-from onnxbuild.onnxkit.loaders import ahead_of_time_bundle
-from onnxbuild.onnxkit.model.inspect import describe_value
-from onnxbuild.onnxkit.model.model_files import file_bytes
-from onnxbuild.onnxkit.reports import write_report
-
-FORMAT = 1
-"""Raised whenever manifest.json changes in a way that its readers notice."""
+from onnxbuild.onnxkit.bundles.manifest import VALIDATION_FILE, BundleTarget, Manifest, Provider
+from onnxbuild.onnxkit.bundles.write import (
+    names_below,
+    read_report,
+    values,
+    verdict_of,
+    versions_of,
+    write_bundle,
+)
+from onnxbuild.onnxkit.model.inspect import summarize
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import short_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,60 +43,43 @@ class PackageAheadParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write the bundle; the same inputs give the same bytes."""
+    """Write the bundle; inputs and outputs are those of the portable model."""
     params: PackageAheadParams = context.params
-    source, bundle = context.input("artifact"), context.output("bundle")
-    description = read_description(source)
-    made = [name for name in names_below(source) if name != DESCRIPTION_FILE]
-    for name in made:
-        target = bundle / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source / name, target)
-    size = sum((bundle / name).stat().st_size for name in made)
-    validation = json.loads((context.input("validation") / REPORT_FILE).read_text("utf-8"))
-    write_report(bundle, validation, "validation.json")
-    shutil.copyfile(Path(ahead_of_time_bundle.__file__), bundle / "load.py")
-    inputs, outputs = _interface(context.input("model"))
-    manifest = {
-        "manifest": FORMAT,
-        "name": params.recipe,
-        "variant": params.variant,
-        "precision": params.precision,
-        **asdict(description),
-        "recipe_sha256": params.recipe_sha256,
-        "inputs": inputs,
-        "outputs": outputs,
-        "dynamic_axes": axes_for_callers(params.axes),
-        "files": describe_files(bundle, names_below(bundle)),
-        "size_bytes": size,
-        "portable_size_bytes": file_bytes(context.input("model")),
-        "validation": {key: validation[key] for key in ("passed", "tolerances", "metrics")},
-        "versions": {"onnxbuild": params.onnxbuild, "onnxruntime": _runtime_version()},
-    }
-    write_report(bundle, manifest, "manifest.json")
-    return Outcome(metrics={"model_bytes": size, "files": write_sums(bundle)})
-
-
-def _interface(folder: Path) -> tuple[list[object], list[object]]:
-    """The portable model's inputs and outputs."""
-    import onnx
-
-    from onnxbuild.onnxkit.model.model_files import model_path
-
-    graph = onnx.load(str(model_path(folder)), load_external_data=False).graph
-    inputs: list[object] = [describe_value(value) for value in graph.input]
-    return inputs, [describe_value(value) for value in graph.output]
-
-
-def _runtime_version() -> str:
-    import onnxruntime
-
-    return str(onnxruntime.__version__)
+    source, portable = context.input("artifact"), context.input("model")
+    found = read_description(source)
+    summary = summarize(load_model(portable, weights="left"))
+    target = short_name(found.provider)
+    validation = read_report(context.input("validation"))
+    settings = {"graph_optimization": found.graph_optimization, "config": found.config}
+    session = from_json(SessionSettings, settings)
+    draft = Manifest(
+        name=params.recipe,
+        variant=params.variant,
+        kind=found.kind,
+        file=found.file,
+        precision=params.precision,
+        recipe_sha256=params.recipe_sha256,
+        inputs=values(summary["inputs"]),
+        outputs=values(summary["outputs"]),
+        dynamic_axes=axes_for_callers(params.axes),
+        made_for=found.made_for,
+        targets={
+            target: BundleTarget((Provider(found.provider, found.provider_options),), session)
+        },
+        folder_options=found.folder_options,
+        validation={target: verdict_of(validation)},
+        versions=versions_of(params.onnxbuild, "onnxruntime"),
+        portable_size_bytes=file_bytes(portable),
+        facts=found.facts,
+    )
+    names = [name for name in names_below(source) if name != DESCRIPTION_FILE]
+    reports = {VALIDATION_FILE: {target: validation}}
+    return write_bundle(context.output("bundle"), source, names, draft, reports)
 
 
 KIND = StepKind(
     name="package-ahead-of-time",
-    version=2,
+    version=3,
     params=PackageAheadParams,
     inputs=("model", "artifact", "validation"),
     outputs={"bundle": "bundle"},

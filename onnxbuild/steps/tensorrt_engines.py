@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.core.step import GPU, MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
-    ArtifactDescription,
-    this_machine,
-    write_description,
-)
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
     FOLDER_OPTIONS,
@@ -20,6 +16,7 @@ from onnxbuild.onnxkit.ahead_of_time.tensorrt import (
     engine_options,
 )
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.providers import full_name
 

@@ -1,6 +1,6 @@
 """What of a release's manifest may steer a session here: no file, no library, no key that nobody knows.
 
-The keys are those that a recipe may write (`recipe/checks/session.py`), without those that only a provider or
+The keys are those that a recipe may write (`expansion/session_faults.py`), without those that only a provider or
 a library of custom operators reads.
 """
 
@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import FOLDER_OPTIONS
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.config_keys import FILE_KEYS, KNOWN_KEYS, LOAD_KEYS, is_free
 from onnxbuild.providers import file_options, named
-
-COMPILED_KINDS = ("compiled", "tensorrt")
-"""Kinds of what is made ahead of time that hold code of a device."""
 
 _COMPILED_NODE = b"EPContext"
 """Operator type of a node that a provider has compiled; in a model's file as these very bytes."""
@@ -23,7 +21,7 @@ _COMPILED_NODE = b"EPContext"
 _CHUNK_BYTES = 1 << 24
 
 
-def config_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
+def config_faults(manifest: Manifest) -> Iterator[str]:
     """What a manifest's session settings have that no release has, each a sentence without a subject."""
     for place, config in _configs(manifest):
         for key in config:
@@ -31,7 +29,7 @@ def config_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
                 yield f"has '{key}' in {place}, which makes a session write files"
             elif key not in KNOWN_KEYS | LOAD_KEYS and not is_free(key):
                 yield f"has '{key}' in {place}, which no recipe may write"
-    for option in manifest.get("folder_options", ()):
+    for option in manifest.folder_options or ():
         if option not in FOLDER_OPTIONS:
             yield f"has '{option}' in folder_options, which names no folder of caches"
 
@@ -84,11 +82,9 @@ def holds_compiled_nodes(model: Path) -> bool:
     return False
 
 
-def _configs(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(where it stands, the entries) of every session that a manifest describes."""
-    if "config" in manifest:
-        yield "config", manifest["config"]
-    if "targets" in manifest:
-        yield "session.config", manifest["session"]["config"]
-        for name, target in manifest["targets"].items():
-            yield f"targets.{name}.session.config", target["session"]["config"]
+def _configs(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (key, entries) of every session that a manifest describes."""
+    if manifest.session is not None:
+        yield "session.config", manifest.session.config
+    for name, target in (manifest.targets or {}).items():
+        yield f"targets.{name}.session.config", target.session.config

@@ -6,23 +6,16 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.core.digest import Digest
 from onnxbuild.onnxkit.ahead_of_time.ort_canonical import IDENTIFIER
-from onnxbuild.onnxkit.bundles.checksums import SUMS_FILE
-from onnxbuild.onnxkit.loaders import ahead_of_time_bundle, onnx_bundle, program_bundle
-from onnxbuild.release_format.bundles import (
-    AHEAD_OF_TIME,
-    FORMATS,
-    VARIANTS,
-    Section,
-    model_file,
-    section_bundles,
-)
+from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
+from onnxbuild.onnxkit.loaders.script import load_script
+from onnxbuild.release_format.bundles import Section, manifest_in, section_bundles, section_of
 from onnxbuild.release_format.checksums import Fault
-from onnxbuild.release_format.forms import following, read_json
+from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import config_faults
@@ -31,19 +24,14 @@ _IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
 
 _CODE = ".so"
 
-_LOADERS: Mapping[str, ModuleType] = {
-    VARIANTS.key: onnx_bundle,
-    FORMATS.key: program_bundle,
-    AHEAD_OF_TIME.key: ahead_of_time_bundle,
-}
-"""Section -> what its bundles have as load.py, byte for byte."""
-
-_NAMED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    VARIANTS.key: lambda manifest: str(manifest["variant"]) if "targets" in manifest else "",
-    FORMATS.key: lambda manifest: str(manifest["format"]) if "by_keyword" in manifest else "",
-    AHEAD_OF_TIME.key: lambda manifest: f"{manifest['variant']}-{manifest['kind']}",
-}
-"""Section -> what a manifest calls its bundle; empty for a manifest of another kind of bundle."""
+_EARLIER_LOADERS = frozenset(
+    {
+        "26ef9ecb0dd491b9df5a4daded3f7af65c756fb942f9d7517afb0681625ca4a3",
+        "5b30aa2877b68625f55f4793da836d6910f44a89a5e92b6e703eb17d798be11d",
+        "71d0f95a2c22289e2fdd33b57a73ccadf1980444036d65694bba40b183e17f7c",
+    }
+)
+"""sha256 of each load.py that onnxbuild 0.1.0 wrote before all kinds of bundles had one manifest."""
 
 
 def check_bundles(release: Released) -> Iterator[Fault]:
@@ -55,42 +43,44 @@ def check_bundles(release: Released) -> Iterator[Fault]:
     for section, _, entry in section_bundles(release.about):
         place = f"{entry['bundle']}/{MANIFEST}"
         with following(place):
-            manifest = read_json(release.read(place))
+            manifest = manifest_in(entry, release.read)
             yield from _check_name(section, entry, manifest, place)
             yield from _check_files(release, entry["bundle"], manifest, place)
             yield from _check_sums(release, entry["bundle"])
             yield from (Fault(place, fault) for fault in config_faults(manifest))
-            yield from _check_loader(release, section, entry["bundle"])
-            opened = f"{entry['bundle']}/{model_file(manifest)}"
+            yield from _check_loader(release, entry["bundle"], manifest)
+            opened = f"{entry['bundle']}/{manifest.file}"
             if opened not in release.files:
-                yield Fault(place, f"names {model_file(manifest)!r}, which is not there")
+                yield Fault(place, f"names {manifest.file!r}, which is not there")
                 continue
-            form = _form(section, manifest)
-            fault = _FORMS[form](release.folder / opened) if form in _FORMS else ""
+            form = _FORMS.get(manifest.kind)
+            fault = form(release.folder / opened) if form else ""
             if fault:
-                yield Fault(opened, f"is no {form} file: {fault}")
+                yield Fault(opened, f"is no {manifest.kind} file: {fault}")
 
 
 def _check_name(
-    section: Section, entry: Mapping[str, Any], manifest: Mapping[str, Any], place: str
+    section: Section, entry: Mapping[str, Any], manifest: Manifest, place: str
 ) -> Iterator[Fault]:
-    found = _NAMED[section.key](manifest)
-    if manifest["name"] != entry["recipe"] or found != entry["variant"]:
+    """The manifest is of the bundle that release.json names, and of a kind that its section holds."""
+    if manifest.name != entry["recipe"] or manifest.bundle != entry["variant"]:
         who = f"{entry['recipe']}:{entry['variant']}"
-        yield Fault(place, f"is of {manifest['name']}:{found}; release.json says {who}")
+        yield Fault(place, f"is of {manifest.name}:{manifest.bundle}; release.json says {who}")
+    elif section_of(manifest) is not section:
+        yield Fault(place, f"is of kind {manifest.kind}, which {section.folder}/ does not hold")
 
 
 def _check_files(
-    release: Released, bundle: str, manifest: Mapping[str, Any], place: str
+    release: Released, bundle: str, manifest: Manifest, place: str
 ) -> Iterator[Fault]:
     """The manifest names every file but itself and the checksums, each with its digest."""
-    named = {f"{bundle}/{name}": each for name, each in manifest["files"].items()}
+    named = {f"{bundle}/{name}": each for name, each in manifest.files.items()}
     own = {place, f"{bundle}/{SUMS_FILE}"}
     for path, each in named.items():
         digest = release.files.get(path)
         if digest is None:
             yield Fault(path, f"is missing: {place} names it")
-        elif (digest.sha256, digest.size_bytes) != (each["sha256"], each["size_bytes"]):
+        elif digest != each:
             yield Fault(path, f"is not the file that {place} names")
     for path in release.files:
         if path.startswith(f"{bundle}/") and path not in named and path not in own:
@@ -109,21 +99,15 @@ def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
         yield Fault(place, "does not name the files next to it")
 
 
-def _check_loader(release: Released, section: Section, bundle: str) -> Iterator[Fault]:
-    """The README says to run load.py: it must be the one that this version of onnxbuild writes."""
-    place = f"{bundle}/load.py"
-    expected = Path(str(_LOADERS[section.key].__file__)).read_bytes()
+def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterator[Fault]:
+    """The README says to run load.py: it must be one that this version of onnxbuild writes."""
+    place = f"{bundle}/{LOADER_FILE}"
     if release.about["onnxbuild"] != __version__:
         return  # other versions write other loaders
-    if place not in release.files or release.read(place) != expected:
+    expected = load_script(manifest.runtime).encode()
+    found = release.read(place) if place in release.files else b""
+    if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
         yield Fault(place, f"is not the loader that onnxbuild {__version__} writes")
-
-
-def _form(section: Section, manifest: Mapping[str, Any]) -> str:
-    """What the file that is opened is said to be."""
-    if section == FORMATS:
-        return str(manifest["format"])
-    return str(manifest["kind"]) if section == AHEAD_OF_TIME else "onnx"
 
 
 def _ort_fault(path: Path) -> str:

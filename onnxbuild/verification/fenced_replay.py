@@ -50,6 +50,7 @@ class Replay:
         readable: All that it may read besides installed software.
         scratch: All that it may write to; made here.
         timeout_s: Wall time that it may take.
+        on_cpu: It runs on the CPU.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Replay:
     readable: Iterable[Path]
     scratch: Path
     timeout_s: float = TIMEOUT_S
+    on_cpu: bool = False
 
     def run(self) -> Judged:
         """Run it.

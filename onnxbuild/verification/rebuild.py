@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id
-from onnxbuild.adapters.console.sinks import Several
+from onnxbuild.adapters.console.sinks import FanOut
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Fingerprints
@@ -21,7 +21,7 @@ from onnxbuild.lock.compare import differences
 from onnxbuild.lock.guard import known_now
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.released import Released
-from onnxbuild.reproduction.parting import comparable
+from onnxbuild.reproduction.first_divergence import comparable
 from onnxbuild.request import Request, load
 from onnxbuild.resolver import resolve
 from onnxbuild.verification.own_recipe import own_recipe
@@ -63,7 +63,7 @@ def verify_rebuild(
         with ExitStack() as cleanup:
             workspace = open_workspace(request.project, request.store_root)
             cleanup.callback(workspace.close)
-            sink = Several(list(events))
+            sink = FanOut(list(events))
             cleanup.enter_context(environments_made(workspace, graph, sink))
             yield _inputs(release.lock, recipes, workspace.fingerprints)
             is_other = dict(workspace.fingerprints.host()) != dict(release.lock.host)

@@ -1,4 +1,4 @@
-"""The golden inputs through a release's models, here and now, each in a fenced process of its own."""
+"""Replay the golden inputs through a release's models, here and now, each in a fenced process."""
 
 from __future__ import annotations
 
@@ -16,28 +16,22 @@ from onnxbuild.core.errors import (
     UsageError,
     did_you_mean,
 )
-from onnxbuild.core.params import from_json
-from onnxbuild.core.target import Link, Target, TargetGates
-from onnxbuild.onnxkit.sessions.settings import SessionSettings, settings_from
-from onnxbuild.providers import full_name, is_known, provider_names, short_name
-from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
+from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
+from onnxbuild.onnxkit.host.made_for import other_machine
+from onnxbuild.providers import is_known, provider_names
+from onnxbuild.release_format.bundles import section_bundles
 from onnxbuild.release_format.forms import following, read_json
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
-from onnxbuild.steps import validate
-from onnxbuild.verification.allowed import (
-    holds_compiled_nodes,
-    refused_options,
-    refused_settings,
-)
-from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, attempt
+from onnxbuild.verification.allowed import holds_compiled_nodes
+from onnxbuild.verification.fenced_replay import UNTRUSTED, attempt
 from onnxbuild.verification.replay_context import Asked, Replayed
-from onnxbuild.verification.replay_others import replay_made_ahead, replay_program
+from onnxbuild.verification.runtimes import RUNTIMES, RefusedError
 from onnxbuild.verification.verify import Checked
 
 
 def replay(asked: Asked) -> Iterator[Replayed]:
-    """Run a variant on every provider that it was validated on and that is at hand.
+    """Run a bundle on every target that it was validated on and that is at hand.
 
     Raises:
         NotReproducibleError: The manifest can't be followed.
@@ -45,92 +39,47 @@ def replay(asked: Asked) -> Iterator[Replayed]:
     """
     place = f"{asked.bundle.name}/{MANIFEST}"
     with following(place):
-        manifest = read_json((asked.bundle / MANIFEST).read_bytes())
-        names = list(asked.providers or manifest["validation"])
+        manifest = read_manifest(read_json((asked.bundle / MANIFEST).read_bytes()))
+        names = list(asked.providers or manifest.validation)
         if not names:
             raise ValueError("it names no target that the model was validated on")
-        variant = str(manifest["variant"])
-        model = asked.bundle / model_file(manifest)
-        untrusted = UNTRUSTED if holds_compiled_nodes(model) and not asked.trusted else ""
+        refused = _refused(manifest, asked)
     for number, provider in enumerate(names):
+        scratch = asked.scratch / str(number)
+        scratch.mkdir()
+        is_asked_for = provider in asked.providers
         with following(place):
+            reason = _elsewhere(manifest, provider) or refused
             try:
-                params = _params(manifest, provider)
+                run = RUNTIMES[manifest.runtime](manifest, provider, asked, scratch)
+            except RefusedError as error:
+                reason = reason or str(error)
             except StepError as error:
-                if provider in asked.providers:
+                if is_asked_for:
                     raise
-                yield Replayed(variant, provider, {}, skipped=error.what)
-                continue
-            reason = untrusted or _refused(params.session, params.target)
-            run = Replay(
-                "validate",
-                params,
-                f"{manifest['name']}:{variant} on {provider}",
-                {"model": model, "reference": asked.golden},
-                (asked.bundle, asked.golden),
-                asked.scratch / str(number),
-                asked.timeout_s,
-            )
+                reason = reason or error.what
         if reason:
-            yield Replayed(variant, provider, {}, skipped=reason)
-            continue
-        yield attempt(
-            run,
-            variant,
-            provider,
-            asked_for=provider in asked.providers,
-            on_cpu=params.target.is_cpu,
-        )
+            yield Replayed(manifest.bundle, provider, {}, skipped=reason)
+        else:
+            yield attempt(
+                run, manifest.bundle, provider, asked_for=is_asked_for, on_cpu=run.on_cpu
+            )
 
 
-def _refused(settings: SessionSettings, target: Target) -> str:
-    """Why a session of these is not opened here; empty if it may be."""
-    options = (refused_options(link.provider, link.options) for link in target.chain)
-    return refused_settings(settings.config) or next(filter(None, options), "")
+def _elsewhere(manifest: Manifest, provider: str) -> str:
+    """Return why a bundle that is made for one target is not run on another; empty if it may be."""
+    if manifest.providers is not None or provider in manifest.validation:
+        return ""
+    return f"it runs on {', '.join(manifest.validation)} alone"
 
 
-def _params(manifest: Mapping[str, Any], provider: str) -> validate.ValidateParams:
-    """How a bundle is judged on a provider; as on the first, where it was not validated.
-
-    Raises:
-        StepError: The target is not in a release.
-    """
-    recorded = manifest["validation"]
-    judged_by = recorded.get(provider) or next(iter(recorded.values()))
-    return validate.ValidateParams(
-        variant=manifest["variant"],
-        precision=manifest["precision"],
-        tolerances=from_json(validate.VariantTolerances, judged_by["tolerances"]),
-        target=_target(manifest, provider),
-        gates=TargetGates(),
-        session=settings_from(_session(manifest, provider)),
-    )
-
-
-def _session(manifest: Mapping[str, Any], provider: str) -> Any:
-    """How sessions run on a target of the manifest; on others as on the first."""
-    detail = manifest["targets"].get(provider)
-    return manifest["session"] if detail is None else detail["session"]
-
-
-def _target(manifest: Mapping[str, Any], name: str) -> Target:
-    """A target of the manifest, or a provider by its short name."""
-    detail = manifest["targets"].get(name)
-    if detail is None:
-        options = {each["name"]: each["options"] for each in manifest["providers"]}
-        return Target(name, (Link(name, dict(options.get(full_name(name), {}))),))
-    if "library" in detail:
-        raise StepError(
-            f"'{name}' is a plug-in, and its library {detail['library']} is not in a release",
-            fix="name a provider that ONNX Runtime holds: `--provider cpu`",
-        )
-    if "environment" in detail:
-        raise StepError(
-            f"'{name}' runs in an environment of its own, which is not in a release",
-            fix="name a provider of the ONNX Runtime that is here: `--provider cpu`",
-        )
-    links = (Link(short_name(each["name"]), dict(each["options"])) for each in detail["chain"])
-    return Target(name, tuple(links))
+def _refused(manifest: Manifest, asked: Asked) -> str:
+    """Return why a bundle is not run on this machine, on no target; empty if it may be."""
+    if manifest.made_for is not None and (reason := other_machine(manifest.made_for)):
+        return reason
+    model = asked.bundle / manifest.file
+    is_program = manifest.runs_code or holds_compiled_nodes(model)
+    return UNTRUSTED if is_program and not asked.trusted else ""
 
 
 def check_providers(providers: Iterable[str]) -> None:
@@ -175,18 +124,17 @@ def verify_run(
         yield Checked("fence", detail, skipped=True)
     ran = 0
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
-        for number, (section, name, told_of) in enumerate(section_bundles(release.about)):
+        for number, (_, name, entry) in enumerate(section_bundles(release.about)):
             asked = Asked(
-                bundle=release.folder / told_of["bundle"],
-                golden=release.folder / told_of["golden"],
+                bundle=release.folder / entry["bundle"],
+                golden=release.folder / entry["golden"],
                 scratch=Path(folder) / str(number),
                 providers=providers,
                 trusted=trust_programs,
                 timeout_s=timeout_s,
             )
             asked.scratch.mkdir()
-            replayed = {VARIANTS: replay, FORMATS: replay_program}.get(section, replay_made_ahead)
-            for each in replayed(asked):
+            for each in replay(asked):
                 ran += not each.skipped
                 yield _checked(name, each)
     if not ran:

@@ -126,14 +126,9 @@ def verify_contents(release: Released) -> Iterator[Checked]:
 
 
 def _counted(about: Mapping[str, Any]) -> str:
-    """How many bundles of each section there are."""
-    names = {
-        "variants": ("variant", "variants"),
-        "formats": ("PyTorch program", "PyTorch programs"),
-        "ahead_of_time": ("ahead-of-time model", "ahead-of-time models"),
-    }
-    counts = {section.key: len(about[section.key]) for section in SECTIONS}
-    return ", ".join(f"{n} {names[key][n != 1]}" for key, n in counts.items() if n)
+    """Return how many bundles of each section there are, in words."""
+    counts = ((len(about[section.key]), section.one) for section in SECTIONS)
+    return ", ".join(f"{n} {one}{'s' if n != 1 else ''}" for n, one in counts if n)
 
 
 def verify_archive(release: Released, archive: Path) -> Checked:

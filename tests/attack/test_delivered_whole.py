@@ -26,7 +26,7 @@ from onnxbuild.adapters.store.disk_views import DiskViews, drop_replaced
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import Deliverable, OutputRef
-from onnxbuild.release.shelf import shelve
+from onnxbuild.release.publish import shelve
 from tests.attack import traced
 
 VIEW = Deliverable("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))

@@ -18,7 +18,6 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY
 from onnxbuild.api import Request, build
 from onnxbuild.core.errors import EXIT_STEP, BuildError
 from onnxbuild.core.ports import Done
-from onnxbuild.glance import recall
 from onnxbuild.wiring import Workspace
 from tests.attack.command import Seen
 from tests.attack.in_process import InProcessExecutor, JsonSink
@@ -35,8 +34,6 @@ class Warm:
         """What `onnxbuild run RECIPE --store STORE` would do and tell."""
         sink, place = JsonSink(), None if store is None else str(store)
         try:
-            if recall((str(recipe),), (), {}, place, locked=False) is not None:
-                return Seen(0)
             result = build(
                 Request((recipe,), store=place),
                 events=[sink],

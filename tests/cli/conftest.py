@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from onnxbuild.cli.main import run_command
+from tests.fakes.cheap_kinds import KINDS
 from tests.zygotes import command
 
 MODEL = '''\
@@ -45,6 +51,19 @@ quantization: {fp32: none}
 benchmark: {max_time_s: 0.1, min_samples: 3}
 """
 QUICK = "export: {exporter: torchscript}\n"  # a tenth of a second, where dynamo loads for three
+
+
+CHEAP_MODEL = '''\
+def load(width=8):
+    """A small network, as text: see tests/fakes/cheap_kinds.py."""
+    from helper import activation
+
+    return f"Linear 4x{width}, {activation()}, Linear {width}x2"
+'''
+CHEAP_HELPER = """\
+def activation():
+    return "ReLU"
+"""
 
 
 def heed_signals() -> None:
@@ -122,3 +141,47 @@ def make_project(folder: Path) -> Project:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return make_project(tmp_path / "project")
+
+
+@dataclass
+class CheapProject(Project):
+    """A project that the command is run on in this process, with kinds that cost next to nothing."""
+
+    def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            _working_in(self.folder),
+            mock.patch.dict(os.environ, env or {}),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = run_command(arguments, KINDS)
+        assert "Traceback" not in out.getvalue() + err.getvalue(), out.getvalue() + err.getvalue()
+        return Result(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def make_cheap_project(folder: Path) -> CheapProject:
+    """The same of cheap kinds."""
+    made = CheapProject(folder)
+    made.write("pyproject.toml", "")
+    made.write("tiny.yaml", RECIPE + QUICK)
+    made.write("models/tiny.py", CHEAP_MODEL)
+    made.write("models/helper.py", CHEAP_HELPER)
+    return made
+    return made
+
+
+@pytest.fixture
+def cheap(tmp_path: Path) -> CheapProject:
+    """A project of cheap kinds, in this process: for tests of verbs, not of models."""
+    return make_cheap_project(tmp_path / "project")

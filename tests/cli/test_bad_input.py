@@ -161,17 +161,17 @@ BOMB = "\n".join(
     ],
     ids=["twice", "syntax", "bomb", "undeclared", "internals", "no file", "no callable"],
 )
-def test_a_recipe_that_cant_be_read_further_has_one_message(project, recipe, told):
-    project.write("tiny.yaml", recipe)
-    assert refused(project) == f"error: {told}"
+def test_a_recipe_that_cant_be_read_further_has_one_message(cheap, recipe, told):
+    cheap.write("tiny.yaml", recipe)
+    assert refused(cheap) == f"error: {told}"
 
 
-def test_every_verb_refuses_a_faulty_recipe_alike(project):
-    project.write("tiny.yaml", RECIPE + "opsett: 18\n")
-    told = refused(project)
+def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
+    cheap.write("tiny.yaml", RECIPE + "opsett: 18\n")
+    told = refused(cheap)
     for verb in ("plan", "graph", "lint", "why"):
         name = "tiny.yaml:export" if verb == "why" else "tiny.yaml"
-        result = project(verb, name)
+        result = cheap(verb, name)
         assert result.code == 2
         assert told.removeprefix("error: ").strip() in result.out + result.err
 
@@ -215,17 +215,16 @@ def test_every_verb_refuses_a_faulty_recipe_alike(project):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_command_line_says_what_is_wrong(project, arguments, told):
-    result = project("run", *arguments)
+def test_a_wrong_command_line_says_what_is_wrong(cheap, arguments, told):
+    result = cheap("run", *arguments)
     assert result.code == 2
     assert (result.err == told) if told.startswith("error: ") else (told in result.err)
-    assert not (project.folder / "artifacts").exists()
+    assert not (cheap.folder / "artifacts").exists()
 
 
-@pytest.mark.smoke
-def test_a_verb_that_does_not_exist_names_the_nearest(project):
-    assert "No such command 'rnu'. Did you mean 'run'?" in project("rnu", "tiny.yaml").err
-    assert "To build it: onnxbuild run tiny.yaml" in project("tiny.yaml").err
+def test_a_verb_that_does_not_exist_names_the_nearest(cheap):
+    assert "No such command 'rnu'. Did you mean 'run'?" in cheap("rnu", "tiny.yaml").err
+    assert "To build it: onnxbuild run tiny.yaml" in cheap("tiny.yaml").err
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -446,12 +445,12 @@ def disk(project):
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_store_with_a_file_in_its_way_is_one_clear_error(project):
-    project.write("artifacts", "a file")
-    result = project.run()
+def test_a_store_with_a_file_in_its_way_is_one_clear_error(cheap):
+    cheap.write("artifacts", "a file")
+    result = cheap.run()
     assert (result.code, result.out) == (1, "")
     assert result.err == (
-        f"error: can't make {project.folder / 'artifacts'}: a file is in its way\n"
+        f"error: can't make {cheap.folder / 'artifacts'}: a file is in its way\n"
         "  fix: move the file, or choose another folder with --store FOLDER\n"
     )
 
@@ -517,6 +516,7 @@ def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
     assert list((folder / "tmp").iterdir()) == []
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("redirect", ["> /dev/full", ">&-", "<&- >&- 2>&-", "2> /dev/full"])
 def test_an_output_that_cant_be_written_is_no_bug(project, redirect):
     done = subprocess.run(

@@ -8,7 +8,9 @@ import shutil
 import pytest
 import torch
 
+from onnxbuild.onnxkit.bundles.manifest import Manifest, Value, to_manifest
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
+from onnxbuild.onnxkit.host.made_for import MadeFor
 
 pytestmark = pytest.mark.slow
 
@@ -110,15 +112,21 @@ def other_manifest(path):
 
 def of_another_machine(path):
     other_manifest(path)
-    told = {
-        "by_keyword": False,
-        "file": "model.pt",
-        "format": "torchscript",
-        "inputs": [{"name": "input", "dtype": "float32", "shape": ["batch", 4]}],
-        "outputs": ["y"],
-        "made_for": {"machine": "vax", "cpu": "VAX-11", "flags": {}, "device": ""},
-    }
-    (path / "manifest.json").write_text(json.dumps(told))
+    made = Manifest(
+        name="net",
+        kind="torchscript",
+        file="model.pt",
+        precision="fp32",
+        recipe_sha256="0" * 64,
+        inputs=(Value("input", "float32", ("batch", 4)),),
+        outputs=(Value("y"),),
+        dynamic_axes={},
+        validation={},
+        versions={},
+        made_for=MadeFor("vax", "VAX-11", {}),
+        by_keyword=False,
+    )
+    (path / "manifest.json").write_text(json.dumps(to_manifest(made)))
     return path
 
 

@@ -8,14 +8,17 @@ import sys
 import pytest
 import yaml
 
-from tests.cli.conftest import Project, make_project
+from tests.cli.conftest import CheapProject, make_cheap_project, make_project
 
-pytestmark = pytest.mark.slow
+
+@pytest.fixture
+def project(cheap):
+    return cheap
 
 
 @pytest.fixture(scope="module")
 def once_locked(tmp_path_factory):
-    project = make_project(tmp_path_factory.mktemp("locked") / "project")
+    project = make_cheap_project(tmp_path_factory.mktemp("locked") / "project")
     done = project("lock", "tiny.yaml")
     assert done.code == 0, done.out + done.err
     assert "wrote tiny.lock: 8 steps, 2 sources, 0 files" in done.out
@@ -25,7 +28,7 @@ def once_locked(tmp_path_factory):
 @pytest.fixture
 def locked(once_locked, tmp_path):
     """A built and locked project, at a path of its own."""
-    return Project(shutil.copytree(once_locked.folder, tmp_path / "project"))
+    return CheapProject(shutil.copytree(once_locked.folder, tmp_path / "project"))
 
 
 def test_a_lock_says_all_and_names_no_machine_path(locked):
@@ -47,7 +50,6 @@ def test_a_lock_says_all_and_names_no_machine_path(locked):
     assert keys == sorted(keys)
 
 
-@pytest.mark.smoke
 def test_a_locked_run_passes_and_is_up_to_date_at_a_glance(locked):
     first, second = locked.run("--locked"), locked.run("--locked")
     assert (first.code, first.ran) == (0, [])
@@ -58,6 +60,22 @@ def test_a_locked_run_passes_and_is_up_to_date_at_a_glance(locked):
     assert "tiny.lock is up to date" in again.out
     assert (locked.folder / "tiny.lock").read_text() == text
     assert locked("lock", "--check", "tiny.yaml").code == 0
+
+
+@pytest.mark.slow
+def test_a_real_build_is_locked_and_held_to_its_lock(tmp_path):
+    project = make_project(tmp_path / "project")
+    made = project("lock", "tiny.yaml")
+    assert "wrote tiny.lock: 8 steps, 2 sources, 0 files" in made.out, made.err
+    assert {"torch", "onnx", "onnxruntime-gpu"} & set(
+        yaml.safe_load((project.folder / "tiny.lock").read_text())["packages"]
+    )
+    first, second = project.run("--locked"), project.run("--locked")
+    assert (first.code, first.ran) == (0, [])
+    assert second.out.endswith("up to date: 8 steps, nothing to do\n")
+    project.edit("models/helper.py", "ReLU", "GELU")
+    refused = project.run("--locked")
+    assert (refused.code, refused.ran) == (4, [])
 
 
 def test_another_checkout_is_held_to_the_same_lock(locked, tmp_path):
@@ -102,13 +120,13 @@ def test_a_locked_run_refuses_an_edit_before_anything_runs(locked, case):
 
 
 def test_a_comment_is_no_difference(locked):
-    locked.edit("models/helper.py", "import torch\n", "import torch  # the framework\n")
+    locked.edit("models/helper.py", "():\n", "():  # of both layers\n")
     locked.edit("tiny.yaml", "version: 1\n", "# a comment\nversion: 1\n")
     assert locked.run("--locked").code == 0
 
 
 def test_a_file_that_the_lock_does_not_name_is_undeclared(locked):
-    locked.write("models/helper/__init__.py", "from torch.nn import ReLU as activation")
+    locked.write("models/helper/__init__.py", "def activation():\n    return 'ReLU'\n")
     done = locked.run("--locked")
     assert done.code == 5
     named = "the step used source models/helper/__init__.py, which is not in the lock"
@@ -117,7 +135,7 @@ def test_a_file_that_the_lock_does_not_name_is_undeclared(locked):
 
 
 def test_other_bytes_from_the_same_inputs_are_refused_and_not_delivered(project, tmp_path):
-    project.edit("models/tiny.py", "torch.manual_seed(0)", "torch.manual_seed(len(__file__))")
+    project.edit("models/helper.py", '"ReLU"', '"ReLU" * len(__file__)')
     assert project("lock", "tiny.yaml").code == 0
     there = tmp_path / "elsewhere" / "deeper"
     shutil.copytree(project.folder, there, ignore=shutil.ignore_patterns("artifacts"))
@@ -190,7 +208,9 @@ def test_recipes_that_share_steps_have_locks_of_their_own(locked):
     assert "recipe twin.axes[0].max" in done.err
 
 
-def test_files_outside_the_project_are_locked_by_content_for_each_recipe(project, tmp_path):
+@pytest.mark.slow
+def test_files_outside_the_project_are_locked_by_content_for_each_recipe(tmp_path):
+    project = make_project(tmp_path / "project")
     for name, content in (("a", "1"), ("b", "2")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "seed.txt").write_text(content)
@@ -220,10 +240,7 @@ def test_files_outside_the_project_are_locked_by_content_for_each_recipe(project
 
 def test_an_output_that_nothing_explains_is_not_taken_with_another_change(project):
     """Its key is as it was: only time, or chance, can have made it another."""
-    project.edit("models/tiny.py", "return torch", "model = torch")
-    noise = "    model[0].bias.data += torch.tensor(list(__import__('os').urandom(8))) * 1e-8\n"
-    model = (project.folder / "models/tiny.py").read_text()
-    project.write("models/tiny.py", f"{model}{noise}    return model\n")
+    project.edit("models/helper.py", '"ReLU"', "__import__('os').urandom(8).hex()")
     made = project("lock", "tiny.yaml")
     assert made.code == 0, made.out
     before = (project.folder / "tiny.lock").read_text()

@@ -10,7 +10,14 @@ import pytest
 
 from onnxbuild.cli.names import find_recipe, split_name
 from onnxbuild.core.errors import UsageError
-from tests.cli.conftest import QUICK, RECIPE, Project, make_project
+from tests.cli.conftest import (
+    QUICK,
+    RECIPE,
+    CheapProject,
+    Project,
+    make_cheap_project,
+    make_project,
+)
 
 RENAMED = (
     RECIPE.replace("name: tiny", "name: session-demo").replace("models/", "../models/") + QUICK
@@ -19,22 +26,29 @@ VARIANTS = "{check-fast: none, session: dynamic}"
 FILE = "recipes/odd.yaml"
 
 
-@pytest.fixture(scope="module")
-def once_built(tmp_path_factory):
-    project = make_project(tmp_path_factory.mktemp("odd") / "project")
+def _locked(project):
     project.write(FILE, RENAMED.replace("{fp32: none}", VARIANTS))
     done = project("lock", FILE)
     assert done.code == 0, done.out + done.err
     return project, done
 
 
+@pytest.fixture(scope="module")
+def once_built(tmp_path_factory):
+    return _locked(make_cheap_project(tmp_path_factory.mktemp("odd") / "project"))
+
+
 @pytest.fixture
 def built(once_built, tmp_path):
     project, _ = once_built
-    return Project(shutil.copytree(project.folder, tmp_path / "project"))
+    return CheapProject(shutil.copytree(project.folder, tmp_path / "project"))
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def once_really_built(tmp_path_factory):
+    return _locked(make_project(tmp_path_factory.mktemp("odd") / "project"))
+
+
 def test_what_run_prints_is_what_other_verbs_take(once_built):
     project, done = once_built
     (note,) = [
@@ -55,8 +69,8 @@ def test_what_run_prints_is_what_other_verbs_take(once_built):
 
 
 @pytest.mark.slow
-def test_a_locked_build_is_checked_and_reproduced(once_built):
-    project, done = once_built
+def test_a_locked_build_is_checked_and_reproduced(once_really_built):
+    project, done = once_really_built
     assert "wrote recipes/odd.lock" in done.out
     checked = project("lock", FILE, "--check")
     assert checked.code == 0, checked.out + checked.err
@@ -65,7 +79,6 @@ def test_a_locked_build_is_checked_and_reproduced(once_built):
     assert "session-demo: 4 steps, the same bytes in 1 fresh build" in again.out
 
 
-@pytest.mark.slow
 def test_a_step_of_a_variant_that_is_called_like_a_step_is_built_alone(built):
     built.edit(FILE, "max: 8", "max: 9")
     done = built("run", FILE, "--only", "check-fast/validate")
@@ -76,7 +89,9 @@ def test_a_step_of_a_variant_that_is_called_like_a_step_is_built_alone(built):
 
 
 @pytest.mark.slow
-def test_a_failing_gate_is_diagnosed_as_the_run_says(built):
+def test_a_failing_gate_is_diagnosed_as_the_run_says(once_really_built, tmp_path):
+    project, _ = once_really_built
+    built = Project(shutil.copytree(project.folder, tmp_path / "project"))
     tight = "quantization.session.validate.sqnr_db_min=200"
     failed = built("run", FILE, "--only", "session", "--set", tight)
     assert failed.code == 3, failed.out + failed.err
@@ -87,7 +102,6 @@ def test_a_failing_gate_is_diagnosed_as_the_run_says(built):
     assert "session-demo:session/quantize" in found.out
 
 
-@pytest.mark.slow
 def test_a_step_that_was_built_as_its_equal_has_the_others_log_and_story(built):
     built.edit(FILE, VARIANTS, "{check-fast: none, session: dynamic, twin: dynamic}")
     elsewhere = ("--store", "elsewhere")
@@ -99,7 +113,6 @@ def test_a_step_that_was_built_as_its_equal_has_the_others_log_and_story(built):
         assert why.out.splitlines()[-2:] == ["it last ran because of:", "  never built here"]
 
 
-@pytest.mark.slow
 def test_a_log_is_found_by_the_name_that_was_printed_though_the_recipe_is_gone(built):
     before = built("log", "session-demo:export")
     (built.folder / FILE).unlink()

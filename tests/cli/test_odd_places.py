@@ -20,6 +20,7 @@ def make_pipe(project, name: str) -> None:
     os.mkfifo(project.folder / name)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("verb", ["run", "lint"])
 def test_a_pipe_or_a_device_is_no_recipe(project, verb):
     project.patience_s = 20

@@ -41,20 +41,19 @@ def test_a_path_with_blanks_and_letters_behind_a_link_is_one_project(tmp_path):
     assert real(*REFERENCE).ran == []
 
 
-@pytest.mark.slow
-def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(project):
-    (project.folder / "pyproject.toml").unlink()
-    project.write("recipes/tiny.yaml", RECIPE.replace("models/", "../models/"))
-    stray = project("run", "recipes/tiny.yaml", "--only", "reference")
-    assert f"new store: {project.folder}/recipes/artifacts (no folder above has pyp" in stray.out
-    subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True)
-    first = project("run", "recipes/tiny.yaml", "--only", "reference")
-    assert f"new store: {project.folder}/artifacts (the project's root is the nearest" in first.out
+def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(cheap):
+    (cheap.folder / "pyproject.toml").unlink()
+    cheap.write("recipes/tiny.yaml", RECIPE.replace("models/", "../models/"))
+    stray = cheap("run", "recipes/tiny.yaml", "--only", "reference")
+    assert f"new store: {cheap.folder}/recipes/artifacts (no folder above has pyp" in stray.out
+    subprocess.run(["git", "init", "-q"], cwd=cheap.folder, check=True)
+    first = cheap("run", "recipes/tiny.yaml", "--only", "reference")
+    assert f"new store: {cheap.folder}/artifacts (the project's root is the nearest" in first.out
     assert "with .git)" in first.out
-    assert "new store" not in project("run", "recipes/tiny.yaml", "--only", "reference").out
+    assert "new store" not in cheap("run", "recipes/tiny.yaml", "--only", "reference").out
     seen = subprocess.run(
         ["git", "status", "--porcelain", "-uall"],
-        cwd=project.folder,
+        cwd=cheap.folder,
         capture_output=True,
         text=True,
         check=True,
@@ -62,20 +61,19 @@ def test_the_first_run_says_where_the_store_is_and_git_does_not_see_it(project):
     assert "artifacts" not in seen.stdout
 
 
-def test_a_store_in_a_folder_with_other_files_leaves_them_to_git(project):
-    project.run("--only", "reference", "--store", ".")
-    assert not (project.folder / ".gitignore").exists()
+def test_a_store_in_a_folder_with_other_files_leaves_them_to_git(cheap):
+    cheap.run("--only", "reference", "--store", ".")
+    assert not (cheap.folder / ".gitignore").exists()
 
 
-@pytest.mark.slow
-def test_a_store_elsewhere_leaves_the_project_untouched(project, tmp_path):
-    before = tree(project.folder)
+def test_a_store_elsewhere_leaves_the_project_untouched(cheap, tmp_path):
+    before = tree(cheap.folder)
     arguments = (*REFERENCE, "--store", "../other store")
-    assert project(*arguments).ran == ["reference"]
-    assert tree(project.folder) == before
-    again = project(*arguments)
+    assert cheap(*arguments).ran == ["reference"]
+    assert tree(cheap.folder) == before
+    again = cheap(*arguments)
     assert (again.code, again.ran) == (0, [])
-    by_variable = project(*REFERENCE, env={"ONNXBUILD_STORE": str(tmp_path / "other store")})
+    by_variable = cheap(*REFERENCE, env={"ONNXBUILD_STORE": str(tmp_path / "other store")})
     assert (by_variable.code, by_variable.ran) == (0, [])
 
 
@@ -165,12 +163,11 @@ def test_another_virtual_environment_is_another_request(project):
     assert "up to date" not in done.stdout
 
 
-@pytest.mark.slow
-def test_gc_and_verify_leave_a_store_that_a_run_can_use(project):
-    assert project(*REFERENCE).code == 0
-    assert project("cache", "verify").out.startswith("ok: ")
-    collected = project("cache", "gc", "--keep-days", "0", "--grace-hours", "0")
+def test_gc_and_verify_leave_a_store_that_a_run_can_use(cheap):
+    assert cheap(*REFERENCE).code == 0
+    assert cheap("cache", "verify").out.startswith("ok: ")
+    collected = cheap("cache", "gc", "--keep-days", "0", "--grace-hours", "0")
     assert collected.code == 0
     assert "removed 1 results" in collected.out
-    again = project(*REFERENCE)
+    again = cheap(*REFERENCE)
     assert (again.code, again.ran) == (0, ["reference"])

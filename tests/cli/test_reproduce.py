@@ -66,7 +66,6 @@ def test_a_time_is_found_and_the_gate_that_it_fails_does_not_hide_it(project):
     assert "fix: seed every generator" in seen.err
 
 
-@pytest.mark.smoke
 def test_the_order_of_a_set_is_found(project):
     code = "names = set('abcdefgh')\nscale = float(sum(i * ord(c) for i, c in enumerate(names)))"
     plant(project, code)

@@ -10,9 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.conftest import Project, make_project
-
-pytestmark = pytest.mark.slow
+from tests.cli.conftest import CheapProject, Project, make_cheap_project, make_project
 
 GROWS = tuple(f"artifacts/{each}" for each in ("cas", "ac", "runs", "locks", "tmp", "index.db"))
 ANOTHER = ("--set", "opset=17")
@@ -28,17 +26,30 @@ def everything(project):
     return found
 
 
-@pytest.fixture(scope="module")
-def once_locked(tmp_path_factory):
-    project = make_project(tmp_path_factory.mktemp("nothing") / "project")
+def _locked(project):
     assert project("lock", "tiny.yaml").code == 0
     assert "artifacts/out/tiny/fp32/model.onnx" in everything(project)
     return project
 
 
+@pytest.fixture(scope="module")
+def once_locked(tmp_path_factory):
+    return _locked(make_cheap_project(tmp_path_factory.mktemp("nothing") / "project"))
+
+
 @pytest.fixture
 def locked(once_locked, tmp_path):
-    return Project(shutil.copytree(once_locked.folder, tmp_path / "project"))
+    return CheapProject(shutil.copytree(once_locked.folder, tmp_path / "project"))
+
+
+@pytest.fixture(scope="module")
+def once_really_locked(tmp_path_factory):
+    return _locked(make_project(tmp_path_factory.mktemp("really") / "project"))
+
+
+@pytest.fixture
+def really_locked(once_really_locked, tmp_path):
+    return Project(shutil.copytree(once_really_locked.folder, tmp_path / "project"))
 
 
 VERBS = {
@@ -48,14 +59,16 @@ VERBS = {
     "why": (("why", "tiny:export", *ANOTHER), 0),
     "lint": (("lint", "tiny.yaml", *ANOTHER), 0),
     "graph": (("graph", "tiny.yaml", *ANOTHER), 0),
-    "inspect": (("inspect", "tiny:fp32"), 0),
     "log": (("log", "tiny:export"), 0),
     "cache verify": (("cache", "verify"), 0),
     "cache stats": (("cache", "stats"), 0),
-    "diagnose": (("diagnose", "tiny:fp32", *ANOTHER), 0),
-    "bench": (("bench", "tiny.yaml", *ANOTHER), 0),
-    "reproduce": (("reproduce", "tiny.yaml", "--only", "fp32/package", *ANOTHER), 0),
     "a refused lock --update": (("lock", "tiny.yaml", "--update", "numpy"), 4),
+}
+OF_REAL_MODELS = {
+    "inspect": ("inspect", "tiny:fp32"),
+    "diagnose": ("diagnose", "tiny:fp32", *ANOTHER),
+    "bench": ("bench", "tiny.yaml", *ANOTHER),
+    "reproduce": ("reproduce", "tiny.yaml", "--only", "fp32/package", *ANOTHER),
 }
 
 
@@ -68,6 +81,15 @@ def test_nothing_but_the_stores_memory_changes(locked, case):
     done = locked(*arguments)
     assert done.code == code, done.out + done.err
     assert everything(locked) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", OF_REAL_MODELS)
+def test_verbs_that_look_at_models_change_nothing_else(really_locked, case):
+    before = everything(really_locked)
+    done = really_locked(*OF_REAL_MODELS[case])
+    assert done.code == 0, done.out + done.err
+    assert everything(really_locked) == before
 
 
 def test_what_was_checked_is_laid_by_the_next_run(locked):
@@ -87,7 +109,9 @@ def test_what_was_checked_is_laid_by_the_next_run(locked):
     assert model.read_bytes() != new
 
 
-def test_verify_changes_nothing_of_the_project_and_the_release(locked):
+@pytest.mark.slow
+def test_verify_changes_nothing_of_the_project_and_the_release(really_locked):
+    locked = really_locked
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
     locked.write(".gitignore", "/artifacts/\n/dist/\n__pycache__/\n")
     for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "a commit")):

@@ -334,6 +334,7 @@ def test_a_file_that_was_looked_for_in_vain_is_a_change_when_it_comes():
     assert str(reason).startswith("file gone: no file -> ")
 
 
+@pytest.mark.slow
 def test_thousands_of_steps_take_no_time_that_grows_with_their_square():
     """10,000 ready steps: with a scan of all that wait at each end this takes minutes."""
     world = World()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxbuild.core.graph import Graph
+from tests.examples import examples
 from tests.fakes.world import World, graph, outputs, step
 
 FILES = ("f0", "f1", "f2")
@@ -77,8 +79,9 @@ def _clean(world: World, plan: Graph) -> dict[str, str]:
     return outputs(fresh.build(plan))
 
 
+@pytest.mark.sampled
 @given(st.lists(st.tuples(_graphs(), st.lists(_edits, max_size=4)), min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_an_incremental_build_equals_a_clean_one_and_the_next_does_nothing(rounds):
     world = World()
     world.files.files = dict.fromkeys(FILES, "a")

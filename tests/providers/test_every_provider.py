@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import OrtDevice
 
 import onnxbuild.providers
 from onnxbuild.adapters import machine
@@ -21,8 +22,6 @@ from onnxbuild.recipe.schema.reference_page import reference_markdown
 
 IN_BROWSERS = {"JsExecutionProvider", "WebNNExecutionProvider"}
 """Of ONNX Runtime for the web: no session of Python's has them."""
-
-NOT_YET = {"VSINPUExecutionProvider"}
 
 FILE_WORDS = ("file", "folder", "library", "libraries", "disk", "as ONNX", "where to")
 NO_FILES = {
@@ -58,7 +57,7 @@ def test_no_two_providers_share_a_name_or_a_word():
 
 def test_every_provider_of_the_installed_onnx_runtime_has_a_short_name():
     known = {each.full_name for each in all_providers()}
-    assert set(onnxruntime.get_all_providers()) - known - IN_BROWSERS == NOT_YET
+    assert set(onnxruntime.get_all_providers()) - known == IN_BROWSERS
 
 
 @each_provider
@@ -96,6 +95,11 @@ def test_its_groups_and_shorthands_are_of_its_own_options(provider):
     for group in provider.groups:
         assert set(group.names) <= (provider.options or {}).keys()
         assert group.shorthand in provider.shorthands
+
+
+@each_provider
+def test_its_inputs_are_bound_to_memory_that_onnx_runtime_knows(provider):
+    assert callable(getattr(OrtDevice, provider.memory, None))
 
 
 @each_provider

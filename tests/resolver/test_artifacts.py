@@ -8,6 +8,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.step import GPU
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
+from onnxbuild.providers import all_providers
 from onnxbuild.resolver import resolve
 from tests.written_recipes import loader
 
@@ -108,3 +109,10 @@ def test_what_is_for_a_gpu_has_it_in_its_key_and_nothing_else_has(graph_of):
         "demo:fp32-tensorrt/make", "demo:fp32-compiled/make",
         "demo:int8-tensorrt/make", "demo:int8-compiled/make",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", [each for each in all_providers() if not each.no_ep_context])
+def test_what_is_compiled_for_a_gpu_has_the_gpu_in_its_key(graph_of, provider):
+    graph = graph_of(f"ahead_of_time: {{compiled: {{provider: {provider.full_name}}}}}\n")
+    kind = CATALOG[graph.steps["demo:fp32-compiled/make"].kind]
+    assert (GPU in kind.toolchain) == (provider.name in ("tensorrt", "nv_tensorrt_rtx"))

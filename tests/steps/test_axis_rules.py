@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.data_files import file_feeds
 from onnxbuild.onnxkit.data.feeds import check_feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.onnxkit.loaders import ahead_of_time_bundle, onnx_bundle, program_bundle
+from onnxbuild.onnxkit.loaders import onnx_bundle, shared
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.steps import calibrate, export, reference, torch_export, validate
@@ -71,7 +71,9 @@ def validated(folder, model, found):
     return run_step(validate.KIND, params, folder, {"model": model, "reference": found})[0]
 
 
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+@pytest.mark.parametrize(
+    "exporter", [pytest.param("dynamo", marks=pytest.mark.slow), "torchscript"]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_whose_axes_have_rules_is_exported_and_matches_at_every_point(
     tmp_path, name, exporter
@@ -107,6 +109,7 @@ def test_an_empty_cache_is_a_point_with_and_without_a_single_token(tmp_path):
     assert found["max-past"].feeds["mask"].shape == (2, 19)
 
 
+@pytest.mark.slow
 def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path):
     import torch
 
@@ -175,12 +178,10 @@ def test_a_sample_whose_sum_or_multiple_is_wrong_is_refused():
 def test_the_loaders_example_and_rules_are_those_of_the_manifest():
     axes = axes_for_callers((*CACHED_AXES, *IMAGE_AXES[1:]))
     sizes = {name: axis["example"] for name, axis in axes.items()}
-    for loader in (onnx_bundle, ahead_of_time_bundle, program_bundle):
-        found = [loader.size_of(n, sizes) for n in ("batch", 8, "past + sequence", "past + 1")]
-        assert found == [2, 8, 8, 6]
-    for loader in (onnx_bundle, ahead_of_time_bundle):
-        assert loader.rule_of(axes["past"]) == "0 to 16"
-        assert loader.rule_of(axes["height"]) == "16 to 128, a multiple of 16"
+    found = [shared.size_of(n, sizes) for n in ("batch", 8, "past + sequence", "past + 1")]
+    assert found == [2, 8, 8, 6]
+    assert onnx_bundle.rule_of(axes["past"]) == "0 to 16"
+    assert onnx_bundle.rule_of(axes["height"]) == "16 to 128, a multiple of 16"
 
 
 def test_files_are_cut_into_samples_of_sizes_that_the_axis_takes(tmp_path):

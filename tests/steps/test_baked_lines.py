@@ -65,6 +65,7 @@ def test_a_pooling_that_cant_be_translated_is_named_with_its_line(tmp_path):
     assert error.fix.startswith("pool to a size of 1, or declare the pooled sizes as numbers")
 
 
+@pytest.mark.slow
 def test_a_pooling_whose_kernel_dynamo_freezes_is_named_with_its_line(tmp_path):
     error = refused(tmp_path, "Pools", "dynamo")
     assert error.where.endswith(f"baking_modules.py:{line_of('Pools')}")

@@ -204,6 +204,7 @@ def test_outlier_channels_stay_in_fp32_and_are_no_candidates_for_it(tmp_path):
     assert operators(quantized(even, tmp_path / "again"))["MatMul"] == 2
 
 
+@pytest.mark.slow
 def test_a_fused_bert_with_attention_is_balanced(tmp_path):
     from tests.steps.test_optimize import BERT, optimized
 

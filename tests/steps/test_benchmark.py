@@ -147,6 +147,7 @@ def test_without_points_the_example_is_measured_and_without_baseline_no_ratio_is
     assert outcome.metrics["variants"]["fp32"]["speedup"] is None
 
 
+@pytest.mark.slow
 def test_io_binding_and_clients_are_measured_where_they_are_asked_for(tmp_path, benchmarked):
     _, report = benchmarked(
         tmp_path,
@@ -190,6 +191,7 @@ def test_programs_beside_onnx_are_measured_beside_it_and_alone(tmp_path, benchma
         assert outcome.metrics["variants"][name]["p50_ms"] == point["results"][name]["p50_ms"]
 
 
+@pytest.mark.slow
 def test_programs_alone_are_measured_without_a_session(tmp_path, benchmarked):
     programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
     outcome, report = benchmarked(tmp_path, {}, programs, clients=(1, 2), io_binding=True)
@@ -202,6 +204,7 @@ def test_programs_alone_are_measured_without_a_session(tmp_path, benchmarked):
     assert two["p50_ms"] <= two["p99_ms"]
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_take_a_point_is_an_error_with_its_fix(tmp_path, benchmarked):
     narrow = {"torch-export": program(tmp_path / "torch-export", torch_export, most=8)}
     points = ({"batch": 9},)
@@ -266,6 +269,7 @@ def wide(folder, seed, columns=1 << 17):
     return folder
 
 
+@pytest.mark.slow
 def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benchmarked):
     models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcde")}
     outcome, report = benchmarked(
@@ -291,6 +295,7 @@ def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benc
     assert all(turns)
 
 
+@pytest.mark.slow
 def test_without_pytorch_the_smallest_is_in_each_group(tmp_path, benchmarked):
     models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcd")}
     models["small"] = digits(tmp_path / "small")
@@ -314,6 +319,7 @@ def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_p
     assert "`--memory`" in fix
 
 
+@pytest.mark.slow
 def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, benchmarked):
     first = digits(tmp_path / "first")
     again = tmp_path / "again"

@@ -48,13 +48,13 @@ def compiled(folder, provider, **options):
 
 @pytest.mark.parametrize(
     "provider",
-    [each for each in all_providers() if each.not_compiled],
+    [each for each in all_providers() if each.no_ep_context],
     ids=lambda each: each.name,
 )
 def test_a_provider_that_compiles_nothing_says_why(tmp_path, provider):
     with pytest.raises(StepError, match="has no compiled models") as caught:
         compiled(tmp_path, provider.name)
-    assert provider.not_compiled in caught.value.what
+    assert provider.no_ep_context in caught.value.what
     assert "optimized" in caught.value.fix
 
 

@@ -92,6 +92,7 @@ def test_auto_takes_the_exporter_that_uses_symbolic(tmp_path, name, function, op
     assert operator in summarize(load_model(context.output("model")))["operators"]
 
 
+@pytest.mark.slow
 def test_dynamo_says_that_it_passes_symbolic_over(tmp_path):
     outcome, _ = run(tmp_path, "AppliesByAnotherName", exporter="dynamo")
     assert outcome.notes == (
@@ -102,6 +103,7 @@ def test_dynamo_says_that_it_passes_symbolic_over(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_symbolic_that_computes_something_else_is_refused_and_dynamo_kept(tmp_path):
     outcome, _ = run(tmp_path, "HasWrongSymbolic")
     assert outcome.metrics["exporter"] == "dynamo"
@@ -109,11 +111,13 @@ def test_a_symbolic_that_computes_something_else_is_refused_and_dynamo_kept(tmp_
     assert outcome.notes[1].startswith("auto kept dynamo; torchscript: at batch=3 output")
 
 
+@pytest.mark.slow
 def test_a_symbolic_that_forward_does_not_reach_changes_nothing(tmp_path):
     outcome, _ = run(tmp_path, "Nested")
     assert (outcome.metrics["exporter"], outcome.notes) == ("dynamo", ())
 
 
+@pytest.mark.slow
 def test_what_the_module_tells_of_itself_is_kept_for_the_optimizer(tmp_path):
     _, context = run(tmp_path, "Nested")
     told = json.loads((context.output("config") / "report.json").read_text())
@@ -129,6 +133,7 @@ def test_an_axis_that_forward_itself_bakes_in_is_named(tmp_path):
     assert "x.shape[0]" in error.fix
 
 
+@pytest.mark.slow
 def test_an_axis_that_the_exporter_specializes_is_named_with_torchs_own_words(tmp_path):
     error = refused(tmp_path, "BranchesOnSize", exporter="dynamo")
     assert error.what.startswith(
@@ -162,12 +167,14 @@ def test_an_axis_that_the_tracer_bakes_in_is_found_by_running_other_sizes(tmp_pa
     assert outcome.metrics["exporter"] == "torchscript"
 
 
+@pytest.mark.slow
 def test_auto_names_both_refusals(tmp_path):
     error = refused(tmp_path, "ScalesBySize")
     assert "dynamo: the dynamo exporter's graph is not as declared" in error.what
     assert "torchscript: axis 'batch' is baked into the graph" in error.what
 
 
+@pytest.mark.slow
 def test_a_branch_taken_by_value_is_never_frozen_in_silence(tmp_path):
     error = refused(tmp_path, "BranchesOnValue")
     assert "dynamo: the dynamo exporter failed: GuardOnDataDependentSymNode" in error.what
@@ -180,12 +187,14 @@ def test_an_operator_that_no_exporter_knows_is_named(tmp_path):
     assert "can't translate the operator 'aten::special_bessel_j0' to opset 18" in error.what
 
 
+@pytest.mark.slow
 def test_a_translation_that_computes_something_else_is_refused(tmp_path):
     translations = Entrypoint(f"{MODULES}:cosine_for_bessel")
     error = refused(tmp_path, "Bessel", translations=translations, exporter="dynamo")
     assert "output 'output_0' differs from PyTorch" in error.what
 
 
+@pytest.mark.slow
 def test_a_translation_is_used(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
@@ -223,6 +232,7 @@ def test_an_input_that_nothing_reads_is_mentioned(tmp_path):
     assert outcome.notes == ("input 'y' is not used by the graph",)
 
 
+@pytest.mark.slow
 def test_an_opset_that_the_exporter_cant_reach_is_an_error_with_the_least(tmp_path):
     error = refused(tmp_path, "Nested", opset=13, exporter="dynamo")
     assert error.what == (
@@ -236,6 +246,7 @@ def test_an_opset_that_the_exporter_cant_reach_is_an_error_with_the_least(tmp_pa
     assert summarize(load_model(context.output("model")))["opsets"] == {"ai.onnx": 13}
 
 
+@pytest.mark.slow
 def test_where_no_exporter_reaches_an_opset_the_lesser_of_their_leasts_is_named(tmp_path):
     error = refused(tmp_path, "Attends", opset=11)
     assert "dynamo: the dynamo exporter needs opset 17 for the operator 'Layer" in error.what
@@ -261,6 +272,7 @@ def test_nan_in_pytorchs_outputs_is_refused(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ClassIds", "NegativeInfinity", "Flattens"])
 def test_integers_bools_infinities_and_derived_sizes_are_no_obstacle(tmp_path, name):
     outcome, _ = run(tmp_path, name)
@@ -274,6 +286,7 @@ def test_an_output_may_be_called_like_a_value_inside(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("axes", "shape"),
     [((), (1, 4)), ((Axis("batch", 1, 2, 1),), ("batch", 4)), ((BATCH,), ("batch", 4))],
@@ -333,6 +346,7 @@ def digests_of_a_fresh_process(folder, seed, source):
     return [line for line in done.stdout.splitlines() if line.startswith(("dynamo", "torchs"))]
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_in_other_folders_under_other_hash_seeds_and_after_comments(tmp_path):
     source = MODULES.read_text() + "\ndef load():\n    return TwoInputs()\n"
     edited = "# a comment\n\n" + source.replace(

@@ -10,7 +10,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import this_machine
+from onnxbuild.onnxkit.host.made_for import this_machine
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps import ort_format
 from onnxbuild.steps.import_model import KIND, ImportParams

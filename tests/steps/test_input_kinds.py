@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.benchmark.io_binding import bind_io
 from onnxbuild.onnxkit.data.feeds import make_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter, read_reference
 from onnxbuild.onnxkit.export.torch_module import module_tensors
-from onnxbuild.onnxkit.loaders import ahead_of_time_bundle, onnx_bundle
+from onnxbuild.onnxkit.loaders import onnx_bundle
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -96,10 +96,9 @@ def test_bfloat16_goes_in_and_its_reference_is_plain_float32(tmp_path):
     (plain,) = run_session(session, feeds).values()
     bound = bind_io(session, feeds)().get_outputs()[0].numpy()
     np.testing.assert_array_equal(bound, plain)
-    for loader in (onnx_bundle, ahead_of_time_bundle):
-        (found,) = session.run(None, {"x": loader.ones("bfloat16", [2, 4])})
-        (ones,) = run_session(session, {"x": np.ones((2, 4), np.float32)}).values()
-        np.testing.assert_array_equal(found, ones)
+    (found,) = session.run(None, {"x": onnx_bundle.ones("bfloat16", [2, 4])})
+    (ones,) = run_session(session, {"x": np.ones((2, 4), np.float32)}).values()
+    np.testing.assert_array_equal(found, ones)
 
 
 @pytest.mark.parametrize(("kind", "options"), FORMS, ids=str)

@@ -129,7 +129,9 @@ def test_its_loader_runs_it_here(bundle):
 def test_its_loader_takes_options_of_ones_own(bundle):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    assert loader(bundle).load(options).get_session_options().intra_op_num_threads == 1
+    assert loader(bundle).load(options=options).get_session_options().intra_op_num_threads == 1
+    session = loader(bundle).load(session={"intra_op_threads": 1})
+    assert session.get_session_options().intra_op_num_threads == 1
 
 
 @pytest.mark.parametrize("had", [True, False])
@@ -161,7 +163,9 @@ def test_its_loader_warns_of_another_onnx_runtime(bundle, tmp_path):
 
 def test_its_loader_says_which_provider_is_missing(bundle, tmp_path):
     module = changed(
-        bundle, tmp_path / "copy", lambda m: m.update(provider="QNNExecutionProvider")
+        bundle,
+        tmp_path / "copy",
+        lambda m: m["targets"]["cpu"]["chain"][0].update(name="QNNExecutionProvider"),
     )
     with pytest.raises(RuntimeError, match="has no QNNExecutionProvider"):
         module.load()

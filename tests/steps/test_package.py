@@ -14,6 +14,7 @@ import pytest
 from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Axis
 from onnxbuild.core.target import CPU_TARGET, Link, Target
+from onnxbuild.onnxkit.bundles.manifest import read_manifest
 from onnxbuild.onnxkit.loaders import onnx_bundle
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import write_settings
@@ -103,7 +104,14 @@ def test_the_sums_cover_every_other_file_in_order(bundle):
 
 def test_the_manifest_tells_what_a_server_must_know(bundle):
     manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["schema_version"] == 2
+    assert (manifest["kind"], manifest["file"], manifest["made_for"]) == (
+        "onnx",
+        "model.onnx",
+        None,
+    )
+    assert manifest["size_bytes"] == (bundle / "model.onnx").stat().st_size
+    assert read_manifest(manifest).targets.keys() == {"cpu", "cuda"}
     assert (manifest["name"], manifest["variant"]) == ("digits", "fp32")
     assert manifest["inputs"] == [
         {"name": "image", "dtype": "float32", "shape": ["batch", 1, 8, 8]}
@@ -226,7 +234,7 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["1 0", "1 1", "0 0 1"]
-    assert done.stderr.startswith("there is no session setting 'intra_op_thread'; there are [")
+    assert "LoadError: there is no session setting 'intra_op_thread'; there are [" in done.stderr
 
 
 def test_settings_are_merged_entry_by_entry():
@@ -312,8 +320,8 @@ def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
 def test_the_loader_knows_such_a_cpu_by_its_flags(tmp_path, flags, expected):
     facts = tmp_path / "cpuinfo"
     facts.write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    assert onnx_bundle.adds_in_16_bits(facts) is expected
-    assert onnx_bundle.adds_in_16_bits(tmp_path / "nothing") is False
+    assert onnx_bundle.adds_in_16_bits(str(facts)) is expected
+    assert onnx_bundle.adds_in_16_bits(str(tmp_path / "nothing")) is False
 
 
 def test_external_data_is_part_of_the_bundle(tmp_path):

@@ -5,11 +5,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
+
+import pytest
+
+import pytest
 
 from onnxbuild.core.recipe import DUMMY_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.steps import (
@@ -87,6 +93,7 @@ for method in ("moving_average", "percentile", "entropy", "mse"):
 """
 
 
+@pytest.mark.slow
 def test_steps_make_the_same_bytes_in_another_process_folder_hash_seed_and_threads(tmp_path):
     from tests.steps.graphs import DIGITS, config, digits, tiny_bert
 

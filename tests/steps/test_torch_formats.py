@@ -150,6 +150,7 @@ for n, (kind, options) in enumerate(FORMS):
 """
 
 
+@pytest.mark.slow
 def test_equal_modules_give_equal_bytes_in_another_process_folder_and_hash_seed(tmp_path):
     running = []
     for seed, name in (("0", "here"), ("7", "somewhere/else")):

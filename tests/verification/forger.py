@@ -11,7 +11,9 @@ import yaml
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
+from onnxbuild.onnxkit.bundles.manifest import model_bytes
 from onnxbuild.release_format.bom import bill_of_materials
+from onnxbuild.release_format.bundles import bundles_of, manifest_in
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import json_bytes
 from onnxbuild.release_format.provenance import provenance
@@ -82,16 +84,16 @@ class Forged:
         ]
         found = {n: Digest.of((bundle / n).read_bytes()) for n in names}
         files = {n: {"sha256": d.sha256, "size_bytes": d.size_bytes} for n, d in found.items()}
-        edit_json(bundle / "manifest.json", lambda m: m.update(files=files))
+        size = model_bytes(found)
+        edit_json(bundle / "manifest.json", lambda m: m.update(files=files, size_bytes=size))
         sum_again(bundle)
 
     def _derive(self) -> None:
         release = read_release(check_sums(self.folder))
         about, lock = release.about, release.lock
         manifests = {
-            name: json.loads((self.folder / each["bundle"] / "manifest.json").read_text())
-            for key in ("variants", "formats", "ahead_of_time")
-            for name, each in about[key].items()
+            name: manifest_in(each, lambda path: (self.folder / path).read_bytes())
+            for name, each in bundles_of(about).items()
         }
         figures = all_figures(about, lock, manifests)
         (self.folder / "README.md").write_text(readme(about, lock, manifests, figures))

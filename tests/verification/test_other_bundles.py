@@ -17,12 +17,12 @@ import yaml
 
 from onnxbuild.core.errors import BudgetError, BuildError
 from onnxbuild.expansion.release_options import Budgets
+from onnxbuild.external_models import opened_rivals
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import read_previous
 from onnxbuild.release_format.forms import json_bytes
-from onnxbuild.rivals import opened_rivals
 from tests.cli.conftest import QUICK, RECIPE, Project, make_project
 from tests.verification.conftest import (
     edit_json,
@@ -148,7 +148,7 @@ def test_golden_inputs_go_through_all_of_it_if_programs_are_trusted(others):
 def test_a_program_out_of_its_tolerance_fails_the_replay(others):
     edit_json(
         release_of(others) / SCRIPTED / "manifest.json",
-        lambda m: m["validation"]["tolerances"].update(atol=0.0, rtol=0.0, cosine_min=1.1),
+        lambda m: m["validation"]["cpu"]["tolerances"].update(atol=0.0, rtol=0.0, cosine_min=1.1),
     )
     whole = Forged(release_of(others))
     whole.again(SCRIPTED)
@@ -401,7 +401,7 @@ def test_machine_code_is_released_with_the_instructions_that_it_needs(tmp_path):
         check=False,
     )
     assert refused.returncode == 1
-    assert "lacks avx1024: take another format, or build it here" in refused.stderr
+    assert "this CPU is without avx1024: take another format, or build it here" in refused.stderr
     whole = Forged(folder)
     whole.again(PACKAGE)
     skipped = look_at(folder, "--run", "--trust-programs")

@@ -81,7 +81,7 @@ def _line(event: Event) -> bytes:
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
-class Several:
+class FanOut:
     """All of several sinks."""
 
     def __init__(self, sinks: Sequence[EventSink]) -> None:

@@ -83,7 +83,7 @@ class Observer:
     def install(self) -> None:
         """Start to record. There is no way back: the process is for one step."""
         self._imports.install()
-        self._quiet.install()
+        self._quiet.install(kernel_watches=self._files_by_kernel)
         if self._files_by_kernel:
             watch_calls(self._note_list, self._note_refused)
         else:

@@ -21,7 +21,9 @@ from collections.abc import Callable
 from typing import Any
 
 from onnxbuild.adapters.kernel.kernel_watch import open_quietly, read_quietly
-from onnxbuild.adapters.observe.quiet_looks import install_quiet_looks
+from onnxbuild.adapters.observe.installed_paths import InstalledPaths
+from onnxbuild.adapters.observe.quiet_listings import install_quiet_listings
+from onnxbuild.adapters.observe.quiet_looks import QuietLooks
 from onnxbuild.adapters.observe.quiet_reads import QuietReads
 from onnxbuild.adapters.observe.stand_ins import stand_in
 from onnxbuild.adapters.sandbox.call_site import Reader, who_reads_lines
@@ -52,29 +54,33 @@ class QuietOpens:
         self._software = software_folders(project)
         self._text_read = text_read
         self._syntax_read = syntax_read
-        self._reads = QuietReads(
-            self._software,
-            site_folders(),
-            lambda: os.getpid() == self._pid,
-            installed_read,
-            refused,
-        )
+        self._installed = InstalledPaths(self._software, self._is_step)
+        self._reads = QuietReads(self._installed, site_folders(), installed_read, refused)
         self._pid = os.getpid()
         self._state = threading.local()
 
-    def install(self) -> None:
-        """Start. There is no way back: the process is for one step."""
+    def install(self, *, kernel_watches: bool) -> None:
+        """Start. There is no way back: the process is for one step.
+
+        Args:
+            kernel_watches: The kernel reports opens and listings; else an audit hook has to see them.
+        """
         self._quiet_listings()
         self._quiet_metadata()
         self._quiet_sources()
         self._quiet_lines()
         self._reads.install()
-        install_quiet_looks(self._software)
+        QuietLooks(self._software, self._is_step).install()
+        if kernel_watches:
+            install_quiet_listings(self._installed)
         os.register_at_fork(after_in_child=_forget)
 
     def begin_in_fork(self) -> None:
         """Go on in a fork of the process, which reports as this one does."""
         self._pid = os.getpid()
+
+    def _is_step(self) -> bool:
+        return os.getpid() == self._pid
 
     def _is_quiet(self) -> bool:
         quotes = getattr(self._state, "quotes", False)

@@ -92,8 +92,8 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
     os.umask(job["umask"])
     try:
         if fence is not None:
+            _seed()  # first: torch takes a traceback of it, whose lines are no input
             _shut(fence, observer, _Shut(job, folder, ignored), supervisor)
-            _seed()
             observer.install()
             WATCHERS.append(observer)
             for entrypoint in kind.entrypoints(context.params):

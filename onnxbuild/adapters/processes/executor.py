@@ -17,7 +17,7 @@ from onnxbuild.adapters.processes.job_results import World, failed, read_result
 from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.processes.running import Running, silence
 from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
-from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -59,7 +59,7 @@ class ProcessExecutor:
         landlock_abi: int,
         owners_of: Callable[[str], Collection[str]],
         kernel_watch: bool = True,
-        surroundings: Surroundings = ORDINARY,
+        surroundings: StepEnvironment = ORDINARY,
     ) -> None:
         self._project = project
         self._store_root = store_root

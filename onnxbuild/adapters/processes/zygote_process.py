@@ -16,7 +16,7 @@ from typing import Any
 
 from onnxbuild.adapters.processes.job_results import tail
 from onnxbuild.adapters.toolchain.import_variables import import_variables, user_site_flag
-from onnxbuild.adapters.toolchain.step_environment import Surroundings, clean_environment
+from onnxbuild.adapters.toolchain.step_environment import StepEnvironment, clean_environment
 from onnxbuild.own_folder import IMPORT_ROOT
 
 START = """\
@@ -43,7 +43,7 @@ class ZygoteProcess:
         is_loaded: It has loaded the frameworks.
     """
 
-    def __init__(self, folder: Path, project: Path, surroundings: Surroundings) -> None:
+    def __init__(self, folder: Path, project: Path, surroundings: StepEnvironment) -> None:
         self._log = folder / "zygote.log"
         self._project = project
         self._surroundings = surroundings

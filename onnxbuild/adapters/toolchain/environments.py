@@ -94,7 +94,7 @@ def _loaded(installed: Distributions, runtimes: tuple[str, ...]) -> list[str]:
     """ONNX Runtime and what it needs, as far as that is installed."""
     there = frozenset(installed.names())
     found: dict[str, None] = {}
-    loaded = tuple(prefix for each in all_providers() for prefix in each.brings)
+    loaded = tuple(prefix for each in all_providers() for prefix in each.library_distributions)
     left = [*runtimes, *sorted(name for name in there if name.startswith(loaded))]
     while left:
         name = left.pop(0)

@@ -14,7 +14,7 @@ _NO_HOME = "/nonexistent"  # until a step has one of its own; Debian's name for 
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StepEnvironment:
     """What must not matter to any step's output; the defaults are those of every build.
 
     Attributes:
@@ -37,11 +37,11 @@ class Surroundings:
     original: str = ""
 
 
-ORDINARY = Surroundings()
+ORDINARY = StepEnvironment()
 
 
 def clean_environment(
-    environment: Mapping[str, str], surroundings: Surroundings = ORDINARY
+    environment: Mapping[str, str], surroundings: StepEnvironment = ORDINARY
 ) -> dict[str, str]:
     """The environment of a child: a few variables passed on, which enter keys; the rest fixed."""
     kept = {name: environment[name] for name in PASSED_ON if name in environment}

@@ -41,11 +41,11 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     provider = str(node.value)
     at = parts.at(SECTION, NAME, "provider")
     if not is_known(provider) and not is_full_name(provider):
-        able = [each.name for each in all_providers() if not each.not_compiled]
+        able = [each.name for each in all_providers() if not each.no_ep_context]
         near = nearest(provider, able)
         what = f"{SECTION}.compiled.provider is '{provider}', which is no execution provider"
         yield Fault(hinted(what, near), at, f"write {near or choices(able)}")
-    elif reason := named(provider).not_compiled:
+    elif reason := named(provider).no_ep_context:
         what = (
             f"{SECTION}.compiled.provider is '{provider}', which has no compiled models "
             f"(EPContext): {reason}"

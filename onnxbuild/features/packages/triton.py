@@ -14,7 +14,7 @@ from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import PackageFormat, Subject
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.onnxkit.bundles.checksums import write_sums
+from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, file_bytes, hand_on
 
 NAME = "triton"

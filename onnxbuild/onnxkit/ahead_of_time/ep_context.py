@@ -124,7 +124,7 @@ def refuse_provider(provider: str, where: str) -> None:
     Raises:
         StepError: It has not.
     """
-    reason = named(provider).not_compiled
+    reason = named(provider).no_ep_context
     if reason:
         raise StepError(
             f"execution provider '{provider}' has no compiled models (EPContext): {reason}",

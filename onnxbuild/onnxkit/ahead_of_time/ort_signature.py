@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor, other_machine
+from onnxbuild.onnxkit.host.made_for import MadeFor, check_made_for
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.sessions.element_types import runtime_types
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -54,17 +54,13 @@ def check_machine(manifest: Path, name: str) -> None:
         StepError: It is, or the manifest can't be followed.
     """
     try:
-        made_for: Mapping[str, object] | None = json.loads(manifest.read_text("utf-8"))["made_for"]
-        reason = "" if made_for is None else other_machine(from_json(MadeFor, made_for))
+        content: Mapping[str, object] = json.loads(manifest.read_text("utf-8"))
+        found = content["made_for"]
+        made_for = None if found is None else from_json(MadeFor, found)
     except (ValueError, LookupError, TypeError) as error:
         raise StepError(
             f"the manifest of {name} says nothing that can be followed: {error}",
             where=name,
             fix="name the .ort file itself in that folder",
         ) from error
-    if reason:
-        raise StepError(
-            f"{name} can't run here: {reason}",
-            where=name,
-            fix="compare with what was built on this kind of machine",
-        )
+    check_made_for(made_for, name)

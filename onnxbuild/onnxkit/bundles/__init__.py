@@ -1,1 +1,1 @@
-"""What a bundle holds besides the model."""
+"""Bundles: one description (manifest.json), one function that writes them, their C++ examples."""

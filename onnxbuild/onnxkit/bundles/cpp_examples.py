@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from onnxbuild.core.axis import Dimension, shape_at, size_at, sums_of, symbols_of
-from onnxbuild.core.recipe import Axis
-from onnxbuild.onnxkit.programs.artifact_file import ProgramDescription, ProgramFormat
+from onnxbuild.core.axis import shape_at, size_at, sums_of, symbols_of
+from onnxbuild.onnxkit.bundles.kinds import ONNX
+from onnxbuild.onnxkit.bundles.manifest import Manifest
 
 _EXAMPLES = Path(__file__).parent / "examples"
-_PROGRAMS: Mapping[ProgramFormat, str] = {
+_PROGRAMS: Mapping[str, str] = {
     "torchscript": "torchscript.cpp",
     "aotinductor": "aotinductor.cpp",
 }
@@ -25,55 +25,59 @@ _SCALAR_TYPES = {
 }  # fmt: skip
 
 
-def write_program_example(
-    folder: Path, description: ProgramDescription, axes: Sequence[Axis]
-) -> None:
-    """Write main.cpp, example.h and CMakeLists.txt; nothing for formats that C++ can't load.
+def write_example(folder: Path, manifest: Manifest) -> None:
+    """Write main.cpp and CMakeLists.txt; nothing for kinds that C++ can't load or that have no example.
 
     Args:
         folder: Made if need be.
-        description: The program's.
-        axes: Their example sizes are those of the inputs.
+        manifest: The bundle's.
     """
-    if description.format not in _PROGRAMS:
-        return
+    if manifest.kind == ONNX:
+        _write_onnx_example(folder, manifest)
+    elif manifest.kind in _PROGRAMS:
+        _write_program_example(folder, manifest)
+
+
+def _write_program_example(folder: Path, manifest: Manifest) -> None:
+    """Write main.cpp, example.h with the program's inputs, and CMakeLists.txt."""
     folder.mkdir()
-    sizes = {axis.name: axis.example for axis in axes}
+    sizes = _example_sizes(manifest)
     inputs = []
-    for each in description.inputs:
-        shape = ", ".join(map(str, shape_at(each.shape, sizes)))
-        inputs.append(f"    {{{_quoted(each.name)}, {_SCALAR_TYPES[each.dtype]}, {{{shape}}}}},")
+    for each in manifest.inputs:
+        shape = ", ".join(map(str, shape_at(each.shape or (), sizes)))
+        dtype = _SCALAR_TYPES[str(each.dtype)]
+        inputs.append(f"    {{{_quoted(each.name)}, {dtype}, {{{shape}}}}},")
     filled = {
         "@INPUTS@": "\n".join(inputs),
-        "@OUTPUTS@": ", ".join(map(_quoted, description.outputs)),
-        "@BY_KEYWORD@": "true" if description.by_keyword else "false",
+        "@OUTPUTS@": ", ".join(_quoted(each.name) for each in manifest.outputs),
+        "@BY_KEYWORD@": "true" if manifest.by_keyword else "false",
     }
     header = (_EXAMPLES / "example.h").read_text(encoding="utf-8")
     for mark, text in filled.items():
         header = header.replace(mark, text)
     (folder / "example.h").write_text(header, encoding="utf-8", newline="\n")
-    shutil.copyfile(_EXAMPLES / _PROGRAMS[description.format], folder / "main.cpp")
+    shutil.copyfile(_EXAMPLES / _PROGRAMS[manifest.kind], folder / "main.cpp")
     shutil.copyfile(_EXAMPLES / "CMakeLists.txt", folder / "CMakeLists.txt")
 
 
-def write_onnx_example(
-    folder: Path, axes: Sequence[Axis], shapes: Sequence[Sequence[Dimension]]
-) -> None:
-    """Write main.cpp and CMakeLists.txt, which need ONNX Runtime's headers and library alone.
+def _write_onnx_example(folder: Path, manifest: Manifest) -> None:
+    """Write a program that needs ONNX Runtime's headers and library alone.
 
-    Args:
-        folder: Made if need be.
-        axes: Their example sizes are those of the inputs; all else the program asks the model.
-        shapes: The inputs', whose sums of axes the program must know, too.
+    It asks the model for all but the example sizes of axes, and of sums of axes.
     """
     folder.mkdir()
-    sizes = {axis.name: axis.example for axis in axes}
+    sizes = _example_sizes(manifest)
+    shapes = [each.shape or () for each in manifest.inputs]
     known = (each for each in sums_of(shapes) if sizes.keys() >= set(symbols_of(each)))
     sizes |= {each: size_at(each, sizes) for each in known}
     listed = ", ".join(f"{{{_quoted(name)}, {size}}}" for name, size in sizes.items())
     program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", listed)
     (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
     shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")
+
+
+def _example_sizes(manifest: Manifest) -> dict[str, int]:
+    return {name: axis["example"] for name, axis in manifest.dynamic_axes.items()}
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from functools import cache
 
+from onnxbuild.core.cpu import parse_cpuinfo
+
 _FLAGS = (
     "avx2", "f16c", "fma", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "asimd", "asimddp", "i8mm", "sve", "bf16",
@@ -24,20 +26,12 @@ def cpu() -> tuple[str, frozenset[str]]:
 
     Returns: The machine's architecture and no flags where /proc/cpuinfo can't be read.
     """
-    model, flags = os.uname().machine, frozenset[str]()
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            for line in file:
-                name, _, value = line.partition(":")
-                if name.strip() in {"model name", "Processor"}:
-                    model = value.strip()
-                elif name.strip() in {"flags", "Features"}:
-                    flags = frozenset(value.split())
-                elif not line.strip() and flags:
-                    break
+            model, flags = parse_cpuinfo(file)
     except OSError:
-        pass
-    return model, flags
+        model, flags = "", frozenset[str]()
+    return model or os.uname().machine, flags
 
 
 def kernel_flags() -> dict[str, bool]:

@@ -1,1 +1,1 @@
-"""Stand-alone load.py scripts that bundles ship; they import nothing of this package."""
+"""Stand-alone load.py scripts that bundles ship, put together from parts; a script imports no onnxbuild."""

@@ -1,26 +1,36 @@
-"""Open the model beside this file on the targets, and with the session settings, of its manifest.
+"""Open the model in this folder with ONNX Runtime, as its manifest says.
 
     from load import load
     session = load()          # the first provider that is there and loads, in the recipe's order
-    session = load("cuda")    # that target, or an error
+    session = load("cuda")    # that target, or a LoadError
     outputs = session.run(None, {"input": array})
 
-Needs onnxruntime alone. `python load.py [TARGET]` shows inputs and outputs and runs once.
-Each target has session settings of its own; `load(session={"intra_op_threads": 1})` puts others over
-them. `config` and `free_dimensions` are merged entry by entry, and None takes an entry out.
+Needs onnxruntime alone. `python load.py [TARGET]` prints inputs and outputs and runs once.
+Each target has its own session settings; `load(session={"intra_op_threads": 1})` puts others over
+them. `config` and `free_dimensions` are merged entry by entry, and None removes an entry.
+Where the manifest names the machine that the model was made for, another kind of machine is refused:
+the layouts in the model would be read as this machine's, and give wrong numbers or none.
 """
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.cpu import VNNI
+from onnxbuild.onnxkit.loaders.shared import (
+    HERE,
+    LoadError,
+    check_machine,
+    cpu_flags,
+    example_shapes,
+    read_manifest,
+)
+
 _UNSIGNED = "session.x64quantprecision"
-"""Whether signed weights become unsigned ones as the model is opened, whose sums never saturate."""
+"""Config entry that turns signed weights into unsigned ones, whose sums never saturate."""
 
 _SHARED = "Attempt to replace the existing tensor"
 _SHARED_REASON = (
@@ -30,8 +40,6 @@ _SHARED_REASON = (
     + _UNSIGNED
     + "': '0'}}) to let sums saturate"
 )
-
-HERE = Path(__file__).resolve().parent
 
 _LEVELS = {
     "disable": "ORT_DISABLE_ALL",
@@ -46,74 +54,90 @@ _SPINNING = {
 }
 
 
-def load(target: str = "", session: dict[str, Any] | None = None) -> Any:
-    """An onnxruntime.InferenceSession; never on another provider than was asked for.
+def load(target: str = "", session: dict[str, Any] | None = None, *, options: Any = None) -> Any:
+    """Return an onnxruntime.InferenceSession, never on another provider than was asked for.
 
     Args:
         target: One of the manifest's; empty for the first of all providers that loads.
         session: Settings over those that the manifest has for the target, see `merged`.
+        options: An onnxruntime.SessionOptions with your own threads and the like. It gets the
+            graph optimization level and the config entries alone.
+
+    Raises:
+        OtherMachineError: The model was made for another kind of machine.
+        LoadError: There is no such target or setting, or none of the providers loads.
     """
     import onnxruntime
 
-    manifest = json.loads((HERE / "manifest.json").read_text(encoding="utf-8"))
+    manifest = read_manifest()
+    check_machine(manifest, "onnxruntime", onnxruntime.__version__)
     targets = manifest["targets"]
     if target and target not in targets:
-        raise SystemExit(f"there is no target '{target}'; there are {list(targets)}")
+        raise LoadError(f"there is no target '{target}'; there are {list(targets)}")
+    bound = (
+        "providers" not in manifest
+    )  # made for one target: no provider may stand in for its own
+    target = next(iter(targets)) if bound else target
     chain = targets[target]["chain"] if target else manifest["providers"]
-    own = {each["name"]: target or each["target"] for each in chain}
+    owners = {each["name"]: target or each["target"] for each in chain}
     there = onnxruntime.get_available_providers()
-    left = [(each["name"], each["options"]) for each in chain if each["name"] in there]
-    reasons = [f"{each['name']} is not in it" for each in chain if each["name"] not in there]
+    folders = dict.fromkeys(manifest.get("folder_options", ()), str(HERE))
+    left = [(each["name"], each["options"] | folders) for each in chain if each["name"] in there]
+    reasons = [f"has no {each['name']}" for each in chain if each["name"] not in there]
     while left:
-        told = merged(targets[own[left[0][0]]]["session"], session or {})
-        if manifest["sums_may_saturate"] and _UNSIGNED not in told["config"] and adds_in_16_bits():
-            told["config"] = {**told["config"], **_without_saturation()}
-        options = session_options(told)
+        settings = merged(targets[owners[left[0][0]]]["session"], session or {})
+        config = settings["config"]
+        if manifest.get("sums_may_saturate") and _UNSIGNED not in config and adds_in_16_bits():
+            settings["config"] = config = {**config, **_without_saturation()}
         try:
             opened = onnxruntime.InferenceSession(
-                str(HERE / "model.onnx"), options, providers=left
+                str(HERE / manifest["file"]),
+                session_options(settings, options),
+                providers=left,
+                enable_fallback=not bound,
             )
         except Exception as error:
-            if _SHARED in str(error) and told["config"].get(_UNSIGNED) in {1, "1"}:
-                raise SystemExit(_SHARED_REASON) from error
+            if _SHARED in str(error) and config.get(_UNSIGNED) in {1, "1"}:
+                raise LoadError(_SHARED_REASON) from error
             if len(left) == 1 or (left[0][0] not in str(error) and "TensorRT" not in str(error)):
                 raise
         else:
             if left[0][0] in opened.get_providers():
                 return opened
-        reasons.append(f"{left[0][0]} does not load")
+        reasons.append(f"can't load {left[0][0]}")
         left = left[1:]
-    raise SystemExit(f"onnxruntime {onnxruntime.__version__}: {', '.join(reasons)}")
+    raise LoadError(f"onnxruntime {onnxruntime.__version__} {', and '.join(reasons)}")
 
 
 def merged(own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """A target's settings with a user's over them.
+    """Return a target's settings with a user's over them.
 
     Args:
         own: The target's, as in the manifest.
-        given: The user's: what they leave out stays, entries of `config` and `free_dimensions` too;
-            an entry that is None is taken out.
+        given: The user's. Settings that are left out stay, and so do entries of `config` and
+            `free_dimensions`; an entry that is None is removed.
+
+    Raises:
+        LoadError: There is no such setting.
     """
     unknown = sorted(set(given) - set(own))
     if unknown:
-        raise SystemExit(f"there is no session setting '{unknown[0]}'; there are {sorted(own)}")
-    told = {**own, **given}
+        raise LoadError(f"there is no session setting '{unknown[0]}'; there are {sorted(own)}")
+    settings = {**own, **given}
     for name in ("config", "free_dimensions"):
         entries = {**own[name], **(given.get(name) or {})}
-        told[name] = {key: value for key, value in entries.items() if value is not None}
-    return told
+        settings[name] = {key: value for key, value in entries.items() if value is not None}
+    return settings
 
 
-def adds_in_16_bits(facts: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this is an x86 CPU without VNNI or AMX, whose sums of 8-bit products saturate.
+def adds_in_16_bits(path: str = "/proc/cpuinfo") -> bool:
+    """Return whether this is an x86 CPU without VNNI or AMX, whose sums of 8-bit products saturate.
 
     Args:
-        facts: As Linux tells them; elsewhere nothing is known, and False is the answer.
+        path: Where Linux lists the CPU's flags; False where it does not.
     """
-    if platform.machine() not in {"x86_64", "AMD64"} or not facts.exists():
-        return False
-    flags = set(facts.read_text(encoding="utf-8").split())
-    return not flags & {"avx512_vnni", "avx_vnni", "amx_int8"}
+    flags = cpu_flags(path)
+    return platform.machine() in {"x86_64", "AMD64"} and flags is not None and not flags & VNNI
 
 
 def _without_saturation() -> dict[str, str]:
@@ -126,43 +150,47 @@ def _without_saturation() -> dict[str, str]:
     return {_UNSIGNED: "1"}
 
 
-def session_options(told: dict[str, Any]) -> Any:
-    """The onnxruntime.SessionOptions for the settings in a manifest's `session`."""
+def session_options(settings: dict[str, Any], given: Any = None) -> Any:
+    """Return the onnxruntime.SessionOptions for the settings in a manifest's `session`.
+
+    Args:
+        settings: All of them.
+        given: SessionOptions that keep all but the graph optimization level and the config entries.
+    """
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    levels = onnxruntime.GraphOptimizationLevel
-    modes = onnxruntime.ExecutionMode
-    options.graph_optimization_level = getattr(levels, _LEVELS[told["graph_optimization"]])
-    options.execution_mode = (
-        modes.ORT_PARALLEL if told["execution_mode"] == "parallel" else modes.ORT_SEQUENTIAL
-    )
-    options.intra_op_num_threads = told["intra_op_threads"]
-    options.inter_op_num_threads = told["inter_op_threads"]
-    options.enable_mem_pattern = told["memory_pattern"]
-    options.enable_cpu_mem_arena = told["cpu_arena"]
-    options.use_deterministic_compute = told["deterministic_compute"]
-    for axis, size in told["free_dimensions"].items():
-        options.add_free_dimension_override_by_name(axis, size)
-    for key, value in {**_SPINNING[told["spinning"]], **told["config"]}.items():
+    options = onnxruntime.SessionOptions() if given is None else given
+    level = _LEVELS[settings["graph_optimization"]]
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    config = settings["config"]
+    if given is None:
+        modes = onnxruntime.ExecutionMode
+        options.execution_mode = (
+            modes.ORT_PARALLEL
+            if settings["execution_mode"] == "parallel"
+            else modes.ORT_SEQUENTIAL
+        )
+        options.intra_op_num_threads = settings["intra_op_threads"]
+        options.inter_op_num_threads = settings["inter_op_threads"]
+        options.enable_mem_pattern = settings["memory_pattern"]
+        options.enable_cpu_mem_arena = settings["cpu_arena"]
+        options.use_deterministic_compute = settings["deterministic_compute"]
+        for axis, size in settings["free_dimensions"].items():
+            options.add_free_dimension_override_by_name(axis, size)
+        config = {**_SPINNING[settings["spinning"]], **config}
+    for key, value in config.items():
         options.add_session_config_entry(key, str(value))
     return options
 
 
-def size_of(dimension: int | str, sizes: dict[str, int]) -> int:
-    """The size of a number, an axis, or a sum of both (`past + sequence`)."""
-    parts = str(dimension).split(" + ")
-    return sum(int(part) if part.isdecimal() else sizes.get(part, 1) for part in parts)
-
-
 def rule_of(axis: dict[str, int]) -> str:
-    """Which sizes an axis of the manifest's takes."""
+    """Return the sizes that an axis of the manifest takes, in words."""
     step = axis["multiple_of"]
     return f"{axis['min']} to {axis['max']}" + (f", a multiple of {step}" if step > 1 else "")
 
 
 def ones(dtype: str, shape: list[int]) -> Any:
-    """What `session.run` takes: an array, or an OrtValue where numpy lacks the dtype.
+    """Return ones for `session.run`: an array, or an OrtValue where numpy lacks the dtype.
 
     Args:
         dtype: As the manifest names it; strings are "1".
@@ -180,14 +208,15 @@ def ones(dtype: str, shape: list[int]) -> Any:
 
 
 def main() -> None:
-    """Show what the model takes and gives, and run it once on ones."""
-    session = load(sys.argv[1] if sys.argv[1:] else "")
-    manifest = json.loads((HERE / "manifest.json").read_text(encoding="utf-8"))
-    sizes = {name: axis["example"] for name, axis in manifest["dynamic_axes"].items()}
-    feeds = {}
+    """Print what the model takes and gives, and run it once on ones."""
+    try:
+        session = load(sys.argv[1] if sys.argv[1:] else "")
+    except LoadError as error:
+        raise SystemExit(str(error)) from error
+    manifest = read_manifest()
+    shapes, feeds = example_shapes(manifest), {}
     for each in manifest["inputs"]:
-        shape = [size_of(n, sizes) for n in each["shape"]]
-        feeds[each["name"]] = ones(each["dtype"], shape)
+        feeds[each["name"]] = ones(each["dtype"], shapes[each["name"]])
         print("input ", each["name"], each["dtype"], each["shape"])
     for name, axis in manifest["dynamic_axes"].items():
         print("axis  ", name, rule_of(axis))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import MadeFor
+from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.reports import write_report
 
 ProgramFormat = Literal["torchscript", "torch-export", "aotinductor"]
@@ -88,14 +89,23 @@ def program_bytes(folder: Path) -> int:
     return (folder / read_description(folder).file).stat().st_size
 
 
-def described(manifest: Mapping[str, Any]) -> ProgramDescription:
-    """What a bundle's manifest says of its program.
+def described(manifest: Manifest) -> ProgramDescription:
+    """Return how the program of a bundle is called.
 
     Raises:
-        ValueError: A value in it is none.
+        ValueError: It is the bundle of an ONNX model.
     """
-    names = [each.name for each in fields(ProgramDescription)]
-    return from_json(ProgramDescription, {name: manifest[name] for name in names}, "manifest")
+    if manifest.runtime != "torch":
+        raise ValueError(f"it is of {manifest.kind}, which is no program")
+    return ProgramDescription(
+        cast("ProgramFormat", manifest.kind),
+        tuple(
+            ProgramInput(each.name, str(each.dtype), each.shape or ()) for each in manifest.inputs
+        ),
+        tuple(each.name for each in manifest.outputs),
+        bool(manifest.by_keyword),
+        manifest.made_for,
+    )
 
 
 def program_format(path: Path) -> ProgramFormat | None:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from onnxbuild.core.provider import Provider
-from onnxbuild.core.provider_fault import Cause, ProviderFault, Symptom, Vendor
+from onnxbuild.core.provider_fault import Cause, ProviderFault, Symptom
+from onnxbuild.core.vendor import Vendor
 from onnxbuild.onnxkit.host.devices import Devices
 from onnxbuild.providers import named
 
@@ -110,7 +111,7 @@ def _reasons(
             "device_id",
             f"{wanted} does not exist: {there}",
             f"write the `device_id` of one that `{vendor.lists}` lists"
-            if vendor is not None and vendor.lists
+            if vendor is not None
             else "write another device",
         )
     elif hardware is None and not absent and not version:

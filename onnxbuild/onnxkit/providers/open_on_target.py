@@ -36,7 +36,7 @@ class Opened:
     placement: Placement | None
 
 
-class Without:
+class ContextSubset:
     """A step's context without some of its inputs: those that do not run on its target.
 
     Args:

@@ -218,7 +218,9 @@ def _preload(target: Target) -> None:
     ):
         with redirect_stdout(StringIO()):  # it prints what it does not find
             onnxruntime.preload_dlls()
-    for pattern in dict.fromkeys(each for provider in chain for each in provider.preloaded):
+    for pattern in dict.fromkeys(
+        each for provider in chain for each in provider.preloaded_libraries
+    ):
         package, _, libraries = pattern.partition("/")
         found = importlib.util.find_spec(package)
         for folder in () if found is None else found.submodule_search_locations or ():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from onnxbuild.core.provider_fault import Symptom, Vendor
+from onnxbuild.core.provider_fault import Symptom
+from onnxbuild.core.vendor import Vendor
 
 AMD = Vendor(
     name="AMD",

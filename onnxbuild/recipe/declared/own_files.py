@@ -12,7 +12,7 @@ _TOOLS_FOLDERS = frozenset({
 })  # fmt: skip
 _ENVIRONMENT_MARK = "pyvenv.cfg"  # PEP 405
 _STORE_MARK = "FORMAT"
-_RELEASES = "dist"
+_RELEASES, _RELEASE_MARK = "dist", "release.json"
 _RECIPE_SUFFIXES = (".yaml", ".yml")
 
 
@@ -41,14 +41,15 @@ def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path 
 def is_beside_inputs(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry of a folder does not count when the folder is listed.
 
-    That is a store, a lock, or a folder of a tool such as `__pycache__` or `.git`: they come and go
-    during work.
+    That is a store, a lock, the folder of releases, or a folder of a tool such as `__pycache__` or
+    `.git`: they come and go during work.
     """
     if entry.name in _TOOLS_FOLDERS:
         return True
     if entry.name.endswith(".lock"):
         return is_lock(Path(entry.path))
-    return entry.is_dir() and _is_store(Path(entry.path))
+    path = Path(entry.path)
+    return entry.is_dir() and (_is_store(path) or _holds_releases(path))
 
 
 def store_above(path: Path) -> Path | None:
@@ -61,6 +62,11 @@ def is_lock(file: Path) -> bool:
     """Return whether a file is the lock of a recipe next to it."""
     suffixes = _RECIPE_SUFFIXES if file.suffix == ".lock" else ()
     return any(file.with_suffix(each).is_file() for each in suffixes)
+
+
+def _holds_releases(folder: Path) -> bool:
+    """Return whether `onnxbuild release` made a folder: one of its name that has a release in it."""
+    return folder.name == _RELEASES and any(folder.glob(f"*/{_RELEASE_MARK}"))
 
 
 def _is_store(folder: Path) -> bool:

@@ -89,7 +89,7 @@ class Explainer:
 def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
     """A key that `schema` does not know, and the one that is meant."""
     title, known = str(schema["title"]), list(schema["properties"])
-    there = members_at(root, path[:-1])
+    there = frozenset(members_at(root, path[:-1]))
     near = nearest(key, [each for each in known if each not in there])
     twice = (
         ""
@@ -97,7 +97,7 @@ def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:
         else next(
             iter(
                 get_close_matches(
-                    key, [each for each in there if each != key and each in known], 1, _SURELY
+                    key, [each for each in known if each != key and each in there], 1, _SURELY
                 )
             ),
             "",

@@ -31,11 +31,12 @@ def _pattern(_: Any, pattern: str, value: object, __: Schema) -> Iterator[Valida
         yield ValidationError(f"{value!r} does not match {pattern}")
 
 
-_Validator: Any = validators.extend(  # type: ignore[no-untyped-call]
+StrictValidator: Any = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     validators={"pattern": _pattern},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer),
 )
+"""JSON Schema, with ECMA's patterns, for which true and 1.0 are no integers."""
 
 
 class KeyValidator:
@@ -75,4 +76,4 @@ class KeyValidator:
     @cache  # noqa: B019 - lives as long as one load
     def _validator(self, key: str) -> Any:
         schema = {"$defs": self._schema["$defs"], **self._schema["properties"][key]}
-        return _Validator(schema)
+        return StrictValidator(schema)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from onnxbuild.adapters.console.sinks import JsonLines, PlainLines, RunLog, Several, sentences
+from onnxbuild.adapters.console.sinks import FanOut, JsonLines, PlainLines, RunLog, sentences
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.event import (
     Notice,
@@ -122,7 +122,7 @@ def test_json_lines_are_flat_objects_with_their_type():
 def test_several_sinks_hear_the_same(tmp_path):
     lines: list[str] = []
     log = RunLog(tmp_path / "runs/r1/events.jsonl")
-    Several([PlainLines(lines.append), log]).emit(Notice("ü"))
+    FanOut([PlainLines(lines.append), log]).emit(Notice("ü"))
     log.close()
     assert lines == ["note    ü"]
     assert json.loads((tmp_path / "runs/r1/events.jsonl").read_text()) == {

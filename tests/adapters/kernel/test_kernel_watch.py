@@ -22,12 +22,17 @@ PATIENCE_S = 30
 
 
 class World:
-    """A project, a job's folder, and what a fork of this process is seen to do in them."""
+    """A project, a job's folder, and what a fork of this process is seen to do in them.
+
+    Attributes:
+        calls: How many calls of the last fork were reported.
+    """
 
     def __init__(self, root: Path) -> None:
         self.project, self.job = root / "project", root / "job"
         self.project.mkdir()
         self.job.mkdir()
+        self.calls = 0
         self.told = {
             "job": str(self.job),
             "project": str(self.project),
@@ -76,11 +81,15 @@ class World:
                 os._exit(status)
         theirs.close()
         supervisor = Supervisor(self.job, child, ours)
+        self.calls = 0
         deadline_s = time.monotonic() + PATIENCE_S
         while True:
             assert time.monotonic() < deadline_s
             ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if select.select([supervisor], [], [], 0.05)[0]:
+            waiting = select.poll()
+            waiting.register(supervisor, select.POLLIN)
+            for _, event in waiting.poll(50):
+                self.calls += supervisor.started and bool(event & select.POLLIN)
                 assert supervisor.serve() if supervisor.started else supervisor.start()
             if ended is not None:
                 break

@@ -21,9 +21,10 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Job
 from onnxbuild.engine.decide import current_state
+from tests.adapters.observe.forked_script import run_forked
 from tests.fakes.world import HERE, FakeParams
 
-SCRIPT = """
+IMPORTS = """\
 import importlib, json, site, sys
 from pathlib import Path
 from onnxbuild.adapters.processes.child_context import ChildContext
@@ -34,7 +35,8 @@ from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.core.errors import BuildError
 from onnxbuild.core.recipe import Entrypoint
-
+"""
+SCRIPT = """\
 told = json.loads(sys.argv[1])
 for folder in told["sites"]:
     site.addsitedir(folder)
@@ -88,15 +90,11 @@ class Project:
             "places": dict(self.prints().places()) if self.sites else {},
             "sites": [str(site) for site in self.sites],
         }
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, json.dumps(request)],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=self.scratch,
-            env=clean_environment(os.environ),
-        )
-        return json.loads(done.stdout.splitlines()[-1])
+        printed = run_forked(
+            IMPORTS, SCRIPT, json.dumps(request),
+            folder=self.scratch, environment=clean_environment(os.environ), output=self.scratch,
+        )  # fmt: skip
+        return json.loads(printed.splitlines()[-1])
 
     def observe(self, *preload: str, at: Path | None = None) -> Observed:
         told = self.told(*preload, at=at)

@@ -7,7 +7,11 @@ import pytest
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints, source_digest_of
+from onnxbuild.adapters.toolchain.fingerprints import (
+    DiskFingerprints,
+    list_digest,
+    source_digest_of,
+)
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
 from onnxbuild.core.step import COMPILER
 
@@ -132,3 +136,12 @@ def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
     assert {f"{tmp_path}/none/g++", f"{tmp_path}/bin/g++"} <= set(seen)
     (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0-14+deb12u2")
     assert digest()[0] != first
+
+
+def test_a_listing_leaves_out_releases_and_no_other_folder_of_their_name(tmp_path):
+    (tmp_path / "model.py").write_text("")
+    before = list_digest(str(tmp_path))
+    (tmp_path / "dist/demo-1.0.0").mkdir(parents=True)
+    assert list_digest(str(tmp_path)) != before  # the user's own
+    (tmp_path / "dist/demo-1.0.0/release.json").write_text("{}")
+    assert list_digest(str(tmp_path)) == before

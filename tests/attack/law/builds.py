@@ -24,7 +24,6 @@ from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_enviro
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.core.errors import EXIT_BUG, BuildError
-from onnxbuild.glance import recall
 from onnxbuild.wiring import Workspace
 from tests.attack.in_process import InProcessExecutor, JsonSink
 from tests.zygote_templates import PARENT, PATIENCE_S, TEMPLATE
@@ -117,13 +116,13 @@ class Builds:
         if not store.exists():
             store.mkdir(parents=True)
             shutil.copy(self._frameworks, store)
-        if recall((str(recipe),), only, {}, str(store), locked=False) is not None:
-            return Built(0, self._last[store])
         result = build(
             Request((recipe,), only, store=str(store)),
             events=[sink],
             make_executor=self._make_executor,
         )
+        if result.recalled is not None:
+            return Built(0, self._last[store])
         outputs = {
             f"{step}/{name}": artifact.sha256
             for step, each in result.report.results.items()

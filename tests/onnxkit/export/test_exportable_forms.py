@@ -38,6 +38,7 @@ def exported(folder, name, *, exporter="auto", opset=18):
     return outcome, summarize(load_model(context.output("model")))["operators"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "function"),
     [
@@ -53,13 +54,14 @@ def test_a_recurrence_becomes_a_scan_over_any_length(tmp_path, name, function):
     assert operators["Scan"] == 1
 
 
-@pytest.mark.parametrize("opset", [14, 18])
+@pytest.mark.parametrize("opset", [pytest.param(14, marks=pytest.mark.slow), 18])
 def test_torchscript_exports_a_mixture_of_experts(tmp_path, opset):
     outcome, operators = exported(tmp_path, "mixtral", exporter="torchscript", opset=opset)
     assert NOTE in outcome.notes
     assert operators["MatMul"] >= 2 * 4
 
 
+@pytest.mark.slow
 def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
     outcome, _ = exported(tmp_path, "mixtral_with_a_loop")
     assert outcome.metrics["exporter"] == "dynamo"
@@ -69,6 +71,7 @@ def test_auto_exports_a_mixture_of_experts_that_loops_and_says_how(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_recurrence_goes_to_torch_export_as_a_scan():
     from onnxbuild.onnxkit.data.feeds import make_feeds
     from onnxbuild.onnxkit.programs.torch_export import export_program
@@ -100,6 +103,7 @@ def test_models_are_left_as_they_were():
     assert len(notes) == 1
 
 
+@pytest.mark.slow
 def test_a_scan_from_a_given_state_gives_transformers_last_state():
     import transformers.models.mamba2.modeling_mamba2 as mamba2
     import transformers.models.qwen3_next.modeling_qwen3_next as qwen3_next

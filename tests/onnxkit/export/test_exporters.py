@@ -58,7 +58,9 @@ def test_an_export_is_quiet_and_leaves_torch_as_it_was(tmp_path, exporter, capsy
     assert "Dropout" not in {node.op_type for node in model.graph.node}
 
 
-@pytest.mark.parametrize("exporter", EXPORTERS)
+@pytest.mark.parametrize(
+    "exporter", [pytest.param("dynamo", marks=pytest.mark.slow), "torchscript"]
+)
 def test_a_weight_may_be_called_like_an_input(tmp_path, exporter):
     model, _ = export_graph(exporter, request(Chatty(), tmp_path))
     assert [value.name for value in model.graph.input] == ["x"]

@@ -13,6 +13,7 @@ from onnxbuild.onnxkit.saturation.pair_bounded_scales import (
 )
 from onnxbuild.onnxkit.saturation.saturation import may_saturate, saturating_nodes
 from onnxbuild.onnxkit.sessions.open import open_session
+from tests.examples import examples
 from tests.onnxkit.models import model, value, weight
 from tests.steps.graphs import run_model, save
 
@@ -38,8 +39,9 @@ def greatest_sums(codes):
     return found
 
 
+@pytest.mark.sampled
 @given(matrices(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_two_neighbours_leave_16_bits_and_steps_are_finer_than_those_of_7(matrix, per_channel):
     scales = pair_scales(matrix, per_channel=per_channel)
     assert scales.dtype == np.float32
@@ -53,8 +55,9 @@ def test_no_two_neighbours_leave_16_bits_and_steps_are_finer_than_those_of_7(mat
     assert (scales <= np.where(of_seven_bits <= tiny, 1, of_seven_bits * 1.008)).all()
 
 
+@pytest.mark.sampled
 @given(matrices(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_codes_that_decide_a_scale_bring_it_back(matrix, per_channel):
     scales = bounding_scales(matrix, per_channel=per_channel)
     given_codes = deciding_codes(matrix, scales)

@@ -1,8 +1,13 @@
+import shutil
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.target import Link, Target
+from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from tests.onnxkit.models import linear, model, value
@@ -45,6 +50,29 @@ def test_a_provider_that_does_not_load_is_an_error_and_never_a_silent_fallback(t
     assert said == "CUDAExecutionProvider" or (
         "did not load; ONNX Runtime fell back to CPUExecutionProvider" in said
     )
+
+
+@pytest.mark.parametrize(("provider", "loaded"), [("cuda", True), ("cpu", False)])
+def test_libraries_from_wheels_are_loaded_for_the_providers_that_need_them(
+    tmp_path, provider, loaded
+):
+    import onnxruntime
+
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        pytest.skip("this ONNX Runtime has no CUDA provider at all")
+    save_model(linear(), tmp_path)
+    library = tmp_path / "site/tensorrt_libs/libnvsmall.so.10"
+    library.parent.mkdir(parents=True)
+    (library.parent / "__init__.py").touch()
+    real = Path(onnxruntime.__file__).parent / "capi/libonnxruntime_providers_shared.so"
+    shutil.copyfile(real, library)
+
+    def maps() -> str:
+        sys.path.insert(0, str(tmp_path / "site"))
+        provider_or_error(tmp_path, provider)
+        return Path("/proc/self/maps").read_text()
+
+    assert (str(library) in call_forked(maps, "a session", "")) is loaded
 
 
 def test_a_model_that_the_runtime_refuses_is_an_error(tmp_path):

@@ -9,6 +9,7 @@ from onnxbuild.document.faults import Faults
 from onnxbuild.document.node import UNKNOWN, scalar
 from onnxbuild.recipe.templates.expand import Renderer
 from onnxbuild.recipe.templates.template import TemplateFault, Templates
+from tests.examples import examples
 
 SCOPE = {"size": 64, "text": "[1, 2]", "number": "007", "sizes": [1, 2], "table": {"k": 1.5}}
 
@@ -141,8 +142,9 @@ def test_an_undeclared_name_is_told_even_behind_a_default():
         render("{{ siez | default(1) }}")
 
 
+@pytest.mark.sampled
 @given(st.text("{}%#|()[]'\"~*+-./<>=! abnsizetxorif0123456789_\n", max_size=40))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_template_gives_a_value_or_a_fault(text):
     node = scalar("{{" + text, Location("f.yaml", 1, 1))
     faults = Faults()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Faults
 from onnxbuild.document.node import locate, locate_key, plain
 from onnxbuild.recipe.yaml.read import read_yaml
+from tests.examples import examples
 
 
 def read(text):
@@ -95,15 +97,17 @@ def test_several_faults_that_can_be_read_past_are_reported_together():
     assert len(sentences("a: 1\na: 2\n3: x\nb: !!python/name:os.system x\nc: .nan\n")) == 4
 
 
+@pytest.mark.sampled
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_read_or_has_a_fault(text):
     node, faults = read(text.encode("utf-8", "replace"))
     assert (node is not None) or faults
 
 
+@pytest.mark.sampled
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_bytes_are_read_or_have_a_fault(content):
     node, faults = read(content)
     assert (node is not None) or faults
@@ -111,8 +115,9 @@ def test_any_bytes_are_read_or_have_a_fault(content):
         assert isinstance(faults.error(["f.yaml"]), RecipeErrors)
 
 
+@pytest.mark.sampled
 @given(st.text(alphabet="ab:-[]{}&*!|>%@'\"#?, \n\t\\<=~.0123456789_", max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_punctuation_is_read_or_has_a_fault(text):
     node, faults = read(text)
     assert (node is not None) or faults

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxbuild.onnxkit.ahead_of_time.artifact_file import (
-    other_machine,
-    this_instruction_set,
-    this_machine,
-)
+from onnxbuild.onnxkit.host.made_for import other_machine, this_instruction_set, this_machine
 
 
 def test_the_machine_that_makes_something_can_run_it():

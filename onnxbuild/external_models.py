@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.file_names import check_part
 from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.rival import Rival
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.programs.artifact_file import (
     PROGRAM_SUFFIXES,
     ProgramFormat,
     program_format,
 )
-from onnxbuild.release_format.bundles import FORMATS, VARIANTS, model_file, section_bundles
+from onnxbuild.release_format.bundles import FORMATS, VARIANTS, section_bundles
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE
@@ -93,11 +95,13 @@ def _models(path: Path) -> Iterator[list[_Found]]:
 
 
 def _program_in(bundle: Path) -> Path | None:
-    """The program of a bundle of `formats`; None if it is none."""
+    """Return the program of a bundle; None where its manifest is of another kind of model, or none."""
     try:
-        manifest = read_json((bundle / MANIFEST).read_bytes())
-        return bundle / model_file(manifest) if "by_keyword" in manifest else None
-    except (OSError, ValueError, TypeError, AttributeError):
+        content = read_json((bundle / MANIFEST).read_bytes())
+        kind = KINDS.get(content.get("kind", content.get("format")))  # the latter in older bundles
+        is_program = kind is not None and kind.runtime == "torch"
+        return bundle / check_part(content["file"]) if is_program else None
+    except (OSError, ValueError, TypeError, AttributeError, LookupError):
         return None
 
 

@@ -9,7 +9,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.engine.report import Failure, Report
-from onnxbuild.reproduction.parting import Parting, comparable, find_parting
+from onnxbuild.reproduction.first_divergence import Parting, comparable, find_parting
 from tests.fakes.world import HERE
 
 NEEDS = {"export": (), "reference": (), "optimize": ("export",), "check": ("optimize",)}

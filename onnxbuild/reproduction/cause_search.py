@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxbuild.adapters.machine import usable_cores
-from onnxbuild.adapters.toolchain.step_environment import ORDINARY, Surroundings
+from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice
 from onnxbuild.core.ports import EventSink, Job
@@ -62,13 +62,13 @@ class _Plan:
     """One trial: how it is called, the surroundings, the project's root if it is a copy."""
 
     said: str
-    around: Surroundings
+    around: StepEnvironment
     project: Path | None = None
     temp: str = "trial"
 
 
 def find_cause(
-    suspect: Suspect, around: Surroundings, store: Path, options: RunOptions, events: EventSink
+    suspect: Suspect, around: StepEnvironment, store: Path, options: RunOptions, events: EventSink
 ) -> Cause | None:
     """What makes the step differ, found by running it alone.
 
@@ -95,7 +95,7 @@ class _Trials:
         self._options = options
         self._events = events
 
-    def cause(self, around: Surroundings) -> Cause:
+    def cause(self, around: StepEnvironment) -> Cause:
         """Ordinary surroundings first, then one change after the other, some at a time."""
         stored = self._suspect.stored
         changes = {name: one for name, one in one_by_one(around).items() if one != ORDINARY}

@@ -15,7 +15,7 @@ import pytest
 from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError
-from onnxbuild.release.shelf import shelve
+from onnxbuild.release.publish import shelve
 
 TREE = {"README.md": b"read", "variants/int8/model.onnx": b"weights"}
 
@@ -105,7 +105,7 @@ def test_a_shelf_that_can_not_be_written_is_told(tmp_path):
 ENDLESS = """
 import sys
 from pathlib import Path
-from onnxbuild.release.shelf import shelve
+from onnxbuild.release.publish import shelve
 print("ready", flush=True)
 for number in range(100_000):
     tree = {f"f{n % 3}/{n}": bytes([number % 251]) * 40_000 for n in range(30)}
@@ -113,6 +113,7 @@ for number in range(100_000):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_whole_releases_and_the_next_tidies_up(tmp_path):
     moment = random.Random(1)
     scratches = 0

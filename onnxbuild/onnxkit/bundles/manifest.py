@@ -1,0 +1,264 @@
+"""The description of a bundle, manifest.json: one form for every kind of bundle, written and read."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.file_names import check_part
+from onnxbuild.core.params import from_json, to_json
+from onnxbuild.core.recipe import Precision
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.bundles.first_manifests import as_second
+from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
+from onnxbuild.onnxkit.host.made_for import MadeFor
+from onnxbuild.onnxkit.loaders.script import Runtime
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import short_name
+
+MANIFEST_FILE, SUMS_FILE = "manifest.json", "SHA256SUMS"
+SCHEMA_VERSION = 2
+"""Increment when manifest.json changes in a way that its readers notice."""
+
+VALIDATION_FILE, EVALUATION_FILE = "validation.json", "evaluation.json"
+GATES_FILE = "gates.json"
+LOADER_FILE, EXAMPLE_FOLDER = "load.py", "cpp"
+_KIND = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_EXAMPLE_FILES = ("CMakeLists.txt", "example.h", "main.cpp")
+_NOT_THE_MODEL = frozenset(
+    {
+        LOADER_FILE,
+        VALIDATION_FILE,
+        EVALUATION_FILE,
+        GATES_FILE,
+        *(f"{EXAMPLE_FOLDER}/{name}" for name in _EXAMPLE_FILES),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An input or output.
+
+    Attributes:
+        name: Its name.
+        dtype: As numpy spells it; None for an output of a program, which declares none.
+        shape: Ints and symbols of the dynamic axes, outermost first; None where it is unknown.
+    """
+
+    name: str
+    dtype: str | None = None
+    shape: tuple[int | str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of the gate on one target.
+
+    Attributes:
+        passed: Whether all outputs are within the tolerances.
+        tolerances: In force, as JSON of VariantTolerances.
+        metrics: The worst of each measure over all points.
+    """
+
+    passed: bool | None
+    tolerances: dict[str, Any] | None
+    metrics: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An execution provider.
+
+    Attributes:
+        name: Its full name, `CPUExecutionProvider`.
+        options: As ONNX Runtime takes them.
+        target: The target whose session settings it takes; None within a target.
+    """
+
+    name: str
+    options: dict[str, str]
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BundleTarget:
+    """A place where ONNX Runtime runs the model.
+
+    Attributes:
+        chain: Providers in order of preference.
+        session: How sessions run there.
+        placement: Which nodes ran on which provider.
+        skipped: Why the model was not run there.
+        library: Name of the provider's plug-in, which is not in the bundle.
+        environment: The environment that it was run in, if that is not onnxbuild's own.
+    """
+
+    chain: tuple[Provider, ...]
+    session: SessionSettings
+    placement: dict[str, Any] | None = None
+    skipped: str | None = None
+    library: str | None = None
+    environment: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A bundle: one model, how it is opened and called, and what is known of it.
+
+    Attributes:
+        name: The recipe's.
+        kind: One of KINDS, or what a feature that was added makes.
+        file: The file that is opened.
+        precision: Of the weights.
+        recipe_sha256: Digest of the part of the recipe that the model is made from.
+        inputs: In order.
+        outputs: In order.
+        dynamic_axes: Axis -> `min`, `max`, `example` and `multiple_of`.
+        validation: Target -> the gate's verdict, of those that the model ran on.
+        versions: Package -> version that made the bundle.
+        made_for: The machine that the model is bound to; None where any will do.
+        files: Each file but manifest.json and SHA256SUMS.
+        size_bytes: Of the model's files.
+        variant: The variant that the model is, or is made from; None for a program.
+        evaluation: Target -> score and drop.
+        fidelity: Target -> how near the model is to fp32 on the user's data.
+        targets: Where ONNX Runtime runs it, in order of preference.
+        providers: All built-in providers of the targets; None for a model made for one target.
+        session: The first target's.
+        folder_options: Provider options whose value is the bundle's own folder.
+        by_keyword: A program's inputs are passed by name, else in order.
+        opsets: Domain -> version.
+        ir_version: ONNX's.
+        nodes: In the graph and its subgraphs.
+        parameters: Elements of all weights.
+        sums_may_saturate: Sums of 8-bit products overflow 16 bits on a CPU without VNNI.
+        portable_size_bytes: Of the model that this one is made from.
+        facts: Of a model made ahead of time.
+    """
+
+    name: str
+    kind: str
+    file: str
+    precision: Precision
+    recipe_sha256: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    dynamic_axes: dict[str, dict[str, int]]
+    validation: dict[str, Verdict]
+    versions: dict[str, str]
+    made_for: MadeFor | None = None
+    files: dict[str, Digest] = dataclasses.field(default_factory=dict)
+    size_bytes: int = 0
+    variant: str | None = None
+    evaluation: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    fidelity: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    targets: dict[str, BundleTarget] | None = None
+    providers: tuple[Provider, ...] | None = None
+    session: SessionSettings | None = None
+    folder_options: tuple[str, ...] | None = None
+    by_keyword: bool | None = None
+    opsets: dict[str, int] | None = None
+    ir_version: int | None = None
+    nodes: int | None = None
+    parameters: int | None = None
+    sums_may_saturate: bool | None = None
+    portable_size_bytes: int | None = None
+    facts: dict[str, Any] | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The package that opens the model; ONNX Runtime, if a feature that was added makes its kind."""
+        known = KINDS.get(self.kind)
+        return "onnxruntime" if known is None else known.runtime
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether the model may do what any program may.
+
+        Of a kind that is none of KINDS: if it may run on another provider than the CPU's.
+        """
+        known = KINDS.get(self.kind)
+        targets = (self.targets or {}).values()
+        is_safe = all(short_name(link.name) == CPU for each in targets for link in each.chain)
+        return not is_safe if known is None else known.runs_code
+
+    @property
+    def bundle(self) -> str:
+        """Its name within the recipe: `int8`, `int8-ort`, `torchscript`."""
+        parts = (self.variant, None if self.kind == ONNX else self.kind)
+        return "-".join(filter(None, parts))
+
+    @property
+    def bound_to(self) -> str:
+        """The machine that its files are made for, for people; empty where any will do."""
+        if self.made_for is None:
+            return ""
+        has = [flag for flag, there in self.made_for.flags.items() if there]
+        device = f", {self.made_for.device}" if self.made_for.device else ""
+        flags = ", ".join(has) or "no flags"
+        return f"{self.made_for.machine}, {self.made_for.cpu}{device} ({flags})"
+
+
+def to_manifest(manifest: Manifest) -> dict[str, Any]:
+    """Return the content of manifest.json; keys that say nothing of such a bundle are left out."""
+    optional = {each.name for each in dataclasses.fields(Manifest) if each.default is None}
+    plain = to_json(manifest)
+    content = {
+        key: value
+        for key, value in plain.items()
+        if key not in optional - {"made_for"} or value is not None
+    }
+    targets: dict[str, Any] = content.get("targets", {})
+    for target in targets.values():
+        target["chain"] = [_without_none(each) for each in target["chain"]]
+    if targets:
+        content["targets"] = {name: _without_none(each) for name, each in targets.items()}
+    return {"schema_version": SCHEMA_VERSION, **content}
+
+
+def read_manifest(content: object) -> Manifest:
+    """Return the description of a bundle; bundles of onnxbuild's first form are read, too.
+
+    Args:
+        content: The JSON value of manifest.json, whoever wrote it.
+
+    Raises:
+        ValueError: A value in it is not what a manifest has there.
+    """
+    if not isinstance(content, Mapping):
+        raise ValueError("it is no mapping")  # noqa: TRY004 - a fault of the file, not of a caller
+    if content.get("schema_version") == SCHEMA_VERSION:
+        second = {key: value for key, value in content.items() if key != "schema_version"}
+    elif "schema_version" not in content:
+        second = as_second(content)
+    else:
+        raise ValueError(f"its schema_version is not {SCHEMA_VERSION}")
+    found = from_json(Manifest, second, MANIFEST_FILE)
+    if not _KIND.fullmatch(found.kind):
+        what = f"its kind is {found.kind!a}; expected letters, digits, '_' and '-'"
+        raise ValueError(what)
+    try:
+        check_part(found.file)
+    except ValueError:
+        what = f"its file is {found.file!a}, which is no name of a file in its folder"
+        raise ValueError(what) from None
+    if found.runtime == "onnxruntime" and not found.targets:
+        raise ValueError("it names no target")
+    size = model_bytes(found.files)
+    if found.size_bytes not in {0, size}:
+        raise ValueError(f"its size_bytes is {found.size_bytes}; its model's files have {size}")
+    return dataclasses.replace(found, size_bytes=size)
+
+
+def model_bytes(files: Mapping[str, Digest]) -> int:
+    """Return the size of a bundle's files that are not written next to every model."""
+    return sum(each.size_bytes for name, each in files.items() if name not in _NOT_THE_MODEL)
+
+
+def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if each is not None}

@@ -1,0 +1,49 @@
+"""Put the load.py of a bundle together: one stand-alone file of the parts that a runtime needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+from onnxbuild.core import cpu
+from onnxbuild.onnxkit.loaders import onnx_bundle, program_bundle, shared
+
+Runtime = Literal["onnxruntime", "torch"]
+"""The package that runs a bundle's model."""
+
+_OWN: Mapping[Runtime, ModuleType] = {"onnxruntime": onnx_bundle, "torch": program_bundle}
+
+
+@cache
+def load_script(runtime: Runtime) -> str:
+    """Return load.py for a runtime; it imports the standard library and that runtime alone."""
+    own = _OWN[runtime]
+    plain: set[str] = set()
+    named: dict[str, set[str]] = {}
+    bodies = []
+    for module in (cpu, shared, own):
+        statements, body = _split(module)
+        bodies.append(body)
+        for each in statements:
+            names = {alias.name for alias in each.names}
+            if isinstance(each, ast.Import):
+                plain |= names
+            elif str(each.module).partition(".")[0] not in {"onnxbuild", "__future__"}:
+                named.setdefault(str(each.module), set()).update(names)
+    lines = [f"import {name}" for name in sorted(plain)]
+    lines += [f"from {name} import {', '.join(sorted(named[name]))}" for name in sorted(named)]
+    head = f'"""{own.__doc__}"""\n\nfrom __future__ import annotations\n'
+    return "\n".join([head, *lines, "", "\n\n\n".join(bodies)]) + "\n"
+
+
+def _split(module: ModuleType) -> tuple[list[ast.Import | ast.ImportFrom], str]:
+    """Return a module's imports, and its text below them."""
+    text = Path(str(module.__file__)).read_text(encoding="utf-8")
+    _, *statements = ast.parse(text).body
+    imports = [each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]
+    last = max(each.end_lineno or 0 for each in imports)
+    return imports, "\n".join(text.splitlines()[last:]).strip()

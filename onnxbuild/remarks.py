@@ -1,0 +1,49 @@
+"""Notes of a build for the user: what the machine lacks, what recipes doubt, what out/ still holds."""
+
+from __future__ import annotations
+
+from onnxbuild.adapters.kernel import kernel_watch, landlock
+from onnxbuild.core.graph import Graph
+from onnxbuild.recipe.checks.advisories import doubts_of
+from onnxbuild.recipe.project import root_reason
+from onnxbuild.request import Loaded, Request, feature_remarks
+from onnxbuild.wiring import Workspace
+
+
+def new_store_remark(request: Request) -> str:
+    """Say where the store was created, and why there.
+
+    Args:
+        request: What is built.
+    """
+    root, project = request.store_root, request.project
+    return f"new store: {root}" + (f" ({root_reason(project)})" if root.parent == project else "")
+
+
+def build_remarks(
+    request: Request, loaded: Loaded, graph: Graph, workspace: Workspace
+) -> list[str]:
+    """Return notes for the user about the machine and the content of out/.
+
+    Args:
+        request: What is built.
+        loaded: Its recipes.
+        graph: Theirs.
+        workspace: Project and store.
+    """
+    found = []
+    unseen = kernel_watch.reason_not()
+    if not landlock.abi():
+        found.append(f"no Landlock in this kernel: {kernel_watch.not_refused(unseen)}")
+    if unseen:
+        found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
+    for recipe in loaded.recipes:
+        found += feature_remarks(recipe)
+    for recipe in () if request.only else loaded.recipes:
+        found += doubts_of(recipe)
+        names = {each.name for each in graph.deliverables if each.recipe == recipe.name}
+        found += [
+            f"{folder} is of a variant that '{recipe.name}' no longer has"
+            for folder in workspace.views.forgotten(recipe.name, names)
+        ]
+    return found

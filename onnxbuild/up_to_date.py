@@ -1,0 +1,103 @@
+"""Up to date at a glance, for `api.build`: recall the last good run of a request, or note this one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from onnxbuild import glance
+from onnxbuild.adapters import locate, machine, memo
+from onnxbuild.catalog import CATALOG
+from onnxbuild.core.graph import Graph
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.report import Report
+from onnxbuild.request import Loaded, Request, fits, ok_line, remarks_of, request_of
+from onnxbuild.summary import skipped_targets, summarize
+from onnxbuild.wiring import Workspace, environments_of
+
+
+def memo_key(request: Request, catalog: Mapping[str, StepKind]) -> str:
+    """Return the key of a request's memo; with other step kinds it is another request.
+
+    Args:
+        request: What is asked for.
+        catalog: Step kinds by name.
+    """
+    return request_of(request, "" if catalog is CATALOG else _identity(catalog))
+
+
+def recall(request: Request, catalog: Mapping[str, StepKind]) -> dict[str, Any] | None:
+    """Return what the last good run of a request left, if all that it looked at is as it was.
+
+    Args:
+        request: What is asked for.
+        catalog: Step kinds by name.
+
+    Returns: As `glance.recall`; None, too, where something measures anew or a path is odd: the
+        whole decision says what is wrong with it.
+    """
+    if request.comparison is not None or not request.recipes:
+        return None
+    try:
+        root = request.store_root
+        return glance.recalled(root, memo_key(request, catalog)) if root.is_dir() else None
+    except (OSError, ValueError):
+        return None
+
+
+def remember(
+    request: Request,
+    loaded: Loaded,
+    graph: Graph,
+    report: Report,
+    *,
+    workspace: Workspace,
+    catalog: Mapping[str, StepKind],
+    started_ns: int,
+) -> None:
+    """Note all that a good run looked at.
+
+    Args:
+        request: What was asked for.
+        loaded: Its recipes.
+        graph: Its graph.
+        report: What happened.
+        workspace: Project and store.
+        catalog: Step kinds by name.
+        started_ns: Wall clock when the run began.
+    """
+    known = workspace.fingerprints.environments
+    for path in memo.program_files():
+        workspace.stats.look(path)
+    memo.remember(
+        workspace.index,
+        memo_key(request, catalog),
+        {
+            "environment": {name: locate.environment().get(name) for name in loaded.variables},
+            "environments": [known.folder(each) for each in environments_of(graph)],
+            "steps": len(graph.steps),
+            "names": "" if report.left_out else "\n".join(graph.steps),
+            "lint": glance.lint_lines(
+                remarks_of(loaded),
+                ok_line(loaded, graph),
+                fits=fits(loaded, machine.memory_bytes()),
+            ),
+            "store": str(workspace.root),
+            "summary": summarize(graph, report),
+            "skipped": skipped_targets(graph, report),
+        },
+        workspace.stats.seen,
+        workspace.stats.restless,
+        store=workspace.root,
+        started_ns=started_ns,
+    )
+
+
+def _identity(catalog: Mapping[str, StepKind]) -> str:
+    """The kinds of a catalog as text: as much of them as keys of results have, and where they are."""
+    kinds = [
+        (name, kind.version, kind.run.__module__, kind.run.__qualname__)
+        for name, kind in catalog.items()
+    ]
+    return json.dumps(sorted(kinds))

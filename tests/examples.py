@@ -1,0 +1,15 @@
+"""How many random examples a test tries."""
+
+from __future__ import annotations
+
+import os
+
+_LEAST = 10
+
+
+def examples(most: int) -> int:
+    """Of `most`, the share that ONNXBUILD_EXAMPLES says; all without it.
+
+    `make test` tries some, and `make test-all` runs all tests that are marked `sampled` again with all.
+    """
+    return max(_LEAST, round(most * float(os.environ.get("ONNXBUILD_EXAMPLES", "1"))))

@@ -1,0 +1,100 @@
+"""load.py as bundles ship it: one file that stands alone."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import sys
+import warnings
+
+import pytest
+
+from onnxbuild.core.cpu import VNNI
+from onnxbuild.onnxkit.loaders.script import load_script
+
+RUNTIMES = ("onnxruntime", "torch")
+
+
+def loader(folder, runtime="torch", **manifest):
+    """The module in a bundle's folder."""
+    (folder / "load.py").write_text(load_script(runtime))
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    spec = importlib.util.spec_from_file_location("shipped_load", folder / "load.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_it_imports_nothing_but_python_and_its_runtime(runtime):
+    nodes = list(ast.walk(ast.parse(load_script(runtime))))
+    found = {each.module for each in nodes if isinstance(each, ast.ImportFrom)}
+    found |= {name.name for each in nodes if isinstance(each, ast.Import) for name in each.names}
+    others = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    assert others <= {runtime, "numpy"}
+    assert runtime in others
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_name_in_it_is_defined_once_and_told_by_its_own_docstring(runtime):
+    tree = ast.parse(load_script(runtime))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    names = [each.name for each in tree.body if isinstance(each, kinds)]
+    assert len(names) == len(set(names))
+    assert {"load", "main", "check_machine", "parse_cpuinfo"} <= set(names)
+    assert "from load import load" in ast.get_docstring(tree)
+    assert load_script(runtime).count("if __name__ ==") == 1
+
+
+def made_for(flags, machine=None):
+    import platform
+
+    return {
+        "file": "model.pt2",
+        "made_for": {"machine": machine or platform.machine(), "cpu": "A CPU", "flags": flags},
+        "versions": {"torch": "1.0"},
+    }
+
+
+def test_another_machine_is_refused_and_another_runtime_is_warned_of(tmp_path):
+    manifest = made_for({"avx1024": True})
+    module = loader(tmp_path, **manifest)
+    with pytest.raises(
+        module.OtherMachineError, match="this CPU is without avx1024: take another"
+    ):
+        module.check_machine(manifest, "torch", "1.0")
+    with pytest.raises(module.LoadError, match="was made for vax; this is "):
+        module.check_machine(made_for({}, "vax"), "torch", "1.0")
+    fits = made_for({"avx1024": False})
+    with pytest.warns(UserWarning, match=r"made by torch 1\.0, this is 2\.0"):
+        module.check_machine(fits, "torch", "2.0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.check_machine(fits, "torch", "1.0")
+        module.check_machine({**fits, "made_for": None}, "torch", "2.0")
+
+
+def test_what_is_made_of_a_variant_names_it(tmp_path):
+    module = loader(tmp_path)
+    with pytest.raises(
+        module.OtherMachineError, match="open the portable model of variant 'int8'"
+    ):
+        module.check_machine({**made_for({}, "vax"), "variant": "int8"}, "torch", "1.0")
+
+
+def test_flags_are_those_of_the_first_core_and_unknown_elsewhere(tmp_path):
+    module = loader(tmp_path)
+    facts = tmp_path / "cpuinfo"
+    facts.write_text("processor : 0\nflags : fpu avx2\n\nprocessor : 1\nflags : fpu\n")
+    assert module.cpu_flags(str(facts)) == {"fpu", "avx2"}
+    assert module.cpu_flags(str(tmp_path / "none")) is None
+    facts.write_text("hart : 0\nisa : rv64\n")
+    assert module.cpu_flags(str(facts)) is None
+    assert module.VNNI == VNNI
+
+
+def test_a_load_error_ends_the_script_with_a_sentence(tmp_path):
+    module = loader(tmp_path, "onnxruntime", made_for=None, targets={"cpu": {}}, providers=[])
+    with pytest.raises(module.LoadError, match="there is no target 'npu'; there are "):
+        module.load("npu")
