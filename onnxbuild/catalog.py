@@ -134,10 +134,13 @@ class Composition:
                     yield composed(section, keys, __name__)
 
 
+_BUILT_IN = Composition()
+
+
 class _Open:
     """What this process uses now."""
 
-    composition = Composition()
+    composition = _BUILT_IN
 
 
 def use_plugins(plugins: Iterable[Plugin]) -> None:
@@ -147,7 +150,7 @@ def use_plugins(plugins: Iterable[Plugin]) -> None:
         plugins: Their names are not taken, and none that is faulty has features.
     """
     found = tuple(plugins)
-    _Open.composition = Composition(found)
+    _Open.composition = Composition(found) if found else _BUILT_IN  # whose types are compared
     use_providers(provider for each in found for provider in each.providers)
 
 
