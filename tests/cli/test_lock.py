@@ -8,6 +8,7 @@ import sys
 import pytest
 import yaml
 
+from onnxbuild.adapters.clock import settle
 from tests.cli.conftest import CheapProject, make_cheap_project, make_project
 
 
