@@ -339,7 +339,7 @@ def test_a_trial_that_is_not_there_is_a_usage_error(searching):
     assert "did you mean 'int8-dynamic'?" in told.err
     other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
     assert other.code == 2
-    assert "'fp32' has no trials: its mode is none, not auto" in other.err
+    assert "'fp32' has no trials: its mode is none, which searches for nothing" in other.err
 
 
 def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project):
