@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
+from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.composed import composed
 from onnxbuild.expansion.feature import (
     ArtifactFormat,
@@ -32,6 +32,7 @@ from onnxbuild.features.settings import (
     calibration,
     optimize,
     packages,
+    reference,
     release,
     session,
     target,
@@ -42,6 +43,7 @@ from onnxbuild.providers import use_providers
 FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
+    reference.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
     fp32.FEATURE,
@@ -117,7 +119,7 @@ class Composition:
             AHEAD_OF_TIME: {
                 each.name: (each.options, each.help) for each in self.artifact_formats.values()
             },
-            packages.SECTION: {
+            PACKAGES: {
                 each.name: (each.options, each.help) for each in self.package_formats.values()
             },
             validate.NAME: {
@@ -206,59 +208,3 @@ def __getattr__(name: str) -> type:
         if (section.options.__module__, section.options.__name__) == (__name__, name):
             return section.options
     raise AttributeError(name)
-
-
-def variant_of(
-    name: str,
-    mode: Mode,
-    options: object,
-    *,
-    sections: Mapping[str, object],
-    location: Location,
-    search: str = "",
-) -> Variant:
-    """A variant, with what its mode says of it.
-
-    Args:
-        name: Its name.
-        mode: Its mode.
-        options: The mode's.
-        sections: Its own, over the recipe's.
-        location: Where the recipe declares it.
-        search: Of a trial, the variant that is searched for.
-    """
-    precision = mode.precision_of(options) if mode.precision_of else mode.precision
-    return Variant(
-        name=name,
-        mode=mode.name,
-        options=options,
-        sections=sections,
-        location=location,
-        precision=precision,
-        tolerances=mode.tolerances[precision],
-        searches=mode.trials is not None,
-        search=search,
-    )
-
-
-def trials_of(recipe: Recipe, variant: Variant) -> dict[str, Variant]:
-    """Trial name -> the variant that it is, in the order in which a smaller budget cuts them off.
-
-    Args:
-        recipe: The variant's.
-        variant: One that is searched for; others have none.
-    """
-    trials = MODES[variant.mode].trials
-    found: dict[str, Variant] = {}
-    for each in () if trials is None else trials(recipe, variant):
-        mode = MODES[each.mode]
-        options = None if mode.options is None else mode.options(**each.changes)
-        found[each.name] = variant_of(
-            f"{variant.name}/{each.name}",
-            mode,
-            options,
-            sections=variant.sections,
-            location=variant.location,
-            search=variant.name,
-        )
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known, shown_ratio
 
@@ -15,9 +15,6 @@ _SUGGESTED = 4
 
 _MOSTLY = 0.5
 """A variant with a greater share of its nodes in fp32 is hardly one."""
-
-_MODES = ("dynamic", "static", "weight_only", "fp16")
-"""Of a search."""
 
 
 def told(trial: Trial) -> str:
@@ -120,7 +117,9 @@ def _speed(ratio: Ratio | None, than: str) -> str:
 
 def _elsewhere(found: Diagnosis) -> str:
     """Modes that the goal may be met with."""
-    other = [mode for mode in _MODES if mode != found.variant.mode]
+    from onnxbuild.steps.choose import Tried
+
+    other = [mode for mode in get_args(Tried) if mode != found.variant.mode]
     if "calibration" not in found.recipe.entrypoints:
         other.remove("static")
     return f"`include: [{', '.join((found.variant.mode, *other))}]` and more `trials`"

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.api import Request, build, graph_of, load
-from onnxbuild.catalog import trials_of
 from onnxbuild.choices import choices_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
 from onnxbuild.diagnosis.remedies import as_setting
 from onnxbuild.diagnosis.search_goal import SearchGoal
+from onnxbuild.resolver.trials import trials_of
 from onnxbuild.wiring import RunOptions
 
 

@@ -8,6 +8,9 @@ from typing import ClassVar
 
 from onnxbuild.core.params import option
 
+PACKAGES = "packages"
+"""The section that asks for other forms of bundles."""
+
 
 @dataclass(frozen=True)
 class AskedOfVariants:

@@ -1,12 +1,13 @@
-"""The step that scores a variant with the user's metric."""
+"""The steps that score a variant, and what it is compared with, with the user's metric."""
 
 from __future__ import annotations
 
 import dataclasses
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
-from onnxbuild.core.target import Target
+from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
@@ -15,11 +16,6 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 
 SECTION = "evaluate"
-
-
-def pytorch_score(scope: Scope) -> OutputRef | None:
-    """The score of the recipe's `torch.nn.Module`; None if the recipe evaluates nothing."""
-    return _score(scope, None, None, None)
 
 
 def add_evaluation(
@@ -41,50 +37,71 @@ def add_evaluation(
         further: The target's name, if it is not the first.
         gates: Hold it to `evaluate.min` and `max_drop`.
     """
-    return _score(scope, variant, model, target, further=further, gates=gates)
-
-
-def _score(
-    scope: Scope,
-    variant: Variant | None,
-    model: OutputRef | None,
-    target: Target | None,
-    *,
-    further: str = "",
-    gates: bool = True,
-) -> OutputRef | None:
-    recipe = scope.recipe
-    if "evaluation" not in recipe.entrypoints:
+    if "evaluation" not in scope.recipe.entrypoints:
         return None
+    baseline = scope.score()
+    inputs = {"model": model, **({"baseline": baseline} if baseline else {})}
+    return _added(
+        scope,
+        of_variant(scope.recipe, variant, SECTION, further),
+        {**inputs, **target_inputs(scope, target)},
+        name=variant.name,
+        target=target,
+        session=settings_of(scope.recipe, variant).judged_anywhere(),
+        gates=gates,
+    )
+
+
+def baseline_score(
+    scope: Scope, model: OutputRef | None = None, session: SessionSettings | None = None
+) -> OutputRef | None:
+    """The score that variants are compared with; None if the recipe evaluates nothing.
+
+    Args:
+        scope: The recipe.
+        model: What is scored, on the CPU; None for the recipe's `torch.nn.Module`.
+        session: How it is run; None for the defaults.
+    """
+    if "evaluation" not in scope.recipe.entrypoints:
+        return None
+    return _added(
+        scope,
+        shared(scope.recipe, SECTION),
+        {} if model is None else {"model": model},
+        name="" if model is None else scope.recipe.frontend,
+        target=None if model is None else CPU_TARGET,
+        session=session or SessionSettings(),
+        gates=False,
+    )
+
+
+def _added(
+    scope: Scope,
+    address: StepAddress,
+    inputs: dict[str, OutputRef],
+    *,
+    name: str,
+    target: Target | None,
+    session: SessionSettings,
+    gates: bool,
+) -> OutputRef:
+    recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
-    inputs = {
-        "model": model,
-        "baseline": None if variant is None else scope.score(),
-        **target_inputs(scope, target),
-    }
     step = scope.step(
-        shared(recipe, "evaluate")
-        if variant is None
-        else of_variant(recipe, variant, "evaluate", further),
+        address,
         evaluate.KIND,
         evaluate.EvaluateParams(
             data=recipe.entrypoints["evaluation"],
             metric=recipe.entrypoints["metric"],
-            model=recipe.model if variant is None else None,
+            model=None if inputs else recipe.model,
             inputs=recipe.inputs,
             outputs=recipe.outputs,
-            variant="" if variant is None else variant.name,
+            variant=name,
             target=target,
-            options=options
-            if variant and gates
-            else dataclasses.replace(options, min=None, max_drop=None),
-            session=(
-                SessionSettings()
-                if variant is None
-                else settings_of(recipe, variant).judged_anywhere()
-            ),
+            options=options if gates else dataclasses.replace(options, min=None, max_drop=None),
+            session=session,
         ),
-        {key: ref for key, ref in inputs.items() if ref is not None},
+        inputs,
         section=SECTION,
     )
     return OutputRef(step, "report")

@@ -130,44 +130,14 @@ class Artifact:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
 
-def _no_faults(parts: Parts) -> Iterable[Fault]:  # noqa: ARG001
+def _nothing(*_: object) -> tuple[()]:
+    """The hook of a feature that has nothing to say."""
     return ()
 
 
-def _no_remarks(recipe: Recipe, cores: int) -> Iterable[str]:  # noqa: ARG001
-    return ()
-
-
-def _no_variant_faults(variant: WrittenVariant, parts: Parts) -> Iterable[Fault]:  # noqa: ARG001
-    return ()
-
-
-def _no_reports(scope: Scope, subject: Subject) -> Mapping[str, OutputRef]:  # noqa: ARG001
+def _no_names(*_: object) -> Mapping[str, Any]:
+    """The same, of a hook that gives something by name."""
     return {}
-
-
-def _no_reports_on(
-    scope: Scope,  # noqa: ARG001
-    subject: Subject,  # noqa: ARG001
-    number: int,  # noqa: ARG001
-) -> Mapping[str, OutputRef]:
-    return {}
-
-
-def _nothing_laid(
-    scope: Scope,  # noqa: ARG001
-    subjects: Sequence[Subject],  # noqa: ARG001
-    programs: Mapping[str, OutputRef],  # noqa: ARG001
-) -> Mapping[str, Sequence[Laid]]:
-    return {}
-
-
-def _nothing_laid_ahead(
-    scope: Scope,  # noqa: ARG001
-    subject: Subject,  # noqa: ARG001
-    artifacts: Sequence[Artifact],  # noqa: ARG001
-) -> Sequence[Laid]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,16 +160,14 @@ class Feature:
     name: str
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
-    faults: Callable[[Parts], Iterable[Fault]] = _no_faults
-    remarks: Callable[[Recipe, int], Iterable[str]] = _no_remarks
-    reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_reports
-    reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_reports_on
+    faults: Callable[[Parts], Iterable[Fault]] = _nothing
+    remarks: Callable[[Recipe, int], Iterable[str]] = _nothing
+    reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
+    reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_names
     laid: Callable[
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
-    ] = _nothing_laid
-    laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = (
-        _nothing_laid_ahead
-    )
+    ] = _no_names
+    laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = _nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +214,7 @@ class Mode(Feature):
     options: type | None = None
     words: str = ""
     precision_of: Callable[[Any], str] | None = None
-    variant_faults: Callable[[WrittenVariant, Parts], Iterable[Fault]] = _no_variant_faults
+    variant_faults: Callable[[WrittenVariant, Parts], Iterable[Fault]] = _nothing
     sensitivity: Callable[[Scope, Variant], OutputRef] | None = None
     is_plain: bool = False
     trials: Callable[[Recipe, Variant], Iterable[Trial]] | None = None

@@ -51,9 +51,10 @@ def reference_plan(
             if all(point.get(axis, size) == size for axis, size in fixed.items())
         )
         options = replace(options, points=points)
-    own = fixed and variant is not None
     return ReferencePlan(
-        of_variant(recipe, variant, SECTION) if own and variant else shared(recipe, SECTION),
+        of_variant(recipe, variant, SECTION)
+        if fixed and variant is not None
+        else shared(recipe, SECTION),
         taken_axes(recipe.axes, fixed),
         None if fixed else recipe.entrypoints.get("samples"),
         options,

@@ -13,7 +13,6 @@ from onnxbuild.catalog import (
     PACKAGE_FORMATS,
     PROGRAM_FORMATS,
     all_features,
-    trials_of,
 )
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Deliverable, Family, OutputRef
@@ -21,14 +20,13 @@ from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.core.rival import Comparison
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
-from onnxbuild.expansion.asked import AheadOfTimeOptions, PackagesOptions
+from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
 from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
-
-PACKAGES = "packages"
+from onnxbuild.resolver.trials import trials_of
 
 
 def scope_of(

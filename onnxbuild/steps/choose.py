@@ -33,6 +33,10 @@ _TIE = 0.03
 """Trials that are slower than the fastest by no more are as fast: the most faithful is taken."""
 
 
+Tried = Literal["dynamic", "static", "weight_only", "fp16"]
+"""Modes that a search may try."""
+
+
 @dataclass(frozen=True, slots=True)
 class AutoOptions:
     """A search for the fastest variant that meets a goal."""
@@ -48,7 +52,7 @@ class AutoOptions:
         minimum=0,
         maximum=0.9,
     )
-    include: tuple[Literal["dynamic", "static", "weight_only", "fp16"], ...] = option(
+    include: tuple[Tried, ...] = option(
         (), help="modes to try; empty: dynamic, and static where calibration.data is named"
     )
 

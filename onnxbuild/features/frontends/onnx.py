@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,10 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Variant
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.evaluation import SECTION as EVALUATE
+from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
@@ -35,7 +34,7 @@ from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_mod
 from onnxbuild.onnxkit.sessions.open import check_loads, open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import check, evaluate
+from onnxbuild.steps import check
 from onnxbuild.steps.reference import ReferenceOptions
 
 if TYPE_CHECKING:
@@ -222,28 +221,7 @@ def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) 
 
 def _score(scope: Scope) -> OutputRef | None:
     """The model's own score, without optimizations."""
-    recipe = scope.recipe
-    if "evaluation" not in recipe.entrypoints:
-        return None
-    options = recipe.section(EVALUATE, evaluate.EvaluateOptions)
-    step = scope.step(
-        shared(recipe, EVALUATE),
-        evaluate.KIND,
-        evaluate.EvaluateParams(
-            data=recipe.entrypoints["evaluation"],
-            metric=recipe.entrypoints["metric"],
-            model=None,
-            inputs=recipe.inputs,
-            outputs=recipe.outputs,
-            variant=NAME,
-            target=CPU_TARGET,
-            options=replace(options, min=None, max_drop=None),
-            session=_EXACT,
-        ),
-        {"model": scope.source().model},
-        section=EVALUATE,
-    )
-    return OutputRef(step, "report")
+    return baseline_score(scope, scope.source().model, _EXACT)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.evaluation import pytorch_score
+from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION, reference_plan
@@ -84,20 +84,10 @@ FEATURE = Frontend(
                 ),
             },
         ),
-        Section(
-            name=SECTION,
-            options=reference.ReferenceOptions,
-            callables={
-                "samples": (
-                    "samples",
-                    "callable that yields real feeds: input name -> array",
-                ),
-            },
-        ),
     ),
     kinds=(export.KIND, reference.KIND),
     faults=_faults,
     source=_source,
     reference=_reference,
-    score=pytorch_score,
+    score=baseline_score,
 )

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.asked import PackagesOptions
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
 from onnxbuild.expansion.asked_faults import asked_faults
 from onnxbuild.expansion.feature import Feature, Section
 
-SECTION = "packages"
-
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from asked_faults(parts, SECTION)
+    yield from asked_faults(parts, PACKAGES)
 
 
 FEATURE = Feature(
-    name=SECTION, sections=(Section(name=SECTION, options=PackagesOptions),), faults=_faults
+    name=PACKAGES, sections=(Section(name=PACKAGES, options=PackagesOptions),), faults=_faults
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS, variant_of
+from onnxbuild.catalog import MODES, PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.axis import one_spelling
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import (
@@ -21,6 +21,7 @@ from onnxbuild.core.recipe import (
 from onnxbuild.document.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Section
+from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
 
