@@ -56,8 +56,8 @@ PROVIDERS: tuple[Provider, ...] = (
 )
 """In the order of the schema, the reference page and `doctor`."""
 
-
 _FROM_PLUGINS: list[Provider] = []
+_BY_NAME: dict[str, Provider] = {}
 
 
 def all_providers() -> tuple[Provider, ...]:
@@ -72,6 +72,13 @@ def use_providers(providers: Iterable[Provider]) -> None:
         providers: Their names are not taken.
     """
     _FROM_PLUGINS[:] = providers
+    _BY_NAME.clear()
+    _BY_NAME.update(
+        (name, each) for each in all_providers() for name in (each.name, each.full_name)
+    )
+
+
+use_providers(())
 
 
 def provider_names() -> tuple[str, ...]:
@@ -81,7 +88,8 @@ def provider_names() -> tuple[str, ...]:
 
 def is_known(name: str) -> bool:
     """Return whether it is a short name of one of them."""
-    return name in provider_names()
+    found = _BY_NAME.get(name)
+    return found is not None and found.name == name
 
 
 def named(name: str) -> Provider:
@@ -89,10 +97,7 @@ def named(name: str) -> Provider:
 
     One that only a newer ONNX Runtime knows is its full name, and nothing else is known of it.
     """
-    for each in all_providers():
-        if name in (each.name, each.full_name):
-            return each
-    return Provider(name, name)
+    return _BY_NAME.get(name) or Provider(name, name)
 
 
 def full_name(name: str) -> str:

@@ -12,15 +12,25 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxbuild.adapters.kernel import landlock
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import (
+    BundleTarget,
+    Manifest,
+    Verdict,
+    to_manifest,
+)
+from onnxbuild.onnxkit.bundles.manifest import Provider as Link
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import validate
 from onnxbuild.verification.allowed import holds_compiled_nodes
-from onnxbuild.verification.fenced_replay import Replay, _judged, attempt
-from onnxbuild.verification.replay_context import ReplayContext
+from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, _judged, attempt
+from onnxbuild.verification.replay import replay
+from onnxbuild.verification.replay_context import Asked, ReplayContext, Replayed
 from tests.onnxkit.models import linear, model, save, value
 from tests.verification.hostile import FILE_KEY
 
@@ -64,6 +74,71 @@ def test_a_sound_model_is_judged_in_a_process_of_its_own(tmp_path):
     assert judged.metrics["points"] == 1
     assert judged.metrics["max_abs"] < 1e-6
     assert not judged.findings
+
+
+def described_as(bundle: Path, **more) -> None:
+    """Give a bundle a manifest, whose target is the CPU unless `more` says otherwise."""
+    cpu = BundleTarget((Link("CPUExecutionProvider", {}),), SessionSettings())
+    digest = Digest.of((bundle / "model.onnx").read_bytes())
+    known = {
+        "name": "x",
+        "kind": "onnx",
+        "file": "model.onnx",
+        "variant": "fp32",
+        "precision": "fp32",
+        "recipe_sha256": "0" * 64,
+        "inputs": (),
+        "outputs": (),
+        "dynamic_axes": {},
+        "validation": {"cpu": Verdict(True, to_json(VariantTolerances(atol=1e-4)), {})},
+        "versions": {"torch": "2.13.0"},
+        "targets": {"cpu": cpu},
+        "providers": (),
+        "files": {"model.onnx": digest},
+    }
+    content = to_manifest(Manifest(**{**known, **more}))
+    (bundle / "manifest.json").write_text(json.dumps(content))
+
+
+def replayed(folder: Path, bundle: Path, golden: Path) -> Replayed:
+    (folder / "runs").mkdir()
+    asked = Asked(bundle, golden, folder / "runs", (), trusted=False, timeout_s=60.0)
+    (found,) = replay(asked)
+    return found
+
+
+ON_GPU = {
+    "cpu": BundleTarget((Link("TensorrtExecutionProvider", {}),), SessionSettings()),
+}
+WITH_LIBRARY = {
+    "cpu": BundleTarget((Link("CPUExecutionProvider", {}),), SessionSettings(), library="x.so"),
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "skipped"),
+    [
+        ({"kind": "new"}, ""),
+        ({"kind": "new", "targets": ON_GPU}, UNTRUSTED),
+        ({"kind": "new", "targets": WITH_LIBRARY}, "'cpu' is a plug-in, and its library x.so"),
+        ({"kind": "onnx", "targets": ON_GPU, "folder_options": ("trt_engine_cache_path",)}, UNTRUSTED),
+        ({"kind": "torch-export"}, UNTRUSTED),
+    ],
+)  # fmt: skip
+def test_a_kind_that_nobody_knows_is_run_where_it_can_do_no_harm(tmp_path, more, skipped):
+    bundle, golden = subject(tmp_path)
+    described_as(bundle, **more)
+    found = replayed(tmp_path, bundle, golden)
+    assert found.skipped.startswith(skipped)
+    assert bool(found.metrics) is not bool(skipped)
+
+
+def test_a_compiled_model_of_a_kind_that_nobody_knows_is_not_run_untrusted(tmp_path):
+    made = linear()
+    made.doc_string = "EPContext"
+    bundle, golden = subject(tmp_path, made)
+    described_as(bundle, kind="new")
+    assert replayed(tmp_path, bundle, golden).skipped == UNTRUSTED
 
 
 @fenced

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxbuild.core.errors import PluginError
+from onnxbuild.core.foreign_code import foreign_code
 from onnxbuild.core.params import hints
 from onnxbuild.core.provider import Provider, is_full_name
 from onnxbuild.core.step import StepKind
@@ -43,6 +44,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _SCALARS = (bool, int, float, str, type(None))
 _OWN = "onnxbuild itself"
+
+
+class _UnreadableError(Exception):
+    """Annotations that raise when they are evaluated."""
 
 
 @dataclass(slots=True)
@@ -200,8 +205,9 @@ def _option_faults(options: object, label: str) -> Iterator[str]:
     ):
         yield f"the {label} ({options.__name__}) have no docstring; its first line is the help"
     try:
-        annotations = hints(options)
-    except Exception as error:  # noqa: BLE001 - the plug-in's own annotations
+        with foreign_code(_UnreadableError):
+            annotations = hints(options)
+    except _UnreadableError as error:
         yield f"the annotations of the {label} can't be read: {error}"
         return
     for each in dataclasses.fields(options):

@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from onnxbuild.core.errors import BuildError, PluginError, StepError
+from onnxbuild.core.errors import PluginError, StepError
+from onnxbuild.core.foreign_code import foreign_code, message_of
 from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
@@ -46,48 +47,43 @@ def guarded_run(run: Run, plugin: Plugin) -> Run:
         plugin: Named in the error, a StepError.
     """
 
+    def blamed(error: BaseException) -> StepError:
+        if isinstance(error, OSError):
+            raise error
+        fault = _failure(error, "run", plugin)
+        return StepError(fault.what, where=fault.where, fix=fault.fix)
+
     def call(context: StepContext) -> Outcome:
-        try:
+        with foreign_code(blamed):
             return run(context)
-        except (BuildError, OSError, MemoryError):
-            raise
-        except Exception as error:
-            fault = _failure(error, "run", plugin)
-            raise StepError(fault.what, where=fault.where, fix=fault.fix) from error
 
     return call
 
 
 def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[..., Any]:
+    def blamed(error: BaseException) -> PluginError:
+        return _failure(error, name, plugin)
+
+    def each(found: Iterator[Any]) -> Iterator[Any]:
+        with foreign_code(blamed):
+            yield from found
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with foreign_code(blamed):
             found = function(*args, **kwargs)
-        except BuildError:
-            raise
-        except Exception as error:
-            raise _failure(error, name, plugin) from error
-        return _each(found, name, plugin) if isinstance(found, GeneratorType) else found
+        return each(found) if isinstance(found, GeneratorType) else found
 
     return call
 
 
-def _each(found: Iterator[Any], name: str, plugin: Plugin) -> Iterator[Any]:
-    try:
-        yield from found
-    except BuildError:
-        raise
-    except Exception as error:
-        raise _failure(error, name, plugin) from error
-
-
-def _failure(error: Exception, name: str, plugin: Plugin) -> PluginError:
+def _failure(error: BaseException, name: str, plugin: Plugin) -> PluginError:
     own = [
         frame for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename in plugin.files
     ]  # fmt: skip
     place = f"{own[-1].filename}:{own[-1].lineno}" if own else plugin.file
-    message = (str(error).strip().splitlines() or ["no message"])[0]
+    message = message_of(error).partition("\n")[0] or "no message"
     return PluginError(
         f"`{name}` of the plug-in raises {type(error).__name__}: {message}",
         where=place if plugin.of_project else f"{plugin.label} ({place})",

@@ -18,6 +18,7 @@ from typing import Any
 from onnxbuild.adapters.plugins.guarded import guarded
 from onnxbuild.adapters.plugins.installed import Installed, code_of
 from onnxbuild.core.errors import PluginError
+from onnxbuild.core.foreign_code import foreign_code, message_of
 from onnxbuild.core.provider import Provider
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.feature import Feature
@@ -136,16 +137,18 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
     file = empty.file
     features: list[Feature] = []
     providers: list[Provider] = []
-    try:
-        for file, value in values():  # noqa: B007 - the last one is shown
-            more = features_of([value], empty.name)
-            features += more[0]
-            providers += more[1]
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever a stranger's module does when imported
+
+    def blamed(error: BaseException) -> PluginError:
         place = getattr(error, "place", "") or _line_of(error, empty.files) or file
-        fault = PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
+        return PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
+
+    try:
+        with foreign_code(blamed, exits_too=True):
+            for file, value in values():  # noqa: B007 - the last one is shown
+                more = features_of([value], empty.name)
+                features += more[0]
+                providers += more[1]
+    except PluginError as fault:
         return replace(empty, file=file, fault=fault)
     own = replace(empty, file=file)
     return replace(
@@ -158,12 +161,10 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
 def _said(error: BaseException) -> str:
     if isinstance(error, _UnusableError):
         return str(error)
-    try:
-        lines = str(error.msg if isinstance(error, SyntaxError) else error).strip().splitlines()
-    except BaseException:  # noqa: BLE001 - the plug-in's own `__str__`
-        lines = []
-    message = f": {lines[0]}" if lines else ""
-    return f"the plug-in raises {type(error).__name__} when it is imported{message}"
+    said = error.msg if isinstance(error, SyntaxError) else message_of(error)
+    line = said.partition("\n")[0]
+    shown = f": {line}" if line else ""
+    return f"the plug-in raises {type(error).__name__} when it is imported{shown}"
 
 
 def _place(plugin: Plugin, place: str = "") -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from onnxbuild.adapters.disk.atomic_files import is_full, store_error
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.foreign_code import message_of
 
 _LOG = 2  # the descriptor of standard error, whatever `sys.stderr` was replaced with
 _ARGPARSE = f"{os.sep}argparse.py"
@@ -78,11 +79,3 @@ def _exit_of(error: SystemExit, where: str) -> StepError:
     if any(frame.filename.endswith(_ARGPARSE) for frame in frames):
         fix = "code in a step has no command line: give it its values in `args:` of the recipe"
     return StepError(f"the step's code left by sys.exit({code})", where=where, fix=fix)
-
-
-def message_of(error: BaseException) -> str:
-    """Return what an exception says; empty if its `__str__` raises."""
-    try:
-        return str(error).strip()
-    except BaseException:  # noqa: BLE001 - the user's own `__str__`
-        return ""

@@ -180,12 +180,14 @@ class Manifest:
     def runs_code(self) -> bool:
         """Whether the model may do what any program may.
 
-        Of a kind that is none of KINDS: if it may run on another provider than the CPU's.
+        A provider's caches do, whatever the kind. Of a kind that is none of KINDS every target must
+        be the CPU's.
         """
         known = KINDS.get(self.kind)
-        targets = (self.targets or {}).values()
-        is_safe = all(short_name(link.name) == CPU for each in targets for link in each.chain)
-        return not is_safe if known is None else known.runs_code
+        if known is None:
+            links = [link for each in (self.targets or {}).values() for link in each.chain]
+            return not links or any(short_name(link.name) != CPU for link in links)
+        return known.runs_code or bool(self.folder_options)
 
     @property
     def bundle(self) -> str:

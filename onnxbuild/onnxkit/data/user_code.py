@@ -9,7 +9,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from onnxbuild.core.errors import BuildError, StepError
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.foreign_code import foreign_code
 from onnxbuild.own_folder import OWN_FOLDER
 
 T = TypeVar("T")
@@ -38,19 +39,19 @@ def call_user(
     Raises:
         StepError: The code raised.
     """
-    try:
-        return call()
-    except (BuildError, MemoryError):
-        raise
-    except Exception as error:
+
+    def blamed(error: BaseException) -> StepError:
         line = user_line(error, sys.path)
-        raise StepError(
+        return StepError(
             f"{target} raised {type(error).__name__}: {error}",
             where=line or where,
             fix=f"let it take what it is called with: {takes}"
             if takes and not line
             else f"run it by itself: the error is raised by {owner} own code",
-        ) from error
+        )
+
+    with foreign_code(blamed):
+        return call()
 
 
 def user_line(error: BaseException, folders: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
-from onnxbuild.core.errors import BuildError
+from onnxbuild.core.foreign_code import foreign_code
 from onnxbuild.onnxkit.sessions.open import first_line
 
 T = TypeVar("T")
@@ -33,11 +33,11 @@ def call_tool(call: Callable[[], T]) -> T:
         ToolError: The tool raised.
         OSError, MemoryError: The machine has no room for it.
     """
-    try:
+    with foreign_code(_blamed):
         return call()
-    except (BuildError, MemoryError):
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            raise
-        raise ToolError(f"{type(error).__name__}: {first_line(error)}") from error
+
+
+def _blamed(error: BaseException) -> ToolError:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        raise error
+    return ToolError(f"{type(error).__name__}: {first_line(error)}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.foreign_code import foreign_code, message_of
 from onnxbuild.core.target import Target
 from onnxbuild.providers import full_name
 
@@ -40,14 +41,17 @@ def add_plugin(
             where=where,
             fix="pip install --upgrade onnxruntime-gpu (plug-ins came with 1.23)",
         )
-    try:
-        offered = _register(library)
-    except Exception as error:
-        raise StepError(
-            f"ONNX Runtime refuses the plug-in {library.name}: {str(error).strip().splitlines()[0]}",
+
+    def refused(error: BaseException) -> StepError:
+        said = message_of(error).partition("\n")[0] or type(error).__name__
+        return StepError(
+            f"ONNX Runtime refuses the plug-in {library.name}: {said}",
             where=where,
             fix="see that it was built for this version of ONNX Runtime, and `ldd` finds all it needs",
-        ) from error
+        )
+
+    with foreign_code(refused):
+        offered = _register(library)
     (link,) = target.chain
     name = full_name(link.provider)
     if name not in offered and link.provider == target.name and len(offered) == 1:

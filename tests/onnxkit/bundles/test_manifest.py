@@ -121,3 +121,22 @@ def test_only_graphs_of_onnx_runtime_that_no_provider_compiled_run_untrusted():
     assert {name for name, kind in KINDS.items() if not kind.runs_code} == {
         "onnx", "ort", "optimized",
     }  # fmt: skip
+
+
+ON_CUDA = BundleTarget((Provider("CUDAExecutionProvider", {}), Provider(CPU, {})), TARGET.session)
+
+
+@pytest.mark.parametrize(
+    ("more", "runs_code"),
+    [
+        ({"kind": "new", "targets": {"cpu": TARGET}}, False),
+        ({"kind": "new", "targets": {"cpu": TARGET, "cuda": ON_CUDA}}, True),
+        ({"kind": "new", "targets": {"cpu": BundleTarget((), SessionSettings())}}, True),
+        ({"kind": "new", "targets": {}}, True),
+        ({"kind": "new"}, True),
+        ({"kind": "onnx", "targets": {"cuda": ON_CUDA}}, False),
+        ({"kind": "onnx", "targets": {"cuda": ON_CUDA}, "folder_options": ("caches",)}, True),
+    ],
+)
+def test_of_a_kind_that_nobody_knows_only_what_the_cpu_runs_is_run_untrusted(more, runs_code):
+    assert manifest(**more).runs_code is runs_code
