@@ -1,4 +1,4 @@
-"""A cold build of MiniLM (fp32 + int8) beside one plain script that does the same work.
+"""A cold build of MiniLM (fp32 + int8) compared with one plain script that does the same work.
 
 Both run in turn, in random order; wall time and the peak memory of the largest process are given
 as ratios. The store is empty at each run; the disk's cache is warm for both.

@@ -2,7 +2,7 @@
 
 Runs recipes/minilm_search.yaml with one search a goal, all over the same trials, which are measured
 once, side by side. Half of the held-out sentences chooses; what is shown is judged on the other
-half. Speed is beside plain dynamic INT8, per channel (the trial `int8-dynamic`): median of the
+half. Speed is compared with plain dynamic INT8, per channel (the trial `int8-dynamic`): median of the
 rounds' paired ratios, with a 95 % interval. Searches and models are cached in the recipe's store.
 
     python -m benchmarks.goals [--goals 0.99 0.995 0.999] [--trials 14] [--seconds 3] [--again]
@@ -58,16 +58,16 @@ def main() -> None:
     print("\n| goal | chosen | mean | worst | speed | 95 % | MB | drop of Spearman |")
     print("|---|---|---|---|---|---|---|---|")
     plain = turns(PLAIN)
-    for name, told in searches(result).items():
-        row = told["row"]
+    for name, found in searches(result).items():
+        row = found["row"]
         own = turns(row["name"])
         speed = ratio_over(list(zip(plain, own, strict=True)))
         judged = row["judging"]
-        chosen = row["name"] if told["holds"] else f"none; nearest {row['name']}"
+        chosen = row["name"] if found["holds"] else f"none; nearest {row['name']}"
         print(
             f"| {name} | {chosen} | {judged['cosine_mean']:.5f} | {judged['cosine_min']:.4f} | "
             f"{speed.value:.3f} | {speed.low:.3f}-{speed.high:.3f} | "
-            f"{row['size_bytes'] / 1e6:.1f} | {told['drop']} |"
+            f"{row['size_bytes'] / 1e6:.1f} | {found['drop']} |"
         )
 
 
@@ -98,14 +98,14 @@ def searches(result: BuildResult) -> dict[str, dict[str, Any]]:
             continue
         action = result.report.results[name]
         folder = _folder(result, dict(action.outputs["search"].files))
-        told = json.loads(folder[REPORT_FILE].read_text())
-        row = next(r for r in told["trials"] if r["name"] == action.metrics["chosen"])
+        report = json.loads(folder[REPORT_FILE].read_text())
+        row = next(r for r in report["trials"] if r["name"] == action.metrics["chosen"])
         variant = name.partition(":")[2].partition("/")[0]
         scored = result.report.results.get(
             result.graph.resolve(name.replace("/choose", "/evaluate"))
         )
         drop = "-" if scored is None else f"{scored.metrics['drop']:.5f}"
-        found[variant] = {"row": row, "holds": told["chosen"] is not None, "drop": drop}
+        found[variant] = {"row": row, "holds": report["chosen"] is not None, "drop": drop}
     return found
 
 

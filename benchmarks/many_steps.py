@@ -57,7 +57,7 @@ class Project:
 
     @property
     def graph(self) -> Path:
-        """Its graph as other build systems are told it, in a JSON file."""
+        """Its graph as other build systems read it, in a JSON file."""
         return self.folder / "graph.json"
 
 

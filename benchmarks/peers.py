@@ -34,7 +34,7 @@ class Peer:
     adopt: Sequence[str] = ()
 
     def executable(self) -> str | None:
-        """Where it is installed: beside this interpreter, or on PATH; None if it is not."""
+        """Where it is installed: next to this interpreter, or on PATH; None if it is not."""
         return shutil.which(self.name, path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
     def build(self, folder: Path, graph_file: Path) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Speed, size and error of our quantizations beside ONNX Runtime's and Olive's defaults.
+"""Speed, size and error of our quantizations compared with ONNX Runtime's and Olive's defaults.
 
 MiniLM at 1 x 128 on real held-out sentences, and the digits CNN at batch 64 on its test images. All
 models of one kind are measured in one process on the same feeds, a turn each in every round, in
@@ -188,11 +188,11 @@ def _print(
     print(f"|---|---|---|---|---|---|---|{'---|' if score else ''}---|")
     for row in rows:
         speed, errors = row.speed, row.errors
-        told = f" {errors.score:.4f} |" if errors.score is not None else ""
+        score = f" {errors.score:.4f} |" if errors.score is not None else ""
         print(
             f"| {row.name} | {speed.value:.3f} | {speed.low:.3f}-{speed.high:.3f} "
             f"| {row.p50_ms:.3g} | {row.size_bytes / 1e6:.3g} | {errors.cosine_mean:.5f} "
-            f"| {errors.cosine_min:.4f} |{told} {'*' if row.on_front else ''} |"
+            f"| {errors.cosine_min:.4f} |{score} {'*' if row.on_front else ''} |"
         )
     print("NOISY: " + "; ".join(said_of_noise) if said_of_noise else "quiet", flush=True)
 

@@ -51,7 +51,7 @@ class Subject:
         title: For people.
         recipe: Below recipes/.
         point: What latency is measured at.
-        settings: `--set` beside those of all models.
+        settings: `--set` in addition to those of all models.
     """
 
     title: str
@@ -107,8 +107,8 @@ def main() -> None:
         print(f"\n{_details(SUBJECTS[name], reports[name])}", flush=True)
     print(f"\n{_headline(reports)}")
     if arguments.json:
-        told = {"machine": said, "command": command, "models": reports}
-        arguments.json.write_text(f"{json.dumps(told, indent=2)}\n", encoding="utf-8")
+        result = {"machine": said, "command": command, "models": reports}
+        arguments.json.write_text(f"{json.dumps(result, indent=2)}\n", encoding="utf-8")
 
 
 def _build(subject: Subject, arguments: argparse.Namespace) -> None:
@@ -165,14 +165,14 @@ def _details(subject: Subject, report: Mapping[str, Any]) -> str:
     base = report["models"]["fp32"]["size_bytes"]
     rows = []
     for name, way in WAYS.items():
-        told, cost = point["results"][name], report["models"][name]
+        result, cost = point["results"][name], report["models"][name]
         size = cost.get("size_bytes")
         rows.append(
             {
                 "": way,
-                "p50 ms": f"{told['p50_ms']:.3g}{'' if told['stable'] else ' ?'}",
-                "p99 ms": f"{told['p99_ms']:.3g}",
-                "speed": _ratio(told),
+                "p50 ms": f"{result['p50_ms']:.3g}{'' if result['stable'] else ' ?'}",
+                "p99 ms": f"{result['p99_ms']:.3g}",
+                "speed": _ratio(result),
                 "size MB": "" if size is None else f"{size / 1e6:.3g}",
                 "of fp32": "" if size is None else f"{size / base:.0%}",
                 "load s": f"{cost['load_s']:.2g}",
@@ -205,10 +205,10 @@ def _headline(reports: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown(rows)
 
 
-def _ratio(told: Mapping[str, Any]) -> str:
-    low, high = told["speedup_low"], told["speedup_high"]
+def _ratio(result: Mapping[str, Any]) -> str:
+    low, high = result["speedup_low"], result["speedup_high"]
     interval = "" if low is None else f" ({low:.2f}-{high:.2f})"
-    return f"{told['speedup']:.2f}{interval}"
+    return f"{result['speedup']:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def exported_bytes(store: Path) -> int:
 
 
 def disk_use(store: Path) -> DiskUse:
-    """What lies on disk, and what of it are models."""
+    """What is on disk, and what of it are models."""
     models = _models(store)
     return DiskUse(
         models=sum({sha: size for files in models for sha, size in files.items()}.values()),

@@ -1,4 +1,4 @@
-"""How long verbs take on an up-to-date recipe, beside the interpreter itself and other build systems.
+"""How long verbs take on an up-to-date recipe, compared with starting the interpreter and with other build systems.
 
 The store is filled by an executor that writes small outputs instead of exporting thousands of
 models; records, blobs, views, reasons and the command that is measured are the real ones. ninja,
@@ -6,7 +6,7 @@ doit, snakemake and dvc, where they are installed, have the same graph with as m
 their steps concatenate files. All commands run in turn, in random order within each round.
 
 `whole` is the decision without the short way: of a recipe of which no good run is known, or with
-changes. Ratios are of CPU time (user and system), beside `python -c pass`.
+changes. Ratios are of CPU time (user and system), to that of `python -c pass`.
 
     python benchmarks/uptodate.py [--steps 1 1000 10000] [--rounds 15] [--no-peers]
 """

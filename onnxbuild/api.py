@@ -71,7 +71,7 @@ class BuildResult:
 
     Attributes:
         exit_code: 0 only when every step asked for was made and passed.
-        run: The run's id; its log files lie below runs/ in the store. Empty where there was no run.
+        run: The run's id; its log files are below runs/ in the store. Empty where there was no run.
         store: The store's folder.
         whole: Returns the recipes, the graph and the report.
         recalled: What the last good run left, if all is as it was then; see `glance.recall`.

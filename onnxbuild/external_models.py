@@ -39,7 +39,7 @@ class _Found:
 
     Attributes:
         name: In reports, if nothing else has it.
-        file: Where it lies.
+        file: Where it is.
         format: Of a PyTorch program; None for ONNX and ORT format.
         described: A manifest next to the file says how it is called.
     """
@@ -151,11 +151,11 @@ def _rival(name: str, shown: str, found: _Found) -> Rival:
     from onnxbuild.onnxkit.model.model_files import external_files
 
     if found.format is None and found.file.suffix == ".onnx":
-        beside = external_files(found.file)
+        attached = external_files(found.file)
     else:
-        beside = (MANIFEST,) if found.described else ()
+        attached = (MANIFEST,) if found.described else ()
     place = place_name(f"against {name.replace('/', ' ')}")
-    names = tuple(f"{place}/{file}" for file in (found.file.name, *beside))
+    names = tuple(f"{place}/{file}" for file in (found.file.name, *attached))
     outside = {place: found.file.absolute().parent.as_posix()}
     files = Entrypoint(FILE_DATA, files=names, outside=outside)
     return Rival(name, shown, files, found.format or "")

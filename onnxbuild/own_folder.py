@@ -1,4 +1,4 @@
-"""Where this package lies; the one place that computes it."""
+"""The folder of this package, computed in this one place."""
 
 from __future__ import annotations
 

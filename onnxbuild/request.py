@@ -51,14 +51,14 @@ class Request:
         """The root that all recipes share.
 
         Raises:
-            UsageError: No recipe is given, or they lie in different projects.
+            UsageError: No recipe is given, or they are in different projects.
         """
         if not self.recipes:
             raise UsageError("no recipe is given", fix="onnxbuild run recipes/NAME.yaml")
         roots = {find_project(path) for path in self.recipes}
         if len(roots) > 1:
             raise UsageError(
-                f"the recipes lie in different projects: {', '.join(sorted(map(str, roots)))}",
+                f"the recipes are in different projects: {', '.join(sorted(map(str, roots)))}",
                 fix="run them one project at a time",
             )
         return roots.pop()

@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tiers; put whole projects first, which lie next to this file, then what builds.
+    """Mark the tiers; put whole projects first, which are next to this file, then what builds.
 
     `--no-loadscope-reorder` keeps to it; else files of one test would come last.
     """

@@ -19,7 +19,7 @@ EXPORTED = "exported"
 def build_ours(subject: Subject, store: Path) -> dict[str, Path]:
     """Way -> its model's file; EXPORTED's, too. What the store holds is not built again.
 
-    Gates are left out: a way that loses too much is told, not refused.
+    Gates are left out: a way that loses too much is reported, not refused.
 
     Raises:
         SystemExit: Something can't be built.

@@ -49,8 +49,8 @@ def quantize_plainly(subject: Subject, models: dict[str, Path], store: Path) -> 
         try:
             quant_pre_process(str(source), str(prepared))
         except Exception as error:  # noqa: BLE001 - it raises that itself
-            told = f"ORT's preprocessing without symbolic shapes, as it advises: {error}"
-            print(f"{subject.name}: {told}", file=sys.stderr)
+            reason = f"ORT's preprocessing without symbolic shapes, as it advises: {error}"
+            print(f"{subject.name}: {reason}", file=sys.stderr)
             quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
         quantize_static(prepared, target, Reader(subject.calibration()))
         prepared.unlink()

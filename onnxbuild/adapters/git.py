@@ -28,7 +28,7 @@ class Checkout:
         why_none: Why there is no commit; empty if there is one.
         converted: Those of `changed` that differ only in what git itself changed on their way out
             of the repository: line endings, `$Id$`, a filter.
-        beyond: Used files that lie outside of the repository; none without a commit.
+        beyond: Used files that are outside of the repository; none without a commit.
     """
 
     commit: str | None
@@ -45,7 +45,7 @@ class Checkout:
 
 
 def look(project: Path, used: Iterable[Path], shipped: Iterable[Path] = ()) -> Checkout:
-    """The state of the working tree that a project lies in.
+    """The state of the working tree that a project is in.
 
     Any change to a tracked file counts; of other files only those that are used.
 
@@ -120,7 +120,7 @@ def committed(project: Path, file: Path) -> Committed | None:
 
 
 def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:
-    """(files in the repository's folder, files beyond it); links lie where they are."""
+    """(files in the repository's folder, files beyond it); links are where they are."""
     inside: list[Path] = []
     beyond: list[Path] = []
     for path in used:
@@ -185,7 +185,7 @@ def _checked(root: Path, *arguments: str) -> list[str]:
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git on the repository that the folder lies in, whichever a hook around us speaks of."""
+    """Run git on the repository that the folder is in, whichever a hook around us speaks of."""
     kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     return subprocess.run(
         ["git", "-c", "core.fsmonitor=false", *arguments],

@@ -1,4 +1,4 @@
-"""Where things lie: the project's store, and what all projects share."""
+"""Paths: of the project's store, and of what all projects share."""
 
 from __future__ import annotations
 

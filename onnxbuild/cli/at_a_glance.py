@@ -109,8 +109,8 @@ def up_to_date_lines(found: Mapping[str, Any], *, as_json: bool) -> list[str]:
     """
     steps = found["steps"]
     if as_json:
-        told = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
-        return [json.dumps({**told, "blocked": 0, "wall_s": 0.0, "exit_code": 0})]
+        ended = {"type": "run_finished", "run": "", "built": 0, "cached": steps, "failed": 0}
+        return [json.dumps({**ended, "blocked": 0, "wall_s": 0.0, "exit_code": 0})]
     summary = summary_lines(found["summary"], found["skipped"], Path(found["store"]))
     return [*summary, f"up to date: {steps} steps, nothing to do"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.diagnosis_advice import advice, told
+from onnxbuild.cli.diagnosis_advice import advice, trial_line
 from onnxbuild.cli.diagnosis_tables import decibels, first_below, show_nodes, show_stages
 from onnxbuild.cli.names import split_name
 from onnxbuild.cli.options import jobs_option, set_option, store_option
@@ -119,7 +119,7 @@ def command(
             trial=trial,
             points=points,
             bisect=not no_bisect,
-            tell=lambda trial: click.echo(told(trial)),
+            tell=lambda trial: click.echo(trial_line(trial)),
         )
     show_stages(found)
     show_nodes(found, shown, below)

@@ -17,8 +17,8 @@ _MOSTLY = 0.5
 """A variant with a greater share of its nodes in fp32 is hardly one."""
 
 
-def told(trial: Trial) -> str:
-    """A remedy that was tried, in a line."""
+def trial_line(trial: Trial) -> str:
+    """Return a line about a remedy that was tried."""
     end = "passes" if trial.passed else f"fails: {trial.why}"
     if trial.reached:
         figures = f", {trial.reached}" if trial.passed else ""

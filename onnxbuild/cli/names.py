@@ -51,14 +51,16 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
         return Path(text)
     bring_plugins(find_project(Path("recipe.yaml")))
     base = text.partition("@")[0]
-    beside = [path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))]
+    in_folders = [
+        path for folder in ("recipes", ".") for path in sorted(Path(folder).glob("*.y*ml"))
+    ]
     endings = [(folder, end) for folder in ("recipes", ".") for end in (".yaml", ".yml")]
     alike = [path for folder, end in endings if (path := Path(folder, f"{base}{end}")).is_file()]
     for path in alike:
         if base in names_in(path, environment()):
             return path
-    built = [path for path in _built(base, store) if path not in beside]
-    found = [path for path in (*beside, *built) if base in names_in(path, environment())]
+    built = [path for path in _built(base, store) if path not in in_folders]
+    found = [path for path in (*in_folders, *built) if base in names_in(path, environment())]
     if len(found) > 1:
         files = ", ".join(map(str, found))
         raise UsageError(
@@ -67,7 +69,7 @@ def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path
         )
     if found or alike or built:
         return (*found, *alike, *built)[0]  # the last were built so named, with `--set name=...`
-    known = sorted({path.stem for path in beside if path.parent.name})
+    known = sorted({path.stem for path in in_folders if path.parent.name})
     raise UsageError(
         f"there is no recipe '{text}'" + (f"; recipes/ has {', '.join(known)}" if known else ""),
         fix=did_you_mean(base, known) or "give the path of a recipe file",

@@ -34,7 +34,7 @@ class Action:
         files: Declared file -> sha256 of its content; paths as core.places says.
         toolchain: Distribution (or `python`) -> digest.
         host: What of the machine the output depends on; None where it does not.
-        outside: Name of a folder outside the project -> where it lies on this machine; not part
+        outside: Name of a folder outside the project -> where it is on this machine; not part
             of the key, nor of what is recorded.
         interpreter: What runs its sessions, where that is another than its own; not part of the
             key either: its packages are, in `toolchain`.

@@ -19,11 +19,11 @@ class Entrypoint:
             of `outside`) or `package.module:CALLABLE`.
         args: Keyword arguments, JSON values.
         files: Declared data files, POSIX paths relative to the project's root (below a folder of
-            `outside` when they lie outside of it), globs expanded, sorted.
+            `outside` when they are outside of it), globs expanded, sorted.
         env: Environment variables it may see: name -> value.
         roots: Folders put on its import path, relative to the project's root or folders of
             `outside`, nearest first.
-        outside: Name of a folder outside the project (see core.places) -> where it lies on this
+        outside: Name of a folder outside the project (see core.places) -> where it is on this
             machine, absolute; in no key.
     """
 

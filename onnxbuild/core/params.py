@@ -39,7 +39,7 @@ def option(
 def to_json(value: object) -> Any:
     """Plain JSON of a parameters dataclass, defaults filled in.
 
-    Fields whose metadata says `local` (where things lie on this machine) are left out.
+    Fields whose metadata says `local` (where things are on this machine) are left out.
     """
     kind: type = type(value)
     if kind in _SCALARS:

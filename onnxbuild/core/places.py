@@ -1,4 +1,4 @@
-"""Folders outside the project, under names that mean the same wherever they lie.
+"""Folders outside the project, under names that mean the same wherever they are.
 
 Recorded paths are relative to the project, or start with the name of such a folder, as in
 `<model 1>/weights.bin`; so keys and records hold no path of one machine.
@@ -22,7 +22,7 @@ def inside_name(path: str) -> str:
 
 
 def real_path(path: str, folders: Mapping[str, str]) -> str:
-    """Where a recorded path lies: absolute, or relative to the project.
+    """Where a recorded path is: absolute, or relative to the project.
 
     Args:
         path: As recorded; one with a name that is not known stays as it is.

@@ -57,7 +57,7 @@ class Store(Protocol):
         ...
 
     def paths(self, artifact: Artifact) -> Mapping[str, Path]:
-        """File of the artifact -> where its content lies; read-only."""
+        """File of the artifact -> where its content is; read-only."""
         ...
 
     def try_lock(self, key: str) -> Lock | None:
@@ -140,7 +140,7 @@ class Done:
 
     Attributes:
         outcome: What the step said; None if it failed.
-        outputs: Output name -> the folder its files lie in, to be ingested.
+        outputs: Output name -> the folder its files are in, to be ingested.
         observed: What it was seen to use.
         error: Why it failed; None if it did not.
         scratch: To be removed when the outputs are in.

@@ -114,7 +114,7 @@ class StepContext(Protocol):
         ...
 
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
-        """(name as the recipe's project knows it, where it lies) of the files that it declares."""
+        """(name as the recipe's project knows it, where it is) of the files that it declares."""
         ...
 
 

@@ -22,7 +22,7 @@ from onnxbuild.diagnosis.remedies import (
     suspects,
 )
 from onnxbuild.diagnosis.resolved_trial import pin_trial
-from onnxbuild.diagnosis.runtime import nodes_on, openable, told
+from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
 from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
@@ -145,7 +145,7 @@ def diagnose(
             breaches,
             stages,
             fault,
-            told(recipe, chain.target),
+            shown_runtime(recipe, chain.target),
             goal,
             standing,
             looked=fault,

@@ -56,8 +56,8 @@ def nodes_on(target: Target) -> Target:
     return CPU_TARGET if target.environment is None else target
 
 
-def told(recipe: Recipe, target: Target) -> str:
-    """Target and ONNX Runtime in words; empty where the recipe knows one ONNX Runtime alone.
+def shown_runtime(recipe: Recipe, target: Target) -> str:
+    """Return target and ONNX Runtime in words; empty where all targets use the same ONNX Runtime.
 
     Args:
         recipe: The variant's.

@@ -18,7 +18,7 @@ def written_variant(recipe: Recipe, variant: Variant) -> Written:
     """What stands below `quantization: {NAME: ...}`, `validate` and `optimize` included.
 
     Args:
-        recipe: The variant's: its `optimize` lies below the variant's own.
+        recipe: The variant's: its `optimize` is below the variant's own.
         variant: One of its, or a trial of one.
     """
     found: Written = {"mode": variant.mode}
@@ -34,7 +34,7 @@ def written_variant(recipe: Recipe, variant: Variant) -> Written:
 
 
 def written_options(options: Any, below: Any = None) -> Written:
-    """The fields that are not the default, or not what lies below.
+    """The fields that are not the default, or not what is below.
 
     Args:
         options: A dataclass whose every field has a default.

@@ -108,7 +108,7 @@ def current_state(
 
     Args:
         observed: What a step was seen to use.
-        outside: Where the action's folders outside the project lie.
+        outside: Where the action's folders outside the project are.
         fingerprints: How things are now.
     """
     sources = {path: fingerprints.source(real_path(path, outside)) for path in observed.sources}
@@ -174,7 +174,7 @@ def input_fault(
     Args:
         step: The step's name.
         inputs: Its input artifacts.
-        store: Where they lie.
+        store: Where they are.
         by_content: Before it runs they are read, however sound they look; afterwards a look does.
     """
     for name, artifact in inputs.items():

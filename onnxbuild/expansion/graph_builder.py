@@ -97,9 +97,9 @@ class GraphBuilder:
         return name
 
     def _outside_of(self, kind: StepKind, params: object, refs: Iterable[OutputRef]) -> str:
-        """Digest of where files outside the project lie, upstream too; empty if there are none.
+        """Digest of where files outside the project are, upstream too; empty if there are none.
 
-        Steps that are equal but for that are two: what lies there may differ.
+        Steps that are equal but for that are two: what is there may differ.
         """
         folders = [dict(each.outside) for each in kind.entrypoints(params)]
         above = [self._outside[ref.step] for ref in refs]

@@ -36,7 +36,7 @@ def refuse_foreign_locks(recipes: Sequence[Path], project: Path) -> None:
 
 
 def _owner(path: Path, project: Path) -> Path | None:
-    """The recipe that a lock is of, if that one's lock would lie here."""
+    """The recipe that a lock is of, if that one's lock would be here."""
     try:
         text = read_user_file(path).decode("utf-8", "replace")
     except OSError:

@@ -18,7 +18,7 @@ class LockPlaces:
         recipes: Those of the lock's recipe file.
 
     Attributes:
-        folders: Name of a folder, as in a lock -> where it lies on this machine.
+        folders: Name of a folder, as in a lock -> where it is on this machine.
     """
 
     def __init__(self, recipes: Iterable[Recipe]) -> None:

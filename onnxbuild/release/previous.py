@@ -34,7 +34,7 @@ def read_previous(path: Path, name: str) -> Previous:
     """Read a release's numbers, from its folder or its archive.
 
     Args:
-        path: Where it lies.
+        path: Where it is.
         name: What is released now.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Where releases lie: each a folder and an archive, written whole or not at all."""
+"""Where releases are: each a folder and an archive, written whole or not at all."""
 
 from __future__ import annotations
 

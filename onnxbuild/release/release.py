@@ -76,7 +76,7 @@ class Release:
 
     Attributes:
         name: NAME-VERSION.
-        shelved: Where it lies.
+        shelved: Where it is.
         variants: Names of the ONNX variants in it.
         others: Names of the PyTorch programs and of the ahead-of-time models.
         signed: It is.

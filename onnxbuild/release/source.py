@@ -20,15 +20,15 @@ _SHOWN = 5
 
 
 def used_files(lock: Lock, project: Path, folders: Mapping[str, str]) -> dict[str, Path]:
-    """Files that a lock's build used: name in the lock -> where it lies on this machine.
+    """Files that a lock's build used: name in the lock -> where it is on this machine.
 
     Args:
         lock: The recipe's.
         project: The project's root.
-        folders: Name of a folder outside the project -> where it lies.
+        folders: Name of a folder outside the project -> where it is.
 
     Raises:
-        NotReproducibleError: Nobody knows where one lies.
+        NotReproducibleError: Nobody knows where one is.
     """
     found = {}
     for name in sorted(
@@ -78,7 +78,7 @@ def look_at_source(
         notices.append(f"nobody else can make this release again: {what}")
     if outside:
         notices.append(
-            f"no commit has what lies outside of the repository: {_shown(outside)}; whoever makes "
+            f"no commit has what is outside of the repository: {_shown(outside)}; whoever makes "
             "this release again needs the same files"
         )
     epoch_s = _epoch_s()

@@ -18,7 +18,7 @@ class Originals:
     """Recipe, bases and lock.
 
     Attributes:
-        paths: Where they lie, absolute; the recipe first, the lock last.
+        paths: Where they are, absolute; the recipe first, the lock last.
         files: Path in the release -> bytes, in the same order.
         lock: What the lock says.
     """
@@ -66,12 +66,12 @@ def read_originals(recipe: Path, sources: tuple[Path, ...], project: Path) -> Or
         project: The project's root.
 
     Raises:
-        UsageError: There is no lock, or a file lies where a release can't show it.
+        UsageError: There is no lock, or a file is where a release can't show it.
     """
     for path in sources:
         if not path.is_relative_to(project):
             raise UsageError(
-                f"the base {path} lies outside the project; a release ships its recipe whole",
+                f"the base {path} is outside the project; a release ships its recipe whole",
                 fix="move it below the project's root",
             )
     lock_file = lock_path(recipe)

@@ -1,4 +1,4 @@
-"""release.json: what a release is, and where in it everything lies."""
+"""release.json: what a release is, and where in it everything is."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Source:
     Attributes:
         commit: In full; None if there is none.
         changed: Files that are not as the commit has them, relative to the repository's root.
-        outside: Files that were used and lie outside of the repository, as the lock names them.
+        outside: Files that were used and are outside of the repository, as the lock names them.
         epoch_s: The time that all its files get, in seconds since 1970.
         notices: What whoever releases should know.
     """

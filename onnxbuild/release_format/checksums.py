@@ -34,10 +34,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What lies in a release.
+    """What is in a release.
 
     Attributes:
-        folder: Where it lies.
+        folder: Where it is.
         digests: Path in it -> digest, of every file that is there.
         faults: What differs from SHA256SUMS.
     """

@@ -1,4 +1,4 @@
-"""What lies where in a release: dist/NAME-VERSION/ and dist/NAME-VERSION.tar."""
+"""The places of all files of a release: dist/NAME-VERSION/ and dist/NAME-VERSION.tar."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _names_fault(about: Any) -> str:
         if name in names:
             return f"{where} has the name of another bundle"
         if any(f"{entry['bundle']}/".startswith(f"{each}/") for each in places):
-            return f"{where}.bundle lies in another bundle"
+            return f"{where}.bundle is in another bundle"
         names.append(name)
         places.append(entry["bundle"])
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"

@@ -32,7 +32,7 @@ class Released:
     """A release whose files are what its checksums say.
 
     Attributes:
-        folder: Where it lies.
+        folder: Where it is.
         files: Path in it -> digest.
         about: release.json; every path in it is that of a file or folder of the release.
         lock: Its lock.
@@ -52,7 +52,7 @@ def read_release(files: Files) -> Released:
     """What a release says of itself.
 
     Args:
-        files: What lies in it; its checksums must hold.
+        files: What is in it; its checksums must hold.
 
     Raises:
         NotReproducibleError: The checksums don't hold, its content is not described, or in a form

@@ -169,7 +169,7 @@ _ALWAYS = Cause(
     "seed every generator (`np.random.default_rng(0)`), use no clock, sort sets of objects",
 )
 _TEMPORARY = Cause(
-    "it depends on where a step's own folders lie (TMPDIR, HOME): a path gets into it",
+    "it depends on where a step's own folders are (TMPDIR, HOME): a path gets into it",
     "keep the names of temporary files, and os.path.expanduser(), out of the model",
 )
 _SINCE = Cause(
@@ -178,7 +178,7 @@ _SINCE = Cause(
     "see that nothing reads the date or the machine's files; to start anew: `--store FOLDER`",
 )
 _PATH = Cause(
-    "it depends on where the project lies: an absolute path gets into it, or what `stat` reports of "
+    "it depends on where the project is: an absolute path gets into it, or what `stat` reports of "
     "a file there (its times, its inode)",
     "keep paths (`__file__`, os.getcwd()) and os.stat() out of what the model computes",
 )

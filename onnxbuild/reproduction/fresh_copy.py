@@ -21,7 +21,7 @@ _TEXTS = (".py", ".yaml", ".yml")
 class FreshCopy:
     """A project below `folder`, at the path that it has below the root.
 
-    What lies outside of the project is there, too (data as links), so that relative paths that lead
+    What is outside of the project is there, too (data as links), so that relative paths that lead
     out of it lead to the same; what is named by absolute paths is used where it is.
 
     Args:
@@ -40,7 +40,7 @@ class FreshCopy:
         self.store = folder / "store"
 
     def place(self, path: Path) -> Path:
-        """Where an absolute path lies in the tree."""
+        """Where an absolute path is in the tree."""
         return self._tree / path.relative_to(path.anchor)
 
     def fill(self, recorded: Recorded) -> None:
@@ -69,7 +69,7 @@ class FreshCopy:
         """Have an interpreter of the project, which is software like any other, at its place.
 
         Args:
-            interpreter: Absolute; nothing is done for one that lies elsewhere.
+            interpreter: Absolute; nothing is done for one that is elsewhere.
         """
         if not interpreter.is_relative_to(self._original):
             return

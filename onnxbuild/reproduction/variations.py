@@ -15,11 +15,11 @@ _UMASKS = (0o077, 0o002)
 
 
 def surroundings_of_round(number: int, original: str) -> StepEnvironment:
-    """The surroundings of the `number`-th fresh build, which lies in another folder.
+    """The surroundings of the `number`-th fresh build, which is in another folder.
 
     Args:
         number: From 1; each has others.
-        original: Where the project lies.
+        original: Where the project is.
     """
     cores = machine.usable_cores()
     counts = [count for count in (1, cores + 1, cores // 2) if count not in {0, cores}]

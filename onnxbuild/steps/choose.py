@@ -138,7 +138,7 @@ def run(context: StepContext) -> Outcome:
     elif chosen["missed_judging"]:
         findings = (messages.misses_judging(*said, params.margin, chosen),)
     elif measured is not None:
-        notes += [messages.told(*said, chosen, len(rows))] if len(rows) > 1 else []
+        notes += [messages.choice(*said, chosen, len(rows))] if len(rows) > 1 else []
         notes += messages.few(*said, chosen, LEAST_SPLIT)
         notes += messages.doubts(params.variant, met, chosen, measured)
     metrics = {"chosen": chosen["name"], "tried": len(rows), "met": len(met)}

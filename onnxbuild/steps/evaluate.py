@@ -156,7 +156,7 @@ def run(context: StepContext) -> Outcome:
 def _half_drops(
     baseline: Mapping[str, Any] | None, halves: Sequence[float] | None
 ) -> list[float] | None:
-    """How far the even and the odd samples' scores lie below the baseline's."""
+    """How far the even and the odd samples' scores are below the baseline's."""
     theirs = (baseline or {}).get("halves")
     if halves is None or theirs is None:
         return None

@@ -105,7 +105,7 @@ def run(context: StepContext) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Exported:
-    """What is left to say of a graph whose files lie in scratch/EXPORTER."""
+    """What is left to say of a graph whose files are in scratch/EXPORTER."""
 
     exporter: str
     nodes: int

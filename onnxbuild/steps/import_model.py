@@ -43,10 +43,10 @@ def run(context: StepContext) -> Outcome:
             Runtime, or takes other inputs.
     """
     params: ImportParams = context.params
-    path, *beside = (place for _, place in context.files(params.model))
+    path, *attached = (place for _, place in context.files(params.model))
     target = context.output("model")
     if path.suffix == ORT_SUFFIX:
-        for manifest in beside:
+        for manifest in attached:
             check_machine(manifest, params.name)
         _check(params, ort_inputs(path, params.name))
         shutil.copyfile(path, target / ORT_FILE)

@@ -33,7 +33,7 @@ class ImportProgramParams:
     """All that steers it.
 
     Attributes:
-        model: Its files: the program, then its bundle's manifest, if it lies in one.
+        model: Its files: the program, then its bundle's manifest, if it is in one.
         name: As the user named it, for messages.
         format: What it is.
         inputs: What the recipe declares, and will feed.

@@ -132,22 +132,22 @@ class _Bench:
         self._p50_ms: list[dict[str, dict[str, float]]] = []
 
     def compare(
-        self, beside: SessionSettings, tried: Sequence[SessionSettings], each_s: float
+        self, best: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
         """See session_search.Compare; of a large model, one is measured at a time."""
         self._p50_ms.append({})
         ratios: list[Ratio | str] = []
         spent_s = 0.0
         for first in range(0, len(tried), self._at_once):
-            some = self._compare(beside, tried[first : first + self._at_once], each_s)
+            some = self._compare(best, tried[first : first + self._at_once], each_s)
             ratios += some.ratios
             spent_s += some.spent_s
         return Compared(tuple(ratios), spent_s)
 
     def _compare(
-        self, beside: SessionSettings, tried: Sequence[SessionSettings], each_s: float
+        self, best: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
-        calls = {"beside": self._bound(beside)}
+        calls = {"beside": self._bound(best)}
         refused: dict[str, str] = {}
         for number, settings in enumerate(tried):
             try:
@@ -156,7 +156,7 @@ class _Bench:
                 refused[str(number)] = error.what
         if len(calls) == 1:
             return Compared(tuple(refused.values()), 0.0)
-        spins = beside.spins or any(each.spins for each in tried)
+        spins = best.spins or any(each.spins for each in tried)
         turns = {
             point: measure_turns(
                 {name: bound[point] for name, bound in calls.items()},
@@ -169,7 +169,7 @@ class _Bench:
             )
             for point in self._feeds
         }
-        self._note(beside, {point: each["beside"] for point, each in turns.items()})
+        self._note(best, {point: each["beside"] for point, each in turns.items()})
         ratios: list[Ratio | str] = []
         for number, settings in enumerate(tried):
             name = str(number)
@@ -217,8 +217,8 @@ class _Bench:
         p50_ms = self._p50_ms[number]
         return {
             "question": asked.question,
-            "beside": shown(asked.beside, default),
-            "beside_p50_ms": p50_ms.get(shown(asked.beside)),
+            "beside": shown(asked.current, default),
+            "beside_p50_ms": p50_ms.get(shown(asked.current)),
             "tried": [
                 {
                     "settings": shown(settings, default),

@@ -1,4 +1,4 @@
-"""What a release says of itself against what lies in it."""
+"""What a release says of itself against what is in it."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _refuse_inside_release(path: Path, release: Released) -> None:
     """Refuse a recipe that a release brings: it would vouch for itself.
 
     Raises:
-        NotReproducibleError: It lies in one.
+        NotReproducibleError: It is in one.
     """
     for each in (Path(os.path.abspath(path)), path.resolve()):  # noqa: PTH100 - keeps links
         for folder in each.parents:

@@ -64,7 +64,7 @@ def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
     """What is wrong with the signature over SHA256SUMS, and the one over the provenance.
 
     Args:
-        files: What lies in the release.
+        files: What is in the release.
         key: Whoever must have made them; None to look at their form alone.
     """
     faults = []

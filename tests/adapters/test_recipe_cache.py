@@ -102,7 +102,7 @@ class World:
 def world(tmp_path, monkeypatch):
     made = World(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    time.sleep(0.03)  # what lies there is older than a clock tick
+    time.sleep(0.03)  # what is there is older than a clock tick
     return made
 
 

@@ -47,7 +47,7 @@ FILE_OPERATIONS = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cheap world lies.
+    """Where a cheap world is.
 
     Attributes:
         project: Sources NAME.py, whose lines `import NAME` name others, and data.

@@ -45,7 +45,7 @@ class Built:
         return self.warm.run(self.project / "tiny.yaml")
 
     def delivered(self) -> Bytes:
-        """The bytes of all that lies below out/, but for what was measured."""
+        """The bytes of all that is below out/, but for what was measured."""
         return tiny.delivered(self.store)
 
     def renew(self) -> None:
@@ -80,7 +80,7 @@ def _leave_traces(store: Path) -> None:
     (store / "locks" / "run-gone").touch()
 
 
-# --- what lies in a store -----------------------------------------------------------------------
+# --- what is in a store -----------------------------------------------------------------------
 
 ROOMS: dict[str, str] = {
     "a blob": "cas/**/*",

@@ -132,7 +132,7 @@ def test_a_hugging_face_cache_is_read_offline_and_may_move(project, home, tmp_pa
     assert fresh.code == 0, fresh.out
     assert records(project, "fresh").keys() == records(project).keys()
 
-    # Other weights: what loads them runs, and the reason names the file as it lies here.
+    # Other weights: what loads them runs, and the reason names the file as it is here.
     shutil.rmtree(elsewhere / ".cache")
     hub_cache(elsewhere / ".cache/huggingface/hub", hidden=16)
     plan = project("plan", "tiny.yaml", "--only", "export")

@@ -104,7 +104,7 @@ def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, part):
     seen = made.run(store)
     subprocess.run(["umount", store / part], check=True)
     assert seen.code == 1
-    assert "it lies on another filesystem than the rest of the store" in seen.texts
+    assert "it is on another filesystem than the rest of the store" in seen.texts
     assert made.run(store).code == 0
     assert made.is_right(store)
 

@@ -90,7 +90,7 @@ NEW_LAYER = writes("models/layers/two.py", "")
 
 
 def listing(what: str, expression: str) -> Program:
-    """A registry of plug-ins: what lies in a folder when the module is imported."""
+    """A registry of plug-ins: what is in a folder when the module is imported."""
     code = (
         f"folder = f'{{here}}/layers'\nnames = {expression}\ndef value():\n    return len(names)\n"
     )

@@ -27,7 +27,7 @@ def make(folder: Path) -> Path:
 
 
 def delivered(store: Path) -> dict[str, bytes]:
-    """The bytes of all that lies below a store's out/, but for what was measured."""
+    """The bytes of all that is below a store's out/, but for what was measured."""
     out = store / "out"
     return {
         path.relative_to(out).as_posix(): path.read_bytes()

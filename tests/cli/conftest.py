@@ -92,7 +92,7 @@ class Project:
     """A project in a folder of its own, driven by the real command.
 
     Attributes:
-        folder: Where it lies.
+        folder: Where it is.
         patience_s: How long a command may take.
     """
 

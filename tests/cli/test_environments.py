@@ -44,7 +44,7 @@ def built(tmp_path_factory) -> Project:
 
 @pytest.fixture
 def project(built, tmp_path) -> Project:
-    """A built project at a path of its own; what lies in its environment is the project's."""
+    """A built project at a path of its own; what is in its environment is the project's."""
     made = Project(shutil.copytree(built.folder, tmp_path / "project", symlinks=True))
     shutil.rmtree(made.folder / "venv")
     make_venv(made.folder / "venv", INSTALLED)

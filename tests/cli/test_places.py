@@ -1,4 +1,4 @@
-"""Builds wherever a project lies and however the command is started."""
+"""Builds wherever a project is and however the command is started."""
 
 from __future__ import annotations
 

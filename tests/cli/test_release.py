@@ -51,7 +51,7 @@ class Repository(Project):
         return self.folder / "dist"
 
     def released(self):
-        """Names of what lies in dist/."""
+        """Names of what is in dist/."""
         return sorted(path.name for path in self.dist.iterdir()) if self.dist.exists() else []
 
 
@@ -218,7 +218,7 @@ def test_files_outside_the_repository_are_told_and_names_that_no_text_holds_are_
     odd.write_text("two")
     done = project.release("--allow-dirty")
     assert done.code == 0, done.err
-    assert "no commit has what lies outside of the repository: <tiny model 1>/outside.txt" in (
+    assert "no commit has what is outside of the repository: <tiny model 1>/outside.txt" in (
         done.out
     )
     about = json.loads((project.dist / "tiny-1.0.0/release.json").read_text())

@@ -116,7 +116,7 @@ def test_a_path_in_the_weights_is_found_and_both_can_be_kept(project):
     kept = project.folder.parent / "kept"
     seen = reproduce(project, "--only", "reference", "--keep", str(kept))
     assert seen.code == 4, seen.err
-    assert "because: it depends on where the project lies" in seen.err
+    assert "because: it depends on where the project is" in seen.err
     assert f"both: {kept}/round-1/differs/stored and {kept}/round-1/differs/rebuilt" in seen.err
     stored, rebuilt = (
         {path.name: path.read_bytes() for path in (kept / "round-1/differs" / side).iterdir()}

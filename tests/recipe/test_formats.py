@@ -79,7 +79,7 @@ def test_variants_and_scores_need_onnx(load):
 
 def test_a_variant_has_not_the_name_of_a_format(load):
     ((what, where, fix),) = faults(load, "quantization: {torchscript: none}\n")
-    assert what == "variant 'torchscript' has the name of a format; both would lie in one folder"
+    assert what == "variant 'torchscript' has the name of a format; both would be in one folder"
     assert where == "demo.yaml:7:16"
     assert fix == "rename it, such as `torchscript-onnx`"
 

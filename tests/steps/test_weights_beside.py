@@ -1,4 +1,4 @@
-"""Every step on a model whose weights lie in the store, behind a link: as beyond protobuf's 2 GB."""
+"""Every step on a model whose weights are in the store, behind a link: as beyond protobuf's 2 GB."""
 
 import hashlib
 import json

@@ -45,7 +45,7 @@ class Forged:
 
         Args:
             bundles: Those that were changed: their sums and manifests, too, if `honest`.
-            honest: Whether each bundle's own manifest names what lies in it.
+            honest: Whether each bundle's own manifest names what is in it.
         """
         about = json.loads((self.folder / "release.json").read_text())
         records = {
@@ -71,7 +71,7 @@ class Forged:
     def _relock(
         self, lock: dict[str, Any], step: str, output: str, place: str, files: Mapping[str, Digest]
     ) -> None:
-        """Have the lock say of a step's output what lies in a folder of the release."""
+        """Have the lock say of a step's output what is in a folder of the release."""
         artifact: Artifact = artifact_below(output, place, files)
         told = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
         lock["steps"][step]["outputs"][output] = told

@@ -307,7 +307,7 @@ def test_one_format_called_another_is_named(others):
         ),
         (
             lambda about: about["formats"].update(more=about["variants"]["fp32"]),
-            ".formats.more.bundle lies in another bundle",
+            ".formats.more.bundle is in another bundle",
         ),
         (lambda about: about.pop("formats"), "it has no 'formats'"),
         (

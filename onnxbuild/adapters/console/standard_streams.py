@@ -36,9 +36,9 @@ def open_standard_streams() -> None:
 
 def columns() -> int:
     """Return how many characters a line of standard output takes: COLUMNS, the terminal's, or 80."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told):
-        return int(told)
+    given = os.environ.get("COLUMNS", "")
+    if given.isdigit() and int(given):
+        return int(given)
     try:
         return os.get_terminal_size(1).columns or 80
     except OSError:

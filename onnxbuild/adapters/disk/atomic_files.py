@@ -48,7 +48,7 @@ def store_error(error: OSError, path: Path | str) -> StoreError:
         )
     if error.errno == errno.EXDEV:
         return StoreError(
-            f"can't write {path}: it lies on another filesystem than the rest of the store",
+            f"can't write {path}: it is on another filesystem than the rest of the store",
             fix="keep the store on one filesystem; choose where with --store FOLDER",
         )
     if error.errno in (errno.ENXIO, errno.ELOOP):

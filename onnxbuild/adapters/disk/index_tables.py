@@ -27,7 +27,7 @@ def lay_tables(connection: sqlite3.Connection, path: Path | None) -> None:
 
     Args:
         connection: To the index.
-        path: Where it lies; None if in memory.
+        path: Where it is; None if in memory.
 
     Raises:
         sqlite3.Error: The file is no index, or can't be written.

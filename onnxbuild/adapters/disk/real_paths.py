@@ -55,7 +55,7 @@ def straightened(path: str) -> str:
 
 
 class RealFolders:
-    """Where paths lead to, for many that lie in the same folders: each folder is looked at once."""
+    """Where paths lead to, for many that are in the same folders: each folder is looked at once."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}

@@ -249,6 +249,6 @@ class ImportWatch:
 
 
 def folder_prefixes(*paths: str) -> tuple[str, ...]:
-    """Prefixes of what lies below the folders, as they are named and as they really are."""
+    """Prefixes of what is below the folders, as they are named and as they really are."""
     named = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
     return tuple(dict.fromkeys(f"{each}/" for each in named))

@@ -35,7 +35,7 @@ class Observer:
         ignored: Folders whose files are accounted for in other ways (scratch, store).
         preloaded: What was loaded before the step.
         fence: What may be read; None lets everything be read, and observes it.
-        places: Name of a folder outside the project -> where it lies.
+        places: Name of a folder outside the project -> where it is.
         toolchain: Distributions that the step itself uses.
         meant: Gives the path that one in the step's mirror of the project stands for.
 
@@ -111,7 +111,7 @@ class Observer:
         self._imports.refuse_shadows(root)
 
     def _is_own(self, path: str) -> bool:
-        """Whether what lies at a path was made by the step, in one of its own folders."""
+        """Whether what is at a path was made by the step, in one of its own folders."""
         path = os.path.abspath(path)
         if self._meant(path) != path and os.path.isdir(path):
             return False  # the mirror of the project stands for the project
@@ -224,7 +224,7 @@ class Observer:
         if os.path.realpath(path).startswith(self._elsewhere):
             return True
         if self._names.in_project(path):
-            return False  # wherever the project lies
+            return False  # wherever the project is
         return path.startswith(_SYSTEM) and not path.startswith(_SHARED_MEMORY)
 
     # --- the result ---------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ class PackageWatch:
 
 
 def _below(folders: Iterable[str]) -> tuple[str, ...]:
-    """Prefixes of what lies below some folders, as they are named and with links resolved."""
+    """Prefixes of what is below some folders, as they are named and with links resolved."""
     return tuple({f"{each}/" for path in folders for each in (path, os.path.realpath(path))})
 
 

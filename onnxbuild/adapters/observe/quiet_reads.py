@@ -19,7 +19,7 @@ from onnxbuild.adapters.observe.stand_ins import stand_in
 from onnxbuild.adapters.observe.system_places import below
 
 _MODES = ("r", "rb", "rt")
-_BEFORE_OPENER = 5  # so many arguments of `open` lie between its mode and its opener
+_BEFORE_OPENER = 5  # so many arguments of `open` are between its mode and its opener
 _METADATA = ".dist-info/"  # known by the names that are asked for
 
 

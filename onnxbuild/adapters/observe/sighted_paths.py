@@ -16,7 +16,7 @@ class SightedPaths:
     """Finds what a path means.
 
     Args:
-        job: The job's folder, links resolved; what lies below it is the step's own.
+        job: The job's folder, links resolved; what is below it is the step's own.
         project: The project's root, links resolved.
         unseen: Folders of nobody's input (the store), absolute.
         software: Folders of installed software, which do not hold the project.
@@ -32,7 +32,7 @@ class SightedPaths:
         self._real = RealFolders()
 
     def in_project(self, path: str) -> bool:
-        """Whether a path is the project's root or lies below it."""
+        """Whether a path is the project's root or is below it."""
         return path == self._project or path.startswith(f"{self._project}/")
 
     def resolved(

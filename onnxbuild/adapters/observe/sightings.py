@@ -46,14 +46,14 @@ class Sightings:
     """Notes, path by path, what a step's processes do.
 
     Args:
-        job: The job's folder, links resolved; what lies below it is the step's own.
+        job: The job's folder, links resolved; what is below it is the step's own.
         project: The project's root, links resolved.
         unseen: Folders of nobody's input (the store), absolute.
         software: Folders of installed software, which do not hold the project: known by its
             distributions.
         sites: Those of `software` that hold distributions.
         interpreter: Python, links resolved.
-        named: Folders that are known by names of their own: where they lie says nothing.
+        named: Folders that are known by names of their own: where they are says nothing.
         readable: See Fence.
         listable: See Fence.
         writable: See Fence.

@@ -150,7 +150,7 @@ def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) ->
 
 
 def _outside_files(job: Mapping[str, Any], kind: StepKind, params: Any) -> list[str]:
-    """The declared files that lie outside the project."""
+    """The declared files that are outside the project."""
     files = [path for each in kind.entrypoints(params) for path in each.files]
     return [real_path(path, job["places"]) for path in files if path.startswith("<")]
 

@@ -254,7 +254,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _own_parent() -> set[str]:
-    """The folder that holds this very program, unless other software lies there, too.
+    """The folder that holds this very program, unless other software is there, too.
 
     A checkout on the import path (an editable installation) is no place for a model to find code.
     """

@@ -2,7 +2,7 @@
 
 Relative paths in user code mean what they mean where the program is started by hand, in the
 project's root. Each entry of the root is a link, so the kernel's fence decides what may be read; a
-new file is written into the mirror, which goes with the job. Declared files that lie a few folders
+new file is written into the mirror, which goes with the job. Declared files that are a few folders
 above the project have their places, too.
 """
 
@@ -33,7 +33,7 @@ class OwnProject:
         """Make the mirror.
 
         Args:
-            declared: Files that lie outside the project, absolute.
+            declared: Files that are outside the project, absolute.
             left_out: Folders that are nobody's input (the store).
         """
         _link_entries(self._project, self.folder, frozenset(map(os.path.realpath, left_out)))

@@ -27,7 +27,7 @@ FOLDER_MODE = 0o755
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Content that lies in the store.
+    """Content that is in the store.
 
     Attributes:
         path: Where.

@@ -107,14 +107,14 @@ class DiskStore:
         return found
 
     def blob(self, digest: Digest) -> Path:
-        """Where a blob lies, or would lie."""
+        """Where a blob is, or would be."""
         return Path(self._blob(digest.sha256))
 
     def _blob(self, sha256: str) -> str:
         return f"{self._blobs}/{sha256[:2]}/{sha256}"
 
     def record_path(self, key: str) -> Path:
-        """Where a key's record lies, or would lie."""
+        """Where a key's record is, or would be."""
         return self.root / "ac" / key[:2] / f"{key}.json"
 
     # --- action records ---------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class DiskStore:
         """Move a bad file out of the way; keep it for whoever wants to know.
 
         Raises:
-            StoreError: It can't be moved, or lies behind a symbolic link.
+            StoreError: It can't be moved, or is behind a symbolic link.
         """
         check_no_links(self.root, path.parent)
         target = self.root / "quarantine" / f"{path.name}.{time.time_ns()}"

@@ -121,7 +121,7 @@ class DiskViews:
                 self._stats.note_own(str(path), digest.sha256)
 
     def held(self, view: Deliverable) -> str:
-        """The view's folder if a model lies there; else empty."""
+        """The view's folder if a model is there; else empty."""
         folder = self._store.root / "out" / view.recipe / view.name
         return os.path.relpath(folder) if folder.is_dir() else ""
 

@@ -30,7 +30,7 @@ def gpu_digest(
 
     Args:
         digest: Path -> sha256 of a file's bytes.
-        sites: Folders that installed distributions lie in.
+        sites: Folders that installed distributions are in.
         proc: Folder of the driver's own reports.
     """
     models, driver, library = gpu_models(proc), driver_version(proc), tensorrt_library(sites)

@@ -67,7 +67,7 @@ def editable_folders(sites: Iterable[str]) -> tuple[str, ...]:
     Not all of them are on the import path: some are found by a hook.
 
     Args:
-        sites: Folders that installed distributions lie in.
+        sites: Folders that installed distributions are in.
     """
     return tuple(
         folder

@@ -1,4 +1,4 @@
-"""The environments of targets: where each one's interpreter lies, and what its ONNX Runtime is."""
+"""The environments of targets: where each one's interpreter is, and what its ONNX Runtime is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Environments:
 
     Args:
         stats: Digests of files.
-        absolute: Where a recorded path lies on this machine.
+        absolute: Where a recorded path is on this machine.
     """
 
     def __init__(self, stats: StatCache, absolute: Callable[[str], str]) -> None:
@@ -49,7 +49,7 @@ class Environments:
         return os.path.join(self.folder(environment), "bin", "python")
 
     def folder(self, environment: Environment) -> str:
-        """Where that of a list lies, whether it is there or not."""
+        """Where that of a list is, whether it is there or not."""
         digest = self._stats.digest(self.requirements(environment)) or ""
         name = hashlib.sha256(f"{digest} {machine.python_build()}".encode()).hexdigest()
         return os.path.join(cache_root(), MADE, name)

@@ -1,4 +1,4 @@
-"""Another Python interpreter: what it is and where its packages lie, asked once and remembered."""
+"""Another Python interpreter: what it is and where its packages are, asked once and remembered."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class PathNames:
 
     Args:
         project: Paths below it are recorded relative to it.
-        places: Name (see core.places) -> absolute folder, for what lies elsewhere.
+        places: Name (see core.places) -> absolute folder, for what is elsewhere.
     """
 
     def __init__(self, project: Path, places: Mapping[str, str]) -> None:

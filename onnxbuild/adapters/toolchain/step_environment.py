@@ -24,7 +24,7 @@ class StepEnvironment:
         time_zone: TZ, as POSIX writes it.
         locale: LANG.
         umask: What new files may not be to others.
-        original: Where the project really lies, if what is built is a copy of it: that folder
+        original: Where the project really is, if what is built is a copy of it: that folder
             can't be read, and what the import path has of it (editable installations) is looked
             for in the copy. Empty if it is no copy.
     """

@@ -195,7 +195,7 @@ def _environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MadeEnvironment:
-    """One that lies in the cache.
+    """One that is in the cache.
 
     Attributes:
         folder: Where.

@@ -3,8 +3,8 @@
 A `.ort` file is a flatbuffer (ort.fbs, root type InferenceSession). The model in it comes out the same
 each time; which of a kernel's type parameters belong to which arguments (KernelTypeStrResolver) is
 written in the order of an absl::flat_hash_map, which is another for each map. ONNX Runtime writes that
-table last and flatbuffers grow downwards, so it lies in front of the model; nothing in the model refers
-to what lies before it. So the front is written anew, sorted, and the model stays as it is.
+table last and flatbuffers grow downwards, so it is in front of the model; nothing in the model refers
+to what is before it. So the front is written anew, sorted, and the model stays as it is.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _COPIES = 20
 def bind_io(
     session: onnxruntime.InferenceSession, feeds: Feeds, device_id: int = 0
 ) -> Callable[[], object]:
-    """A call that runs the session on feeds that lie on its device already, outputs left there.
+    """A call that runs the session on feeds that are on its device already, outputs left there.
 
     Args:
         session: On any provider; those that have no memory of their own use the host's.

@@ -71,17 +71,17 @@ def memory_groups(
 
 
 def _check_fits(
-    name: str, beside: list[str], needs: Mapping[str, Need], room_bytes: int, where: str
+    name: str, others: list[str], needs: Mapping[str, Need], room_bytes: int, where: str
 ) -> None:
     """By what was measured, without a margin.
 
     Raises:
         StepError: It takes more.
     """
-    taken = _together([needs[each] for each in (name, *beside)])
+    taken = _together([needs[each] for each in (name, *others)])
     if taken <= room_bytes:
         return
-    company = f" together with {' and '.join(repr(each) for each in beside)}" if beside else ""
+    company = f" together with {' and '.join(repr(each) for each in others)}" if others else ""
     raise StepError(
         f"'{name}'{company} takes {taken / _GIB:.2f} GiB of memory, and {room_bytes / _GIB:.2f} "
         "GiB are left for what is measured at once",

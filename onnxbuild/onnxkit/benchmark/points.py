@@ -24,7 +24,7 @@ def benchmark_points(
         where: `recipe:step`, for messages.
 
     Raises:
-        StepError: There is no such axis, or a size lies outside it.
+        StepError: There is no such axis, or a size is outside it.
     """
     example = example_sizes(axes)
     bounds = {axis.name: axis for axis in axes}

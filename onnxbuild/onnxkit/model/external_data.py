@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where a tensor's bytes lie.
+    """Where a tensor's bytes are.
 
     Attributes:
         path: The file.
@@ -40,21 +40,21 @@ class Extent:
 
 
 def is_outside(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor's elements lie in a file."""
+    """Whether a tensor's elements are in a file."""
     import onnx
 
     return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
 
 
 def outside_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """All tensors of a model that lie in files, those in attributes included."""
+    """All tensors of a model that are in files, those in attributes included."""
     for tensor in _tensors(model):
         if is_outside(tensor):
             yield tensor
 
 
 def map_weights(model: onnx.ModelProto, folder: Path) -> None:
-    """Let each tensor that lies in a file name that file absolutely, links resolved; none is read.
+    """Have each tensor in a file name that file absolutely, links resolved; none is read.
 
     Args:
         model: As read from `folder`; changed in place, and to be saved by `save_model` alone.
@@ -69,7 +69,7 @@ def map_weights(model: onnx.ModelProto, folder: Path) -> None:
 
 
 def read_weights(model: onnx.ModelProto, folder: Path) -> None:
-    """Bring all tensors that lie in files into the model, one at a time.
+    """Bring all tensors that are in files into the model, one at a time.
 
     Args and raises: as `map_weights`.
     """
@@ -91,7 +91,7 @@ def take_in(tensor: onnx.TensorProto) -> None:
 
 
 def weight_array(tensor: onnx.TensorProto) -> np.ndarray:
-    """A tensor's elements, not to be written to: mapped where they lie in a file.
+    """A tensor's elements, not to be written to: mapped where they are in a file.
 
     Args:
         tensor: Of a model that `map_weights` was called on, or one that holds its elements.
@@ -148,12 +148,12 @@ def in_place_of(
 def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
     """Let onnx.numpy_helper read mapped weights when a tool of ONNX Runtime asks for one.
 
-    It reads a tensor that lies in a file by its name in the working folder, and no link: so the
+    It reads a tensor that is in a file by its name in the working folder, and no link: so the
     working folder is the weights' own meanwhile, and the model calls them by their name there.
     What comes of the model is to be mapped again, by `map_weights`.
 
     Args:
-        model: Mapped weights lie in one folder; changed.
+        model: Mapped weights are in one folder; changed.
 
     Yields: The weights' folder; None where there are none, and nothing is done.
     """
@@ -174,7 +174,7 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
 
 
 def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
-    """Append the bytes of a tensor that lies in a file to another file, a chunk at a time."""
+    """Append the bytes of a tensor that is in a file to another file, a chunk at a time."""
     extent = _told(tensor)
     with extent.path.open("rb") as source:
         source.seek(extent.offset)
@@ -188,7 +188,7 @@ def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
 
 
 def refer(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> None:
-    """Let a tensor lie in a file, and hold nothing itself."""
+    """Point a tensor to its bytes in a file, and drop its own."""
     import onnx
 
     for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data"):
@@ -202,7 +202,7 @@ def refer(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> 
 
 
 def told_location(tensor: onnx.TensorProto) -> str:
-    """The file that a tensor lies in, as the model says; empty if it doesn't."""
+    """The file that a tensor is in, as the model says; empty if it doesn't."""
     return next((str(e.value) for e in tensor.external_data if e.key == "location"), "")
 
 
@@ -237,15 +237,15 @@ def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
     name = PurePosixPath(extent.path)
     if not is_name_below(extent.path):
         raise ValueError(
-            f"tensor '{tensor.name}' lies in '{extent.path}', which is no name in its folder"
+            f"tensor '{tensor.name}' is in '{extent.path}', which is no name in its folder"
         )
     path = folder / name
     if not path.is_file():
-        raise ValueError(f"tensor '{tensor.name}' lies in {name}, which is not there")
+        raise ValueError(f"tensor '{tensor.name}' is in {name}, which is not there")
     size = path.stat().st_size
     if extent.offset < 0 or extent.length < 0 or extent.offset + extent.length > size:
         raise ValueError(
-            f"tensor '{tensor.name}' lies at bytes {extent.offset} to {extent.offset + extent.length} of "
+            f"tensor '{tensor.name}' is at bytes {extent.offset} to {extent.offset + extent.length} of "
             f"{name}, which has {size}"
         )
     return Extent(path.resolve(), extent.offset, extent.length)

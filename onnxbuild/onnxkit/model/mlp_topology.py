@@ -22,7 +22,7 @@ _WITH_BIAS = frozenset({"BiasGelu", "FastGelu"})
 
 @dataclass(frozen=True, slots=True)
 class Mlp:
-    """Nothing else reads what lies between the two matrices.
+    """Nothing else reads what is between the two matrices.
 
     Attributes:
         up: The first multiplication.

@@ -105,7 +105,7 @@ def placement(source: Path) -> Literal["auto", "always"]:
 
 
 def has_weights_beside(folder_or_file: Path) -> bool:
-    """Whether a model's weights lie in a file of their own."""
+    """Whether a model's weights are in a file of their own."""
     return (model_path(folder_or_file).parent / WEIGHTS_FILE).exists()
 
 
@@ -141,7 +141,7 @@ def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
     """Write a model for a session: mapped weights stay where they are, and a link leads to them.
 
     Args:
-        model: Mapped weights lie in one file; refers to the link afterwards.
+        model: Mapped weights are in one file; refers to the link afterwards.
         folder: Made.
 
     Returns: The path of MODEL_FILE.
@@ -160,7 +160,7 @@ def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
 
 
 def name_weights(model: onnx.ModelProto, location: str) -> None:
-    """Let all tensors that lie in a file lie in another of the same content."""
+    """Let all tensors that are in a file be in another of the same content."""
     for tensor in outside_tensors(model):
         for entry in tensor.external_data:
             if entry.key == "location":

@@ -75,7 +75,7 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
                     "cpp.threads": _PLANNED_THREADS,
                     "cpp.dynamic_threads": True,
                     "aot_inductor.enable_line_tables": False,
-                    "aot_inductor.precompile_headers": False,  # they would lie in a shared folder
+                    "aot_inductor.precompile_headers": False,  # they would be in a shared folder
                     "aot_inductor.model_name_for_generated_files": "model",
                 },
             )

@@ -109,7 +109,7 @@ def described(manifest: Manifest) -> ProgramDescription:
 
 
 def program_format(path: Path) -> ProgramFormat | None:
-    """What a file is by what lies in it; None if it is no program, of weights alone for one."""
+    """What a file is by what is in it; None if it is no program, of weights alone for one."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [f"/{name}" for name in archive.namelist()]

@@ -165,7 +165,7 @@ def environment_told(context: StepContext) -> dict[str, Any]:
 
 
 def library_of(context: StepContext, target: Target) -> Path | None:
-    """Where a target's plug-in lies; None if it has none."""
+    """Where a target's plug-in is; None if it has none."""
     if target.library is None:
         return None
     ((_, path),) = context.files(target.library)

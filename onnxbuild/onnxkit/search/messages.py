@@ -41,8 +41,8 @@ def misses_judging(variant: str, goal: Goal, margin: float, chosen: Row) -> Find
     )
 
 
-def told(variant: str, goal: Goal, chosen: Row, tried: int) -> str:
-    """The choice, and the YAML that gives it without a search."""
+def choice(variant: str, goal: Goal, chosen: Row, tried: int) -> str:
+    """Return the choice, and the YAML that gives it without a search."""
     return (
         f"variant '{variant}': '{chosen['name']}' is the fastest of {tried} trials that meets the "
         f"goal ({chosen['latency']:.3g} ms, {reached(goal, chosen['judging'])} where it is "

@@ -49,7 +49,9 @@ class MeasuredTrials:
             first, second = self._pairs(one, between), self._pairs(between, other)
             if first and second:
                 return chained(ratio_over(first), ratio_over(second))
-        raise KeyError(f"'{one}' and '{other}' were measured beside nothing that both were beside")
+        raise KeyError(
+            f"'{one}' and '{other}' were measured together with no trial that is in both groups"
+        )
 
     def _pairs(self, one: str, other: str) -> list[tuple[Turns, Turns]]:
         """Their turns at each point; empty if they were not in one group at each."""

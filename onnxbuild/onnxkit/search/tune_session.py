@@ -31,7 +31,7 @@ class Compared:
 
 
 Compare = Callable[[SessionSettings, Sequence[SessionSettings], float], Compared]
-"""(beside, settings, seconds for each) -> how they compare."""
+"""(compared with, settings, seconds for each) -> how they compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Asked:
 
     Attributes:
         question: What was varied.
-        beside: The best until then.
+        current: The best until then.
         tried: Settings, and how they compare with it.
         best: The best from then on.
     """
 
     question: Question
-    beside: SessionSettings
+    current: SessionSettings
     tried: tuple[tuple[SessionSettings, Ratio | str], ...]
     best: SessionSettings
 

@@ -92,7 +92,7 @@ class Asked:
     """Everything that makes a session, in a form that can be sent to another process.
 
     Attributes:
-        model: Its path, or what it holds where its weights lie elsewhere.
+        model: Its path, or what it holds where its weights are elsewhere.
         target: Whose providers must load.
         library: A plug-in's path; None for providers that are built in.
         settings: The session's.

@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.timing.concurrency import run_window
 
 
 class HostedSession:
-    """What steps use of an onnxruntime.InferenceSession, which lies in a host's process.
+    """What steps use of an onnxruntime.InferenceSession, which is in a host's process.
 
     Args:
         held: The session there.
@@ -95,10 +95,14 @@ class NodeArgument:
 
 
 def _interface(session: Any) -> tuple[list[NodeArgument], list[NodeArgument], list[str]]:
-    def told(values: Any) -> list[NodeArgument]:
+    def described(values: Any) -> list[NodeArgument]:
         return [NodeArgument(each.name, each.type, list(each.shape)) for each in values]
 
-    return told(session.get_inputs()), told(session.get_outputs()), session.get_providers()
+    return (
+        described(session.get_inputs()),
+        described(session.get_outputs()),
+        session.get_providers(),
+    )
 
 
 def _run(session: Any, names: list[str] | None, feeds: dict[str, Any]) -> list[Any]:

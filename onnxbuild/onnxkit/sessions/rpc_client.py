@@ -28,7 +28,7 @@ sys.modules["onnxbuild"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["onnxbuild"])
 from onnxbuild.onnxkit.sessions.rpc_server import serve
 serve(int(sys.argv[2]))
-"""  # this very onnxbuild, and nothing else of the folder that it lies in
+"""  # this very onnxbuild, and nothing else of the folder that it is in
 
 _PATIENCE_S = 10.0
 

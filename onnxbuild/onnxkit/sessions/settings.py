@@ -117,9 +117,9 @@ def settings_from(value: Any) -> SessionSettings:
     return from_json(SessionSettings, value, "session")
 
 
-def shown(settings: SessionSettings, beside: SessionSettings | None = None) -> str:
+def shown(settings: SessionSettings, base: SessionSettings | None = None) -> str:
     """What differs from other settings (None: ONNX Runtime's own), as YAML to paste."""
-    other = SessionSettings() if beside is None else beside
+    other = SessionSettings() if base is None else base
     parts = [
         f"{each.name}: {_yaml(getattr(settings, each.name))}"
         for each in dataclasses.fields(settings)

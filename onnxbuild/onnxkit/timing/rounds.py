@@ -59,7 +59,7 @@ class Elsewhere(ABC):
 
     @abstractmethod
     def window(self, calls: Sequence[Any], seconds: float) -> tuple[list[float], float]:
-        """As concurrency.run_window, there; all the calls lie in that process."""
+        """As concurrency.run_window, there; all the calls are in that process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def measure_turns(
     In each round every runner has one turn, in random order: a pause, one run thrown away (it
     pays for what the one before left in caches; a run of over 50 ms hardly feels that, and none
     is thrown away), then a burst of measured runs. All take the same number of turns, and the
-    turns of one round lie side by side: `ratios` compares them pair by pair.
+    turns of one round are side by side: `ratios` compares them pair by pair.
 
     Args:
         runners: Name -> a call that does the work once.

@@ -26,11 +26,11 @@ def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
     sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
     given = {key: node for key, node in sound.items() if node is not None}
     for first, others in (("mask", ("fill", "low", "high")), ("fill", ("low", "high"))):
-        beside = [key for key in others if key in given]
-        if first in given and beside:
-            named = " and ".join(beside)
+        excluded = [key for key in others if key in given]
+        if first in given and excluded:
+            named = " and ".join(excluded)
             what = f"{dotted(path)} has {first} and {named}; expected one or the other"
-            fix = f"remove `{first}`, or {' and '.join(f'`{key}`' for key in beside)}"
+            fix = f"remove `{first}`, or {' and '.join(f'`{key}`' for key in excluded)}"
             yield Fault(what, locate_key(parts.root, (*path, first)), fix)
             return
     dtype = given.pop("dtype", None)

@@ -28,7 +28,7 @@ def check_formats(parts: Parts) -> Iterator[Fault]:
                 yield Fault(what, at, f"add `{ONNX}` to formats, or remove `{key}`")
     for name in parts.variants:
         if name.lower() in PROGRAM_FORMATS:
-            what = f"variant '{name}' has the name of a format; both would lie in one folder"
+            what = f"variant '{name}' has the name of a format; both would be in one folder"
             at = locate_key(parts.root, ("quantization", name))
             yield Fault(what, at, f"rename it, such as `{name}-onnx`")
     for name in format_nodes(parts.root):

@@ -58,7 +58,7 @@ def read_environment(
 
 
 def _recorded(file: Path, project: Path) -> str:
-    """Relative to the project or to the home folder where it lies in one of them."""
+    """Relative to the project or to the home folder where it is in one of them."""
     shown = relative_to_project(file, project) if file.is_relative_to(project) else str(file)
     if not os.path.isabs(shown):  # noqa: PTH117 - text
         return inside_name(shown)

@@ -1,4 +1,4 @@
-"""Declared files and code outside the project: named by what they are, not by where they lie."""
+"""Declared files and code outside the project: named by what they are, not by where they are."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OutsideNames:
     def files(self, found: Iterable[tuple[Path, Sequence[Path]]]) -> tuple[str, ...]:
         """Declared files as they are recorded, sorted.
 
-        The fixed part of each pattern is a folder that may lie anywhere. They are numbered by what
+        The fixed part of each pattern is a folder that may be anywhere. They are numbered by what
         was found in them, so that the order of the patterns counts only where two look alike.
 
         Args:

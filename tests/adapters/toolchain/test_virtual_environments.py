@@ -1,4 +1,4 @@
-"""Environments made from lists by the real venv and pip, from wheels that lie beside the list."""
+"""Environments made from lists by the real venv and pip, from wheels that are beside the list."""
 
 from __future__ import annotations
 

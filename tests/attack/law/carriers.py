@@ -70,7 +70,7 @@ class Carrier:
         name: What it is, for people.
         body: The body of the function that gives the module's value.
         head: Lines at the top of the main module.
-        path: Where the module's file lies.
+        path: Where the module's file is.
         more: Other files.
         declared: Patterns for the recipe.
         exact: Whether remarks in the module don't count.
@@ -134,8 +134,8 @@ CARRIERS: dict[str, Carrier] = {
             more={"models/c@.py": "from M import *\n"},
         ),
         Carrier(
-            "path", "sys.path.insert(0, 'models/root@')\nimport M\nreturn M.value()",
-            path="models/root@/M.py",
+            "path", "sys.path.insert(0, 'models/home@')\nimport M\nreturn M.value()",
+            path="models/home@/M.py",
         ),
         Carrier(
             "conditional",

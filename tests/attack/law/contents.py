@@ -52,7 +52,7 @@ Tree = dict[str, Content]
 
 @dataclass
 class Disk:
-    """Where a tree lies.
+    """Where a tree is.
 
     Args:
         project: The project's folder.

@@ -117,12 +117,12 @@ IMPORTS: dict[str, Maker] = {
     "star": _import("star", "names = {}\nexec('from h@ import *', names)\nreturn names['NUMBER']",
                     "models/h@.py"),
     "path_insert": lambda dice: Piece(
-        "path_insert", "sys.path.insert(0, D + '/root')\nimport r@\nreturn r@.NUMBER",
-        {"models/d@/root/r@.py": source(two_digits(dice)), "models/r@.py": source(11)},
+        "path_insert", "sys.path.insert(0, D + '/first')\nimport r@\nreturn r@.NUMBER",
+        {"models/d@/first/r@.py": source(two_digits(dice)), "models/r@.py": source(11)},
     ),
     "path_append": lambda dice: Piece(
-        "path_append", "sys.path.append(D + '/root')\nimport r@\nreturn r@.NUMBER",
-        {"models/d@/root/r@.py": source(two_digits(dice))},
+        "path_append", "sys.path.append(D + '/first')\nimport r@\nreturn r@.NUMBER",
+        {"models/d@/first/r@.py": source(two_digits(dice))},
         adds={"models/r@.py": source(12)},
     ),
     "two_roots": lambda dice: Piece(

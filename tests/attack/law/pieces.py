@@ -1,6 +1,6 @@
 """What a module of a random program may lean on: one number, and the files that decide it.
 
-In all texts `@` stands for the piece's own number; its files lie in `models/d@`, which its code knows
+In all texts `@` stands for the piece's own number; its files are in `models/d@`, which its code knows
 as `D`.
 """
 

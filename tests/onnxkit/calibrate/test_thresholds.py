@@ -98,7 +98,7 @@ def test_mse_is_within_two_percent_of_the_best_of_all_pairs_tried_number_by_numb
 
 @st.composite
 def histograms(draw):
-    """Some of 8192 bins filled, over a range that may lie anywhere: what was seen, bounds, counts."""
+    """Some of 8192 bins filled, over a range that may be anywhere: what was seen, bounds, counts."""
     grid = draw(st.sampled_from(GRIDS))
     edges = st.floats(-1e3, 1e3, width=32)
     low, high = sorted((draw(edges), draw(edges)))

@@ -64,7 +64,7 @@ def test_what_shares_nothing_is_not_compared(tmp_path):
     measured = trials(
         tmp_path, group(generator, ["int8"], 1.0), group(generator, ["int4", "fp32"], 1.0)
     )
-    with pytest.raises(KeyError, match="beside nothing that both were beside"):
+    with pytest.raises(KeyError, match="together with no trial"):
         measured.ratio("int4", "int8")
 
 
