@@ -10,10 +10,10 @@ from typing import Any
 
 from onnxbuild.adapters.clock import run_id
 from onnxbuild.api import BuildResult, Request, build, load
+from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.ports import EventSink
-from onnxbuild.core.rival import Comparison
 from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.external_models import opened_rivals
+from onnxbuild.external_models import opened_comparison_models
 from onnxbuild.wiring import RunOptions
 
 
@@ -36,7 +36,7 @@ def bench(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
 ) -> Bench:
-    """Build the variants, and measure them with the rivals, interleaved in one process.
+    """Build the variants, and measure them with the others, interleaved in one process.
 
     Args:
         request: The recipes.
@@ -52,8 +52,8 @@ def bench(
     recipes = load(request).recipes
     taken = {each.name for recipe in recipes for each in recipe.variants}
     taken |= {each.name for recipe in recipes for each in recipe.formats}
-    with opened_rivals(against, taken) as rivals:
-        comparison = Comparison(rivals, run_id())
+    with opened_comparison_models(against, taken) as models:
+        comparison = Comparison(models, run_id())
         result = build(replace(request, comparison=comparison), options, events)
         return Bench(result, _reports(result))
 

@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.core.comparison import ComparisonModel
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.file_names import check_part
 from onnxbuild.core.places import place_name
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
-from onnxbuild.core.rival import Rival
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.programs.artifact_file import (
@@ -51,26 +51,28 @@ class _Found:
 
 
 @contextmanager
-def opened_rivals(against: Sequence[Path], taken: set[str]) -> Iterator[tuple[Rival, ...]]:
+def opened_comparison_models(
+    against: Sequence[Path], taken: set[str]
+) -> Iterator[tuple[ComparisonModel, ...]]:
     """The models that paths name; archives are unpacked for as long as they are looked at.
 
     Args:
         against: The paths.
-        taken: Names that no rival may have.
+        taken: Names that no model may have.
 
     Raises:
         UsageError: A path holds nothing of that kind.
         NotReproducibleError: A release is not as it was made.
     """
     names = set(taken)
-    rivals: list[Rival] = []
+    models: list[ComparisonModel] = []
     with ExitStack() as stack:
         for path in against:
             for found in stack.enter_context(_models(path)):
                 unique = _unique(found.name, names)
                 names.add(unique)
-                rivals.append(_rival(unique, f"{path}", found))
-        yield tuple(rivals)
+                models.append(_comparison_model(unique, f"{path}", found))
+        yield tuple(models)
 
 
 @contextmanager
@@ -146,7 +148,7 @@ def _unique(name: str, taken: set[str]) -> str:
     return next(each for each in candidates if each not in taken)
 
 
-def _rival(name: str, shown: str, found: _Found) -> Rival:
+def _comparison_model(name: str, shown: str, found: _Found) -> ComparisonModel:
     """Declare the model's own file, and the files next to it that belong to it."""
     from onnxbuild.onnxkit.model.model_files import external_files
 
@@ -158,4 +160,4 @@ def _rival(name: str, shown: str, found: _Found) -> Rival:
     names = tuple(f"{place}/{file}" for file in (found.file.name, *attached))
     outside = {place: found.file.absolute().parent.as_posix()}
     files = Entrypoint(FILE_DATA, files=names, outside=outside)
-    return Rival(name, shown, files, found.format or "")
+    return ComparisonModel(name, shown, files, found.format or "")

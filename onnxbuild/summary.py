@@ -21,16 +21,14 @@ _EQUAL = "equal"
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     """A row for each variant that was delivered, cells as text with their units."""
-    metrics: dict[str, dict[str, Any]] = {
-        name: dict(each.metrics) for name, each in report.results.items()
-    }
+    metrics = _first_metrics(graph, report)
     failed = {failure.step for failure in report.failures}
     rows = []
     for each in graph.deliverables:
         bundle = each.bundle.step
         if bundle not in report.results or bundle in failed:
             continue
-        rows.append(_row(each.recipe, each.name, metrics, graph))
+        rows.append(_row(each.recipe, each.name, metrics))
     for column in (_EQUAL, _ON_DATA):  # of recipes with such outputs, or with data to compare on
         if all(row[column] == "-" for row in rows):
             for row in rows:
@@ -41,6 +39,7 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
 def skipped_targets(graph: Graph, report: Report) -> list[str]:
     """A line for each target that is not there, and for each variant of which none runs on it."""
     lines = []
+    absent = _absent(report)
     for name in graph.steps:
         result = report.results.get(name)
         if result is None:
@@ -48,11 +47,7 @@ def skipped_targets(graph: Graph, report: Report) -> list[str]:
         kind, metric = graph.steps[name].kind, result.metrics
         if kind == "provider" and metric["absent"]:
             lines.append(f"skipped: {metric['target']}: {metric['absent']}")
-        elif (
-            kind == "validate"
-            and metric.get("skipped")
-            and metric["skipped"] not in _absent(report)
-        ):
+        elif kind == "validate" and metric.get("skipped") and metric["skipped"] not in absent:
             at = graph.addresses[name]
             lines.append(f"skipped: {at.recipe}:{at.bundle}: {metric['skipped']}")
     return list(dict.fromkeys(lines))
@@ -65,17 +60,22 @@ def _absent(report: Report) -> set[str]:
     }
 
 
+def _first_metrics(graph: Graph, report: Report) -> dict[tuple[str, str, str], Mapping[str, Any]]:
+    """(recipe, bundle, step) -> what it measured on the first target that it ran on."""
+    found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for name, at in graph.addresses.items():
+        result = report.results.get(graph.resolve(name))
+        metrics = {} if result is None or at.trial else result.metrics
+        if metrics and "skipped" not in metrics:
+            found.setdefault((at.recipe, at.bundle, at.step), metrics)
+    return found
+
+
 def _row(
-    recipe: str, variant: str, metrics: dict[str, dict[str, Any]], graph: Graph
+    recipe: str, variant: str, metrics: Mapping[tuple[str, str, str], Mapping[str, Any]]
 ) -> dict[str, str]:
-    def of(step: str, bundle: str = variant) -> dict[str, Any]:
-        """Of the first target that the step ran on."""
-        found = (
-            metrics.get(graph.resolve(name), {})
-            for name, at in graph.addresses.items()
-            if (at.recipe, at.bundle, at.step, at.trial) == (recipe, bundle, step, "")
-        )
-        return next((each for each in found if each and "skipped" not in each), {})
+    def of(step: str, bundle: str = variant) -> Mapping[str, Any]:
+        return metrics.get((recipe, bundle, step), {})
 
     validated, scored = of("validate"), of("evaluate")
     compared = of("fidelity")

@@ -4,7 +4,7 @@ The code is `run` and all definitions of this package that it refers to, directl
 digest is that of its syntax tree without what cannot change output: doc strings, comments, layout,
 annotations of functions, `help=` of options, what an exception says (a step that raises leaves no
 result), names of local variables, and where it is defined and how it is called; a reference to
-another definition stands for its digest. Notes, findings and what UnfitModelError says are kept with
+another definition stands for its digest. Notes, findings and what NotApplicableError says are kept with
 a result and shown again: they count.
 """
 
@@ -35,7 +35,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 }
 """Fields that hold names: those of local variables are replaced."""
 
-_SPEAKING = "UnfitModelError"
+_SPEAKING = "NotApplicableError"
 _BLANK, _CODE = "<text>", {".py", ".pyc"}
 
 

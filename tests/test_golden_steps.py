@@ -40,7 +40,7 @@ def test_what_the_kit_uses_in_turn_counts_too():
 STEP = '''\
 """A step."""
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import StepError, NotApplicableError
 from onnxbuild.onnxkit.kit import COUNT, first, second
 
 
@@ -50,7 +50,7 @@ def run(context):
     if found < 0:
         raise StepError(f"{found} is too few", fix="give more")
     if found > 9:
-        raise UnfitModelError("too many")
+        raise NotApplicableError("too many")
     return [each for each in range(found)]
 
 
@@ -110,7 +110,7 @@ OTHER = {
     "an exchange of two functions": lambda step: step.replace(
         "first, second", "first as second, second as first"
     ),
-    "what a model that is unfit for it is said to be": lambda step: step.replace("many", "much"),
+    "what a step that is not applicable is said to be": lambda step: step.replace("many", "much"),
     "which variable is meant": lambda step: step.replace("range(found)", "range(context)"),
     "what is raised": lambda step: step.replace("raise StepError", "raise ValueError"),
     "a parameter's name, which keywords may give": lambda step: step.replace("context", "given"),

@@ -137,8 +137,8 @@ def _row(name: str, found: Mapping[str, Any]) -> dict[str, str]:
     if found["speedup"] is not None:
         bounds = (found["speedup_low"], found["speedup_high"])
         row["vs pytorch"] = _ratio(found["speedup"], *bounds)
-    for rival, ratio in found.get("against", {}).items():
-        row[f"vs {rival}"] = _ratio(*ratio)
+    for other, ratio in found.get("against", {}).items():
+        row[f"vs {other}"] = _ratio(*ratio)
     return row
 
 

@@ -107,17 +107,17 @@ def _ask(question: str) -> str:
 def _show(release: Release) -> None:
     for notice in release.notices:
         click.echo(f"note    {notice}")
-    shelved = release.shelved
+    published = release.published
     count = len(release.variants)
     variants = f"{count} variant{'s' if count != 1 else ''} ({', '.join(release.variants)})"
     others = ", ".join(release.others)
     held = ", ".join(part for part in (variants if count else "", others) if part)
-    folder = os.path.relpath(shelved.folder)
-    archive = os.path.relpath(shelved.archive)
+    folder = os.path.relpath(published.folder)
+    archive = os.path.relpath(published.archive)
     signed = "signed" if release.signed else "not signed"
-    click.echo(f"{folder}/  {held}, {shelved.files} files, {signed}")
-    click.echo(f"{archive}  {shelved.size_bytes / 2**20:.1f} MiB, sha256 {shelved.sha256}")
-    if shelved.written:
+    click.echo(f"{folder}/  {held}, {published.files} files, {signed}")
+    click.echo(f"{archive}  {published.size_bytes / 2**20:.1f} MiB, sha256 {published.sha256}")
+    if published.written:
         click.echo(f"released {release.name}; to check it: onnxbuild verify {folder}")
     else:
         click.echo(f"{release.name} is already there, identical")

@@ -107,7 +107,7 @@ def _show(found: Reproduction) -> None:
 
 
 def _as_json(found: Reproduction) -> dict[str, object]:
-    error, parting = found.error, found.parting
+    error, divergence = found.error, found.divergence
     return {
         "type": "reproduced",
         "exit_code": found.exit_code,
@@ -115,8 +115,8 @@ def _as_json(found: Reproduction) -> dict[str, object]:
         "left_out": list(found.left_out),
         "varied": [list(varied) for varied in found.rounds],
         "wall_s": round(found.wall_s, 3),
-        "step": parting.step if parting else "",
-        "output": parting.output if parting else "",
+        "step": divergence.step if divergence else "",
+        "output": divergence.output if divergence else "",
         "what": error.what if error else "",
         "fix": error.fix if error else "",
     }

@@ -152,7 +152,7 @@ class ActionResult:
         metrics: The step's own numbers.
         findings: Breaches of gates; any fails the run, cached or not.
         notes: Remarks for the user.
-        unfit: Why it gave no outputs and never will; see UnfitModelError.
+        not_applicable: Why it gave no outputs and never will; see NotApplicableError.
         expense: Not part of the result's identity.
     """
 
@@ -162,7 +162,7 @@ class ActionResult:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    unfit: Finding | None = None
+    not_applicable: Finding | None = None
     expense: Expense = field(default_factory=Expense, compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class ActionResult:
             "metrics": dict(self.metrics),
             "findings": [_row(each) for each in self.findings],
             "notes": list(self.notes),
-            "unfit": None if self.unfit is None else _row(self.unfit),
+            "unfit": None if self.not_applicable is None else _row(self.not_applicable),
             "expense": [self.expense.wall_s, self.expense.cpu_s, self.expense.peak_bytes],
         }
 
@@ -188,7 +188,7 @@ class ActionResult:
             metrics=dict(value["metrics"]),
             findings=tuple(Finding(*each) for each in value["findings"]),
             notes=tuple(value["notes"]),
-            unfit=None if value.get("unfit") is None else Finding(*value["unfit"]),
+            not_applicable=None if value.get("unfit") is None else Finding(*value["unfit"]),
             expense=Expense(*value["expense"]),
         )
 

@@ -85,7 +85,7 @@ class StepError(BuildError):
     """A step could not make its outputs."""
 
 
-class UnfitModelError(StepError):
+class NotApplicableError(StepError):
     """A step has nothing to do for this model, or its tool does not take it: no fault of the data.
 
     The same inputs will always be refused, so the refusal is kept like a result, and a search goes

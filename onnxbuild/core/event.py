@@ -93,7 +93,7 @@ class StepBlocked(Event):
 
 @dataclass(frozen=True, slots=True)
 class StepLeftOut(Event):
-    """A step is unfit for the model; it and its followers are left out, the rest goes on."""
+    """A step is not applicable to the model; it and its followers are left out, the rest goes on."""
 
     type: ClassVar[str] = "step_left_out"
     step: str

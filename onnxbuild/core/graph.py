@@ -34,7 +34,7 @@ class Step:
         inputs: Input name -> the output it takes.
         params: The kind's parameters dataclass.
         location: Where the recipe asks for it.
-        spares: Inputs that it goes on without where what makes them is unfit for the model.
+        spares: Inputs that it goes on without where what makes them is not applicable to the model.
         code: Names in the toolchain besides the kind's: of plug-ins whose code it uses.
     """
 
@@ -130,7 +130,7 @@ class Graph:
         return (step, *(alias for alias, each in self.aliases.items() if each == step))
 
     def left_out_with(self, name: str) -> LeftOut:
-        """What goes when a step is unfit for the model: all that needs it and can't spare it."""
+        """What goes when a step is not applicable to the model: all that needs it and can't spare it."""
         gone: dict[str, None] = {}
         needed = False
         stack = [name]

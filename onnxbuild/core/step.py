@@ -62,13 +62,13 @@ class Outcome:
         metrics: Finite JSON values for tables and manifests, units in the names.
         findings: Breaches of gates; any makes the run fail with exit code 3.
         notes: One-line remarks that a user should see (never timings).
-        unfit: Why there are no outputs: what UnfitModelError said.
+        not_applicable: Why there are no outputs: what NotApplicableError said.
     """
 
     metrics: Mapping[str, object] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    unfit: Finding | None = None
+    not_applicable: Finding | None = None
 
 
 class StepContext(Protocol):

@@ -84,8 +84,8 @@ class SearchGoal:
     def _unreported(self, result: BuildResult) -> str:
         for name in self.steps:
             made = result.report.results.get(result.graph.resolve(name))
-            if made is not None and made.unfit is not None:
-                return made.unfit.what
+            if made is not None and made.not_applicable is not None:
+                return made.not_applicable.what
         failures = result.report.failures
         return failures[0].error.what if failures else "it was not judged"
 

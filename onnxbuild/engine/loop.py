@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.decision import Hit, Miss
-from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
+from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.event import (
     StepBlocked,
     StepCached,
@@ -204,7 +204,7 @@ class Loop:
             metrics=done.outcome.metrics,
             findings=done.outcome.findings,
             notes=done.outcome.notes,
-            unfit=done.outcome.unfit,
+            not_applicable=done.outcome.not_applicable,
             expense=done.expense,
         )
         before = {
@@ -235,22 +235,24 @@ class Loop:
         error = gate_error(name, result.findings) or self._refusal(name, result)
         if error is not None:
             self._fail(name, error, log=log)
-        elif result.unfit is not None:
-            self._leave_out(name, result.unfit, log)
+        elif result.not_applicable is not None:
+            self._leave_out(name, result.not_applicable, log)
         else:
             self._schedule.finish(name)
 
-    def _leave_out(self, name: str, unfit: Finding, log: str) -> None:
+    def _leave_out(self, name: str, not_applicable: Finding, log: str) -> None:
         """Go on without the step and what follows it; that fails if it is wanted for its own sake."""
         gone = self._graph.left_out_with(name)
         followers = tuple(each for each in gone.steps if each != name)
         self.report.left_out.update(gone.steps)
         self._schedule.leave_out(gone.steps)
         if gone.is_needed:
-            error = UnfitModelError(unfit.what, where=unfit.where, fix=unfit.fix)
+            error = NotApplicableError(
+                not_applicable.what, where=not_applicable.where, fix=not_applicable.fix
+            )
             self._say_failed(name, error, log, blocked=followers)
         else:
-            self._ports.events.emit(StepLeftOut(name, unfit.what, followers))
+            self._ports.events.emit(StepLeftOut(name, not_applicable.what, followers))
 
     def _refusal(self, name: str, result: ActionResult) -> BuildError | None:
         if self._setup.guard is None:

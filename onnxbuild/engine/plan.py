@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
-from onnxbuild.core.errors import BuildError, UnfitModelError
+from onnxbuild.core.errors import BuildError, NotApplicableError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import Fingerprints, History, Store
 from onnxbuild.core.step import StepKind
@@ -26,7 +26,7 @@ class Planned:
         after: Steps that run first and whose output decides; empty where it is known already.
         error: Why it can't run at all, or the gate that it fails.
         blocked: Steps that it needs and that fail.
-        left_out: Why it is left out: it, or a step that it needs, is unfit for the model.
+        left_out: Why it is left out: it, or a step that it needs, is not applicable to the model.
     """
 
     step: str
@@ -82,16 +82,21 @@ def plan(
             continue
         decision = decide(step, action, store=store, fingerprints=fingerprints, history=history)
         if isinstance(decision, Hit):
-            unfit, error = decision.result.unfit, gate_error(name, decision.result.findings)
-            if unfit is not None:
+            not_applicable, error = (
+                decision.result.not_applicable,
+                gate_error(name, decision.result.findings),
+            )
+            if not_applicable is not None:
                 gone = graph.left_out_with(name)
-                left_out |= dict.fromkeys(gone.steps, unfit.what)
+                left_out |= dict.fromkeys(gone.steps, not_applicable.what)
                 if gone.is_needed:
                     failing.update(gone.steps)
-                    error = UnfitModelError(unfit.what, where=unfit.where, fix=unfit.fix)
+                    error = NotApplicableError(
+                        not_applicable.what, where=not_applicable.where, fix=not_applicable.fix
+                    )
                     planned.append(Planned(name, error=error))
                 else:
-                    planned.append(Planned(name, left_out=unfit.what))
+                    planned.append(Planned(name, left_out=not_applicable.what))
             elif error is None:
                 outputs[name] = decision.result.outputs
                 planned.append(Planned(name, hit=True))

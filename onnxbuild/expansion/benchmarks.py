@@ -10,7 +10,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.target import Target
 from onnxbuild.expansion.addresses import further, shared
-from onnxbuild.expansion.rivals import Rivals, add_rivals
+from onnxbuild.expansion.comparison_models import ComparisonModels, add_comparison_models
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.targets import target_inputs
@@ -34,15 +34,19 @@ def add_benchmarks(
         programs: Format -> its program; measured on the home target alone.
     """
     recipe = scope.recipe
-    rivals = Rivals() if scope.comparison is None else add_rivals(scope, scope.comparison)
+    compared = (
+        ComparisonModels()
+        if scope.comparison is None
+        else add_comparison_models(scope, scope.comparison)
+    )
     return [
         _measured(
             scope,
             shared(recipe, "benchmark", further(recipe, n)),
-            {**models, **rivals.models},
+            {**models, **compared.models},
             target,
             sessions,
-            programs={**programs, **rivals.programs} if n == home_target(recipe) else {},
+            programs={**programs, **compared.programs} if n == home_target(recipe) else {},
         )
         for n, target in enumerate(recipe.targets)
     ]
@@ -56,7 +60,7 @@ def benchmark_of_trials(
     Args:
         scope: The recipe, whose points and options count.
         address: The step's.
-        models: Trial -> its model; one that the model is unfit for is left out.
+        models: Trial -> its model; one that is not applicable is left out.
         session: How each session runs it.
     """
     sessions = dict.fromkeys(models, session)
@@ -64,10 +68,10 @@ def benchmark_of_trials(
     return _measured(scope, address, models, target, sessions, programs={}, baseline=False)
 
 
-def _rivals(scope: Scope, measured: Collection[str]) -> tuple[str, ...]:
+def _compared_with(scope: Scope, measured: Collection[str]) -> tuple[str, ...]:
     """Names of models from elsewhere, of those that are measured."""
-    rivals = () if scope.comparison is None else scope.comparison.rivals
-    return tuple(each.name for each in rivals if each.name in measured)
+    models = () if scope.comparison is None else scope.comparison.models
+    return tuple(each.name for each in models if each.name in measured)
 
 
 def _measured(
@@ -94,7 +98,7 @@ def _measured(
             if baseline and scope.is_measured
             else dataclasses.replace(options, baseline=False),
             ranking=not baseline,
-            rivals=_rivals(scope, {*models, *programs}) if baseline else (),
+            rivals=_compared_with(scope, {*models, *programs}) if baseline else (),
             occasion=scope.comparison.occasion if scope.comparison and baseline else "",
             sessions={n: each.settings for n, each in sessions.items() if not each.steps},
         ),

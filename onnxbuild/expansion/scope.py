@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.address import StepAddress
+from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import TARGETS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
-from onnxbuild.core.rival import Comparison
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.target_options import TargetOptions
@@ -87,7 +87,7 @@ class Scope:
             inputs: What it takes.
             at: Where the recipe asks for it.
             section: The key of the recipe that does, where there is one place for it.
-            spares: Inputs that it goes on without where what makes them is unfit for the model.
+            spares: Inputs that it goes on without where what makes them is not applicable to the model.
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
         return self.graph.step(address, kind, params, location, inputs, spares=spares)

@@ -1,1 +1,1 @@
-"""Make a release: gates and budgets, the commit it is of, signatures, the shelf in `dist/`."""
+"""Make a release: gates and budgets, the commit it is of, signatures, the releases in `dist/`."""

@@ -22,8 +22,8 @@ from onnxbuild.release_format.tree import digests
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
-    """A release on the shelf.
+class Published:
+    """A release on the releases.
 
     Attributes:
         folder: Its folder.
@@ -42,13 +42,13 @@ class Shelved:
     written: bool
 
 
-def shelve(
-    shelf: Path, name: str, tree: Mapping[str, Content], *, epoch_s: int, force: bool
-) -> Shelved:
+def publish(
+    releases: Path, name: str, tree: Mapping[str, Content], *, epoch_s: int, force: bool
+) -> Published:
     """Write a release's folder and archive, unless they are there.
 
     Args:
-        shelf: The folder of all releases; made if it is missing.
+        releases: The folder of all releases; made if it is missing.
         name: Of this one.
         tree: Path in it -> content.
         epoch_s: The time of the archive's entries, in seconds since 1970.
@@ -59,8 +59,8 @@ def shelve(
         StoreError: A blob is damaged.
         BuildError: It can't be written; what was there is as it was.
     """
-    folder, archive = shelf / name, shelf / f"{name}.tar"
-    tidy(shelf)
+    folder, archive = releases / name, releases / f"{name}.tar"
+    tidy(releases)
     known = _Archive(name, tree, epoch_s)
     folder_differs = _difference(folder, tree) if os.path.lexists(folder) else ""
     archive_differs = os.path.lexists(archive) and _sha256(archive) != known.hashed().sha256
@@ -73,7 +73,7 @@ def shelve(
     make_folder = bool(folder_differs) or not os.path.lexists(folder)
     make_archive = archive_differs or not os.path.lexists(archive)
     if make_folder or make_archive:
-        with scratch_beside(shelf) as scratch:
+        with scratch_beside(releases) as scratch:
             if make_folder:
                 write_tree(scratch / name, tree)
             if make_archive:
@@ -82,7 +82,7 @@ def shelve(
                 put(scratch / name, folder, scratch)
             if make_archive:
                 put(scratch / archive.name, archive, scratch)
-    return Shelved(
+    return Published(
         folder=folder,
         archive=archive,
         files=len(tree),

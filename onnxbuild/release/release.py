@@ -23,7 +23,7 @@ from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
 from onnxbuild.release.previous import Previous, read_previous
-from onnxbuild.release.publish import Shelved, shelve
+from onnxbuild.release.publish import Published, publish
 from onnxbuild.release.signing import read_private_key, signatures
 from onnxbuild.release.source import look_at_source, used_files
 from onnxbuild.release.source_files import Originals, read_originals
@@ -76,7 +76,7 @@ class Release:
 
     Attributes:
         name: NAME-VERSION.
-        shelved: Where it is.
+        published: Where it is.
         variants: Names of the ONNX variants in it.
         others: Names of the PyTorch programs and of the ahead-of-time models.
         signed: It is.
@@ -84,7 +84,7 @@ class Release:
     """
 
     name: str
-    shelved: Shelved
+    published: Published
     variants: tuple[str, ...]
     others: tuple[str, ...]
     signed: bool
@@ -151,7 +151,7 @@ def make_release(
             )
             notices = _check_budgets(recipes, described, originals, built, previous)
             tree = _complete(described, originals, built, key)
-            shelved = shelve(
+            published = publish(
                 wanted.out or project / DIST_FOLDER,
                 title,
                 tree,
@@ -167,7 +167,7 @@ def make_release(
     )
     return result, Release(
         name=title,
-        shelved=shelved,
+        published=published,
         variants=tuple(described[VARIANTS.key]),
         others=tuple(
             name for name in bundles_of(described) if name not in described[VARIANTS.key]

@@ -12,7 +12,7 @@ from onnxbuild.engine.report import Failure, Report
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Divergence:
     """The first step, in the graph's order, that a fresh build made in another way.
 
     Attributes:
@@ -52,7 +52,7 @@ def comparable(
     )
 
 
-def find_parting(graph: Graph, stored: Report, fresh: Report) -> Parting | None:
+def first_divergence(graph: Graph, stored: Report, fresh: Report) -> Divergence | None:
     """The first difference of two builds of one graph; None if there is none.
 
     Args:
@@ -78,7 +78,7 @@ def find_parting(graph: Graph, stored: Report, fresh: Report) -> Parting | None:
     if not causes:
         return None
     first = causes[0]
-    return Parting(
+    return Divergence(
         step=first,
         output=unlike[first],
         failure="" if unlike[first] else failures.get(first, "it was not built"),

@@ -15,7 +15,7 @@ from onnxbuild.api import BuildResult, Request
 from onnxbuild.choices import build_chosen
 from onnxbuild.core.errors import EXIT_GATE, NotReproducibleError, UsageError
 from onnxbuild.core.ports import EventSink
-from onnxbuild.reproduction.first_divergence import Parting
+from onnxbuild.reproduction.first_divergence import Divergence
 from onnxbuild.reproduction.rounds import Rounds
 from onnxbuild.reproduction.variations import described, surroundings_of_round
 from onnxbuild.wiring import RunOptions
@@ -31,7 +31,7 @@ class Reproduction:
         left_out: The others: they measure times, or a gate that failed kept them from being built.
         rounds: What was varied, for each fresh build.
         wall_s: All fresh builds together.
-        parting: Where one differed; None if none did.
+        divergence: Where one differed; None if none did.
         error: The same for people.
     """
 
@@ -40,7 +40,7 @@ class Reproduction:
     left_out: tuple[str, ...] = ()
     rounds: tuple[tuple[str, ...], ...] = ()
     wall_s: float = 0.0
-    parting: Parting | None = None
+    divergence: Divergence | None = None
     error: NotReproducibleError | None = None
 
     @property
@@ -89,7 +89,7 @@ def reproduce(
         return Reproduction(built)
     clock = SystemClock()
     started_s = clock.monotonic_s()
-    parting = error = None
+    divergence = error = None
     rounds: list[tuple[str, ...]] = []
     with _work_folder(keep) as folder:
         fresh_builds = Rounds(
@@ -101,7 +101,7 @@ def reproduce(
             rounds.append(tuple(described(around).values()))
             found = fresh_builds.build(number, around)
             if found is not None:
-                parting, error = found
+                divergence, error = found
                 break
     return Reproduction(
         build=built,
@@ -109,7 +109,7 @@ def reproduce(
         left_out=tuple(name for name in built.graph.names() if name not in compared),
         rounds=tuple(rounds),
         wall_s=clock.monotonic_s() - started_s,
-        parting=parting,
+        divergence=divergence,
         error=error,
     )
 

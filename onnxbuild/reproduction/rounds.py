@@ -19,7 +19,7 @@ from onnxbuild.core.event import Event, Notice, StepFailed, StepStarted
 from onnxbuild.core.ports import EventSink
 from onnxbuild.onnxkit.model.diff import first_difference
 from onnxbuild.reproduction.cause_search import Cause, Suspect, find_cause
-from onnxbuild.reproduction.first_divergence import Parting, comparable, find_parting
+from onnxbuild.reproduction.first_divergence import Divergence, comparable, first_divergence
 from onnxbuild.reproduction.fresh_build import FreshBuild, build_fresh, copy_project, job_of
 from onnxbuild.reproduction.recorded_inputs import recorded_inputs
 from onnxbuild.reproduction.variations import described
@@ -71,7 +71,7 @@ class Rounds:
 
     def build(
         self, number: int, around: StepEnvironment
-    ) -> tuple[Parting, NotReproducibleError] | None:
+    ) -> tuple[Divergence, NotReproducibleError] | None:
         """The `number`-th fresh build: where it differs, and the same for people; None if nowhere.
 
         Raises:
@@ -86,18 +86,18 @@ class Rounds:
         options = replace(self._options, surroundings=around)
         steps = self.graph.steps
         fresh = build_fresh(self._request, steps, copy, options, self._progress)
-        parting = find_parting(self.graph, self._built.report, fresh.report)
-        if parting is None:
+        divergence = first_divergence(self.graph, self._built.report, fresh.report)
+        if divergence is None:
             return None
-        lines = list(self._lines(parting, fresh, folder))
+        lines = list(self._lines(divergence, fresh, folder))
         cause = find_cause(
-            self._suspect(parting.step, fresh, folder),
+            self._suspect(divergence.step, fresh, folder),
             around,
             fresh.store,
             self._options,
             self._events,
         )
-        return parting, _error(parting, lines, cause, said)
+        return divergence, _error(divergence, lines, cause, said)
 
     def _suspect(self, step: str, fresh: FreshBuild, folder: Path) -> Suspect:
         stored, log = self._built.report.results[step], folder / "trials.log"
@@ -118,10 +118,10 @@ class Rounds:
             folder = folder / "another"
             yield copy_project(self._request.project, self._recorded, folder, self._built).project
 
-    def _lines(self, parting: Parting, fresh: FreshBuild, folder: Path) -> Iterator[str]:
+    def _lines(self, divergence: Divergence, fresh: FreshBuild, folder: Path) -> Iterator[str]:
         """What differs, how much else does, and where both are."""
-        if not parting.output:
-            failure = parting.failure.replace(f"{fresh.project}/", "")
+        if not divergence.output:
+            failure = divergence.failure.replace(f"{fresh.project}/", "")
             yield f"a fresh build of it fails: {failure}"
             for name in dict.fromkeys(_PATHS.findall(failure)):
                 here, there = self._request.project / name, fresh.project / name
@@ -131,19 +131,21 @@ class Rounds:
                     yield f"empty there: {name}; the build recorded that it is there, not its content"
         else:
             results = self._built.report.results, fresh.report.results
-            one, other = (each[parting.step].outputs[parting.output] for each in results)
+            one, other = (each[divergence.step].outputs[divergence.output] for each in results)
             stored = _lay(self._built.store, one, folder / "differs" / "stored")
             rebuilt = _lay(fresh.store, other, folder / "differs" / "rebuilt")
             found = first_difference(stored, rebuilt)
-            yield f"a fresh build gives another '{parting.output}': {found}"
+            yield f"a fresh build gives another '{divergence.output}': {found}"
             if self._kept:
                 yield f"both: {stored} and {rebuilt}"
-        if parting.followers:
-            steps = "1 step that follows" if parting.followers == 1 else ""
-            yield f"after it: {steps or f'{parting.followers} steps that follow'}, too"
-        if parting.others:
-            more = len(parting.others) - _NAMED
-            named = ", ".join(parting.others[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        if divergence.followers:
+            steps = "1 step that follows" if divergence.followers == 1 else ""
+            yield f"after it: {steps or f'{divergence.followers} steps that follow'}, too"
+        if divergence.others:
+            more = len(divergence.others) - _NAMED
+            named = ", ".join(divergence.others[:_NAMED]) + (
+                f" and {more} more" if more > 0 else ""
+            )
             yield f"also differs, independently: {named}"
 
 
@@ -177,9 +179,9 @@ def _lay(store_root: Path, artifact: Artifact, folder: Path) -> Path:
 
 
 def _error(
-    parting: Parting, lines: Sequence[str], cause: Cause | None, varied: str
+    divergence: Divergence, lines: Sequence[str], cause: Cause | None, varied: str
 ) -> NotReproducibleError:
     because = cause.what if cause else f"not looked for, it takes too long; varied: {varied}"
     what = "\n  ".join((lines[0], f"because: {because}", *lines[1:]))
     fix = cause.fix if cause else "look for time, randomness, paths and sets in the step's code"
-    return NotReproducibleError(what, where=parting.step, fix=fix)
+    return NotReproducibleError(what, where=divergence.step, fix=fix)

@@ -14,11 +14,11 @@ from onnxbuild.catalog import (
     PROGRAM_FORMATS,
     all_features,
 )
+from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Deliverable, Family, OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.core.rival import Comparison
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle

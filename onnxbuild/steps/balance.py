@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.channel_statistics import measure_peaks
@@ -140,7 +140,7 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
     )
     most = max(relative_error(*each) for each in zip(before, after, strict=True))
     if not most <= _MOST_ERROR:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"the balanced model differs from the one it was made of by {most:.2g} of an output's "
             f"greatest magnitude; expected {_MOST_ERROR:g} at most",
             where=context.where,

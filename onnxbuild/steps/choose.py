@@ -102,10 +102,10 @@ def run(context: StepContext) -> Outcome:
     If no trial meets the goal, or the chosen one misses it where it is judged, that is a finding.
 
     Raises:
-        StepError: The model is unfit for every trial, or the first target for a trial.
+        StepError: No trial is applicable to the model, or the first target for a trial.
     """
     params: ChooseParams = context.params
-    trials, unfit = _there(context, params)
+    trials, not_applicable = _there(context, params)
     rows = [_row(context, trial) for trial in trials]
     equals = first_equals({each.name: context.input(f"model/{each.name}") for each in trials})
     for row in rows:
@@ -129,10 +129,10 @@ def run(context: StepContext) -> Outcome:
         dirs_exist_ok=True,
     )
     holds = bool(met) and not chosen["missed_judging"]
-    _write(context, params, rows, chosen["name"] if holds else None, unfit)
+    _write(context, params, rows, chosen["name"] if holds else None, not_applicable)
     said = params.variant, params.goal
     findings: tuple[Finding, ...] = ()
-    notes = [messages.unfit(params.variant, unfit)] if unfit else []
+    notes = [messages.not_applicable(params.variant, not_applicable)] if not_applicable else []
     if not met:
         findings = (messages.none_meets(*said, params.margin, len(rows), chosen),)
     elif chosen["missed_judging"]:
@@ -152,14 +152,14 @@ def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], lis
         for trial in params.trials
         if set(trial.inputs(params.goal)) <= set(context.input_names)
     ]
-    unfit = [trial.name for trial in params.trials if trial not in there]
+    not_applicable = [trial.name for trial in params.trials if trial not in there]
     if not there:
         raise StepError(
-            f"the model is unfit for every trial: {', '.join(unfit)}",
+            f"no trial is applicable to the model: {', '.join(not_applicable)}",
             where=context.where,
             fix="see above why, raise `trials`, or add modes to `include`",
         )
-    return there, unfit
+    return there, not_applicable
 
 
 def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
@@ -232,14 +232,14 @@ def _write(
     params: ChooseParams,
     rows: Sequence[Mapping[str, Any]],
     name: str | None,
-    unfit: Sequence[str],
+    not_applicable: Sequence[str],
 ) -> None:
     report = {
         "goal": asked(params.goal),
         "margin": params.margin,
         "chosen": name,
         "trials": rows,
-        **({"unfit": list(unfit)} if unfit else {}),
+        **({"unfit": list(not_applicable)} if not_applicable else {}),
     }
     folder = context.output("search")
     write_report(folder, report)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.reference_files import read_reference
@@ -59,7 +59,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: The options name what is not there.
-        UnfitModelError: The model has no fp32 weights, nothing is left to convert, or ONNX Runtime's
+        NotApplicableError: The model has no fp32 weights, nothing is left to convert, or ONNX Runtime's
             converter fails.
     """
     options: Fp16Options = context.params.options
@@ -71,7 +71,7 @@ def run(context: StepContext) -> Outcome:
     blocked = select_nodes(options.node_block_list, model, option="node_block_list", where=where)
     lift_constants(model)
     if not any(tensor.data_type == FLOAT for tensor in initializers(model)):
-        raise UnfitModelError(
+        raise NotApplicableError(
             "the model has no fp32 weights, so there is nothing to convert to fp16",
             where=where,
             fix="take this variant out of `quantization`",
@@ -87,7 +87,7 @@ def run(context: StepContext) -> Outcome:
             )
         )
     except ToolError as error:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"ONNX Runtime's fp16 converter fails: {error}",
             where=where,
             fix="keep the operator it names in fp32 with `op_block_list`",
@@ -95,7 +95,7 @@ def run(context: StepContext) -> Outcome:
     canonicalize(model)
     counts = Counter(tensor.data_type for tensor in initializers(model))
     if large and not counts[FLOAT16]:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"no weight is left for fp16: {len(large)} nodes work on values beyond {_limit(options)}",
             where=where,
             fix="write a greater `keep_fp32`, up to 65504, or take this variant out of "

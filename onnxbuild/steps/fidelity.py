@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
@@ -56,7 +56,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: The data is not what it was for the baseline; see `sample_vectors`.
-        UnfitModelError: The model gives a value that is not finite.
+        NotApplicableError: The model gives a value that is not finite.
     """
     params: FidelityParams = context.params
     if reason := absence(context):
@@ -76,7 +76,7 @@ def run(context: StepContext) -> Outcome:
     try:
         errors = compare_samples(read_vectors(context.input("baseline")), vectors, context.where)
     except NotFiniteError as error:  # the baseline's are finite, on the same data
-        raise UnfitModelError(error.what, where=error.where, fix=error.fix) from error
+        raise NotApplicableError(error.what, where=error.where, fix=error.fix) from error
     report = dataclasses.asdict(errors.fidelity())
     write_report(context.output("report"), report)
     write_errors(context.output("report"), errors)

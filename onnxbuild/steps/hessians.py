@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
-from onnxbuild.onnxkit.data.feed_cache import Spool
+from onnxbuild.onnxkit.data.feed_cache import FeedCache
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.quantize.hessians import input_widths, rounded_nodes, write_factors
 
@@ -51,13 +51,13 @@ def run(context: StepContext) -> Outcome:
     unobserved = sum(not each.reads_main_graph for each in nodes)
     del model
     if not nodes:
-        raise UnfitModelError(
+        raise NotApplicableError(
             "the model has no MatMul or Gemm with a constant fp32 matrix, which GPTQ rounds",
             where=context.where,
             fix="take this variant out of `quantization`",
         )
-    spool = Spool(context.scratch / "feeds")
-    samples = sum(1 for _ in spool.keep(source.feeds(context, params.samples)))
+    feeds_cache = FeedCache(context.scratch / "feeds")
+    samples = sum(1 for _ in feeds_cache.keep(source.feeds(context, params.samples)))
     if not samples:
         raise StepError(
             f"{source.label} yields no sample; expected {params.samples}",
@@ -77,7 +77,7 @@ def run(context: StepContext) -> Outcome:
     write_factors(
         lambda: _load(context),
         widths,
-        lambda: spool,
+        lambda: feeds_cache,
         context.output("hessians"),
         scratch=context.scratch,
         where=context.where,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
@@ -40,7 +40,7 @@ def run(context: StepContext) -> Outcome:
     try:
         model = _infer_and_fold(given, context)
     except StepError as error:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"the model can't be preprocessed: {error.what}",
             where=context.where,
             fix="write `mode: dynamic`, which needs no preprocessing",
@@ -92,7 +92,7 @@ def _infer_and_fold(model: onnx.ModelProto, context: StepContext) -> onnx.ModelP
             lambda: onnx.shape_inference.infer_shapes_path(str(folder / MODEL_FILE), str(inferred))
         )
     except ToolError as error:
-        raise UnfitModelError(str(error), where=context.where) from error
+        raise NotApplicableError(str(error), where=context.where) from error
     return load_model(inferred, weights="mapped")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -86,7 +86,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: The options name what is not there.
-        UnfitModelError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
+        NotApplicableError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
     """
     from onnxruntime.quantization.registry import IntegerOpsRegistry
 
@@ -127,7 +127,7 @@ def run(context: StepContext) -> Outcome:
             )
         )
     except ToolError as error:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"ONNX Runtime's quantizer fails: {error}",
             where=where,
             fix="leave the node it names in fp32 with `nodes_to_exclude`, or lower `opset`",

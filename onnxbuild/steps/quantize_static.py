@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.thresholds import Grid
@@ -154,7 +154,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         StepError: The options name what is not there.
-        UnfitModelError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
+        NotApplicableError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
     """
     options: StaticOptions = context.params.options
     where = context.where
@@ -195,7 +195,7 @@ def run(context: StepContext) -> Outcome:
                 lambda: _quantize(again, options, calibration["ranges"], included, excluded)
             )
     except ToolError as error:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"ONNX Runtime's quantizer fails: {error}",
             where=where,
             fix="leave the node it names in fp32 with `nodes_to_exclude`",

@@ -10,7 +10,7 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
 from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
-from onnxbuild.onnxkit.data.feed_cache import Spool
+from onnxbuild.onnxkit.data.feed_cache import FeedCache
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import Constants, by_activation, linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
@@ -54,8 +54,8 @@ def run(context: StepContext) -> Outcome:
     constants = Constants(model, spill=context.scratch / "rounded")
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
-    spool = Spool(context.scratch / "feeds")
-    samples = sum(1 for _ in spool.keep(source.feeds(context, params.samples)))
+    feeds_cache = FeedCache(context.scratch / "feeds")
+    samples = sum(1 for _ in feeds_cache.keep(source.feeds(context, params.samples)))
     if samples == 0:
         raise StepError(
             f"{source.label} yields no sample; expected {params.samples}",
@@ -68,7 +68,7 @@ def run(context: StepContext) -> Outcome:
         moments = measure_moments(
             load_model(context.input("model"), weights="mapped"),
             group,
-            spool,
+            feeds_cache,
             scratch=context.scratch / f"probed-{number}",
             where=context.where,
         )

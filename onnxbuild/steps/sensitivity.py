@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
@@ -106,7 +106,7 @@ def run(context: StepContext) -> Outcome:
     model = load_model(context.input("model"), weights="mapped")
     nodes, rounding = _gates(context, model)
     if not nodes:
-        raise UnfitModelError(
+        raise NotApplicableError(
             "the model has no MatMul, Gemm, Conv or Gather with constant weights: nothing to measure"
             if params.static is None
             else "no node has calibrated ranges and an operator that is quantized: nothing to "

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.zygotes import command
+from tests.fork_servers import command
 
 
 @dataclass(frozen=True)

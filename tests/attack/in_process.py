@@ -1,4 +1,4 @@
-"""What builds inside the test's process share: a sink that keeps events, the executor with another zygote."""
+"""What builds inside the test's process share: a sink that keeps events, the executor with another fork server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
 from onnxbuild.adapters.processes.executor import ProcessExecutor
-from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
+from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.core.event import Event
 from onnxbuild.wiring import Workspace
 
@@ -23,10 +23,10 @@ class JsonSink:
 
 
 class InProcessExecutor(ProcessExecutor):
-    """The real executor, but for how its zygote begins and ends."""
+    """The real executor, but for how its fork server begins and ends."""
 
     def __init__(
-        self, workspace: Workspace, temp: Path, zygote: ZygoteProcess, *, timeout_s: float
+        self, workspace: Workspace, temp: Path, fork_server: ForkServerProcess, *, timeout_s: float
     ) -> None:
         super().__init__(
             project=workspace.project,
@@ -40,4 +40,4 @@ class InProcessExecutor(ProcessExecutor):
             landlock_abi=landlock.abi(),
             owners_of=workspace.distributions.owners_of,
         )
-        self._zygote = zygote
+        self._fork_server = fork_server

@@ -26,7 +26,7 @@ from onnxbuild.adapters.store.disk_views import DiskViews, drop_replaced
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import Deliverable, OutputRef
-from onnxbuild.release.publish import shelve
+from onnxbuild.release.publish import publish
 from tests.attack import traced
 
 VIEW = Deliverable("tiny", "fp32", ((OutputRef("p", "bundle"), ""),))
@@ -212,10 +212,10 @@ def test_a_first_delivery_is_there_whole_or_not_at_all(scratch):
 # --- releases -------------------------------------------------------------------------------------
 
 
-def _release(shelf: Path, number: int) -> int:
+def _release(releases: Path, number: int) -> int:
     """Replace whatever release is there; the exit code, as a program."""
     try:
-        shelve(shelf, "tiny-1.0", bundle(number), epoch_s=0, force=True)
+        publish(releases, "tiny-1.0", bundle(number), epoch_s=0, force=True)
     except StoreError as error:
         return 1 if "no space left on the disk" in error.what else 2
     return 0
@@ -223,25 +223,25 @@ def _release(shelf: Path, number: int) -> int:
 
 @pytest.mark.parametrize("fate", ["killed", "full"])
 def test_a_release_is_one_whole_release_at_every_moment(scratch, fate):
-    shelf = scratch / "dist"
+    releases = scratch / "dist"
     archives = []
     for number in (1, 0):
-        assert _release(shelf, number) == 0
-        archives.insert(0, (shelf / "tiny-1.0.tar").read_bytes())
+        assert _release(releases, number) == 0
+        archives.insert(0, (releases / "tiny-1.0.tar").read_bytes())
     for moment in itertools.count(1):
         ended = traced.run(
-            lambda: _release(shelf, 1),
+            lambda: _release(releases, 1),
             kill_at=moment if fate == "killed" else 0,
             full_from=moment if fate == "full" else 0,
         )
-        files = _files(shelf / "tiny-1.0")
+        files = _files(releases / "tiny-1.0")
         assert files == bundle(_whole(files)), moment
-        assert (shelf / "tiny-1.0.tar").read_bytes() in archives, moment
+        assert (releases / "tiny-1.0.tar").read_bytes() in archives, moment
         if ended.code == 0:
             break
         assert ended.code in {None, 1}, moment
-        assert _release(shelf, 0) == 0
-        assert sorted(path.name for path in shelf.iterdir()) == ["tiny-1.0", "tiny-1.0.tar"]
+        assert _release(releases, 0) == 0
+        assert sorted(path.name for path in releases.iterdir()) == ["tiny-1.0", "tiny-1.0.tar"]
     assert moment > 20
 
 

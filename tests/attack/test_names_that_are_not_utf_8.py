@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.zygotes import command
+from tests.fork_servers import command
 
 pytestmark = pytest.mark.slow
 

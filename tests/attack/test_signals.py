@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import heed_signals
-from tests.zygotes import COLD, command
+from tests.fork_servers import COLD, command
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ def block_all() -> None:
 
 def test_a_launcher_that_blocks_and_ignores_signals_changes_nothing(project, monkeypatch):
     """Both are inherited: the ends of children would never be known, and SIGTERM not heeded."""
-    monkeypatch.setenv(COLD, "1")  # a zygote of its own, which inherits them
+    monkeypatch.setenv(COLD, "1")  # a fork server of its own, which inherits them
     code = (
         "import signal, subprocess\n"
         "    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"

@@ -1,4 +1,4 @@
-"""The command's work inside the test's process, with a zygote that outlives single runs.
+"""The command's work inside the test's process, with a fork server that outlives single runs.
 
 What `onnxbuild run` does is done here by the functions that do it there, and steps run in real
 children; only the interpreter and the frameworks are not started anew each time, so that an attack
@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import store_error
+from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.adapters.processes.process_group import kill_group
-from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY
 from onnxbuild.api import Request, build
 from onnxbuild.core.errors import EXIT_STEP, BuildError
@@ -24,10 +24,10 @@ from tests.attack.in_process import InProcessExecutor, JsonSink
 
 
 class Warm:
-    """Runs recipes, one after another, with one zygote."""
+    """Runs recipes, one after another, with one fork server."""
 
     def __init__(self) -> None:
-        self.zygote: subprocess.Popen[bytes] | None = None
+        self.fork_server: subprocess.Popen[bytes] | None = None
         self.connection: socket.socket | None = None
 
     def run(self, recipe: Path, store: Path | None = None) -> Seen:
@@ -47,44 +47,46 @@ class Warm:
         return Seen(result.exit_code, sink.events)
 
     def close(self) -> None:
-        if self.connection is not None and self.zygote is not None:
+        if self.connection is not None and self.fork_server is not None:
             self.connection.close()
-            self.zygote.wait(timeout=60)
-        self.connection = self.zygote = None
+            self.fork_server.wait(timeout=60)
+        self.connection = self.fork_server = None
 
 
 class _WarmExecutor(InProcessExecutor):
-    """The executor, with a zygote that outlives it."""
+    """The executor, with a fork server that outlives it."""
 
     def __init__(self, warm: Warm, workspace: Workspace) -> None:
         temp = workspace.root / "tmp" / "warm"
-        zygote = _WarmZygote(warm, temp, workspace.project)
-        super().__init__(workspace, temp, zygote, timeout_s=600.0)
+        fork_server = _WarmForkServer(warm, temp, workspace.project)
+        super().__init__(workspace, temp, fork_server, timeout_s=600.0)
         self._warm = warm
 
-    def _zygote_died(self, *what: str) -> list[Done]:
+    def _fork_server_died(self, *what: str) -> list[Done]:
         self._warm.close()
-        return super()._zygote_died(*what)
+        return super()._fork_server_died(*what)
 
     def close(self) -> None:
-        while self._running:  # what the zygote still tells of these jobs is not for the next run
+        while (
+            self._running
+        ):  # what the fork server still tells of these jobs is not for the next run
             for each in self._running.values():
                 kill_group(each.pid)
             self._receive()
         super().close()
 
 
-class _WarmZygote(ZygoteProcess):
-    """The real zygote, but for when it begins and ends."""
+class _WarmForkServer(ForkServerProcess):
+    """The real fork server, but for when it begins and ends."""
 
     def __init__(self, warm: Warm, folder: Path, project: Path) -> None:
         super().__init__(folder, project, ORDINARY)
         self._warm = warm
-        self._connection, self._process = warm.connection, warm.zygote
+        self._connection, self._process = warm.connection, warm.fork_server
 
     def connect(self) -> socket.socket:
         found = super().connect()
-        self._warm.connection, self._warm.zygote = self._connection, self._process
+        self._warm.connection, self._warm.fork_server = self._connection, self._process
         return found
 
     def end(self, patience_s: float = 0.0) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from onnxbuild.cli.main import run_command
 from tests.fakes.cheap_kinds import KINDS
-from tests.zygotes import command
+from tests.fork_servers import command
 
 MODEL = '''\
 import torch

@@ -53,7 +53,9 @@ def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_pat
 
     again = project("bench", "tiny.yaml", "--against", file)
     assert again.code == 0
-    assert again.ran == ["benchmark"]  # the rival is known by its content; time is always measured
+    assert again.ran == [
+        "benchmark"
+    ]  # the other model is known by its content; time is always measured
     assert "at batch=2:" in again.out
     assert "vs other" in again.out
     assert "each alone:" in again.out

@@ -87,7 +87,7 @@ def test_a_program_stands_beside_a_recipe_without_onnx(project, tmp_path):
     assert set(report["models"]) == {"pytorch", "torchscript", "other"}
 
 
-def test_programs_of_a_release_are_rivals(project):
+def test_programs_of_a_release_can_be_compared_with(project):
     project.edit("tiny.yaml", "quantization: {fp32: none}\n", "formats: [torchscript]\n")
     assert project("lock", "tiny.yaml").code == 0
     made = project("release", "tiny.yaml", "--version", "1.0", "--allow-dirty")

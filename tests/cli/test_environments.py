@@ -17,7 +17,7 @@ from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.core.environment import Environment
 from tests.cli.conftest import Project, make_project
 from tests.environments import INSTALLED, make_venv, write_wheel
-from tests.zygotes import COLD
+from tests.fork_servers import COLD
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.zygotes import command
+from tests.fork_servers import command
 
 pytestmark = pytest.mark.slow
 

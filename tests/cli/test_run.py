@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.cli.conftest import heed_signals
-from tests.zygotes import command
+from tests.fork_servers import command
 
 ALL = ["benchmark", "check", "export", "fp32/check", "fp32/package", "fp32/validate"]
 ALL = sorted([*ALL, "optimize", "reference"])

@@ -10,7 +10,7 @@ import pytest
 
 from onnxbuild.cli.help import VERBS
 from tests.cli.conftest import Project, make_project
-from tests.zygotes import command
+from tests.fork_servers import command
 
 pytestmark = pytest.mark.slow
 

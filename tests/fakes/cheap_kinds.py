@@ -27,7 +27,7 @@ from onnxbuild.catalog import CATALOG
 from onnxbuild.cli.kinds import Kinds
 from onnxbuild.core.action import Expense, Listing, Observed
 from onnxbuild.core.digest import canonical_json
-from onnxbuild.core.errors import BuildError, StepError, UnfitModelError
+from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.ports import Done, Job
 from onnxbuild.core.recipe import Entrypoint
@@ -211,8 +211,8 @@ class _InlineExecutor:
         expense = Expense(0.0, 0.0, _MEMORY_BYTES)
         try:
             outcome = CHEAP[job.step.kind].run(context)
-        except UnfitModelError as error:
-            outcome = Outcome(unfit=Finding(error.what, error.where, error.fix))
+        except NotApplicableError as error:
+            outcome = Outcome(not_applicable=Finding(error.what, error.where, error.fix))
             context.outputs.clear()
         except BuildError as error:
             return Done(job, None, {}, Observed(), expense, error)

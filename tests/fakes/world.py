@@ -43,7 +43,7 @@ class FakeParams:
     verdict: bool = True
     # A lossy step drops part of what it reads, so that different inputs can give equal outputs.
     lossy: bool = False
-    unfit: bool = False
+    not_applicable: bool = False
 
 
 def _never(context: StepContext) -> Outcome:
@@ -315,9 +315,16 @@ class FakeExecutor:
             sources=dict(sorted(seen.items())),
             listings={".": self._files.listing(".", sorted(looked))} if looked else {},
         )
-        if params.unfit:
-            unfit = Finding("nothing to do", job.step.name, "leave it out")
-            return Done(job, Outcome(unfit=unfit), {}, observed, Expense(1.0, 1.0, 1 << 20), None)
+        if params.not_applicable:
+            not_applicable = Finding("nothing to do", job.step.name, "leave it out")
+            return Done(
+                job,
+                Outcome(not_applicable=not_applicable),
+                {},
+                observed,
+                Expense(1.0, 1.0, 1 << 20),
+                None,
+            )
         findings = () if params.verdict else (Finding("0.5 is under 0.9", job.step.name),)
         done = Done(
             job,

@@ -15,7 +15,7 @@ import pytest
 from onnxbuild.adapters.store.delivery import Blob
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError
-from onnxbuild.release.publish import shelve
+from onnxbuild.release.publish import publish
 
 TREE = {"README.md": b"read", "variants/int8/model.onnx": b"weights"}
 
@@ -32,22 +32,22 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def put(shelf, tree=TREE, *, force=False):
-    return shelve(shelf, "x-1", tree, epoch_s=0, force=force)
+def put(releases, tree=TREE, *, force=False):
+    return publish(releases, "x-1", tree, epoch_s=0, force=force)
 
 
 def test_a_release_is_a_folder_and_an_archive_with_modes_of_their_own(tmp_path):
     before = os.umask(0o077)
     try:
-        shelved = put(tmp_path / "dist")
+        published = put(tmp_path / "dist")
     finally:
         os.umask(before)
-    assert files(shelved.folder) == TREE
-    assert (shelved.written, shelved.files) == (True, 2)
+    assert files(published.folder) == TREE
+    assert (published.written, published.files) == (True, 2)
     modes = {p.name: p.stat().st_mode & 0o777 for p in (tmp_path / "dist").rglob("*")}
     assert modes["model.onnx"] == modes["x-1.tar"] == 0o644
     assert modes["x-1"] == modes["int8"] == 0o755
-    with tarfile.open(shelved.archive) as archive:
+    with tarfile.open(published.archive) as archive:
         assert archive.extractfile("x-1/README.md").read() == b"read"
     assert names(tmp_path / "dist") == ["x-1", "x-1.tar"]
 
@@ -105,11 +105,11 @@ def test_a_shelf_that_can_not_be_written_is_told(tmp_path):
 ENDLESS = """
 import sys
 from pathlib import Path
-from onnxbuild.release.publish import shelve
+from onnxbuild.release.publish import publish
 print("ready", flush=True)
 for number in range(100_000):
     tree = {f"f{n % 3}/{n}": bytes([number % 251]) * 40_000 for n in range(30)}
-    shelve(Path(sys.argv[1]), f"x-{number % 4}", tree, epoch_s=0, force=True)
+    publish(Path(sys.argv[1]), f"x-{number % 4}", tree, epoch_s=0, force=True)
 """
 
 

@@ -9,7 +9,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.engine.report import Failure, Report
-from onnxbuild.reproduction.first_divergence import Parting, comparable, find_parting
+from onnxbuild.reproduction.first_divergence import Divergence, comparable, first_divergence
 from tests.fakes.world import HERE
 
 NEEDS = {"export": (), "reference": (), "optimize": ("export",), "check": ("optimize",)}
@@ -46,34 +46,34 @@ def report_of(**contents):
 STORED = report_of(export=b"e", reference=b"r", optimize=b"o", check=b"c")
 
 
-def parting(**contents):
+def divergence(**contents):
     fresh = report_of(
         **{"export": b"e", "reference": b"r", "optimize": b"o", "check": b"c"} | contents
     )
-    return find_parting(graph_of(NEEDS), STORED, fresh)
+    return first_divergence(graph_of(NEEDS), STORED, fresh)
 
 
 def test_equal_builds_do_not_part():
-    assert parting() is None
+    assert divergence() is None
 
 
 def test_the_first_step_its_output_and_its_followers():
-    found = parting(export=b"E", optimize=b"O", check=b"C")
-    assert found == Parting("export", "model", "", others=(), followers=2)
+    found = divergence(export=b"E", optimize=b"O", check=b"C")
+    assert found == Divergence("export", "model", "", others=(), followers=2)
 
 
 def test_a_step_that_makes_the_same_of_other_inputs_is_no_follower():
-    assert parting(export=b"E", check=b"C") == Parting("export", "model", "", ("check",), 0)
+    assert divergence(export=b"E", check=b"C") == Divergence("export", "model", "", ("check",), 0)
 
 
 def test_steps_that_differ_on_their_own_are_named():
-    found = parting(reference=b"R", export=b"E")
-    assert found == Parting("export", "model", "", others=("reference",), followers=0)
+    found = divergence(reference=b"R", export=b"E")
+    assert found == Divergence("export", "model", "", others=("reference",), followers=0)
 
 
 def test_a_step_that_fails_only_there_is_a_difference():
-    found = parting(optimize="out of paper", check=None)
-    assert found == Parting("optimize", "", "out of paper", others=(), followers=1)
+    found = divergence(optimize="out of paper", check=None)
+    assert found == Divergence("optimize", "", "out of paper", others=(), followers=1)
 
 
 def test_a_gate_that_fails_in_both_is_none():
@@ -81,10 +81,10 @@ def test_a_gate_that_fails_in_both_is_none():
     for report in (stored, fresh):
         report.failures.append(Failure("reference", StepError("too far"), 3))
     steps = {"export": (), "reference": ()}
-    assert find_parting(graph_of(steps), stored, fresh) is None
+    assert first_divergence(graph_of(steps), stored, fresh) is None
     stored.failures.clear()
-    found = find_parting(graph_of(steps), stored, fresh)
-    assert found == Parting("reference", "", "too far", others=(), followers=0)
+    found = first_divergence(graph_of(steps), stored, fresh)
+    assert found == Divergence("reference", "", "too far", others=(), followers=0)
 
 
 def test_what_measures_times_is_not_compared_nor_what_needs_it():

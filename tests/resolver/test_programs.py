@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from onnxbuild.core.comparison import Comparison, ComparisonModel
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.core.rival import Comparison, Rival
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.resolver import resolve
@@ -142,7 +142,7 @@ def test_programs_are_measured_once_beside_what_runs_on_the_cpu(load):
 
 def test_bench_measures_programs_beside_a_model_from_elsewhere(load):
     model = Entrypoint("files", files=("model.onnx",))
-    comparison = Comparison((Rival("theirs", "model.onnx", model),), "now")
+    comparison = Comparison((ComparisonModel("theirs", "model.onnx", model),), "now")
     graph = resolve(load("formats: [torchscript]\n"), HOST, comparison=comparison)
     assert local(graph) == ["torchscript/convert", "against=theirs", "benchmark"]
     assert measured(graph) == ["program/torchscript", "model/theirs"]

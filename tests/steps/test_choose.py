@@ -235,7 +235,7 @@ def test_a_score_that_was_not_halved_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["model", "fidelity"])
-def test_a_trial_that_the_model_is_unfit_for_is_left_out_and_told(tmp_path, kind):
+def test_a_trial_that_is_not_applicable_is_left_out_with_a_note(tmp_path, kind):
     outcome, report, _ = chosen(
         tmp_path, Goal(cosine_mean=0.989), without=(f"{kind}/small", "model/silly")
     )
@@ -243,12 +243,12 @@ def test_a_trial_that_the_model_is_unfit_for_is_left_out_and_told(tmp_path, kind
     assert report["unfit"] == ["small", "silly"]
     assert {row["name"] for row in report["trials"]} == {"middle", "near", "large"}
     assert outcome.notes[0] == (
-        "variant 'v': trials small, silly are left out: this model is unfit for that"
+        "variant 'v': trials small, silly are left out: not applicable to this model"
     )
 
 
-def test_a_model_that_is_unfit_for_every_trial_is_an_error(tmp_path):
-    with pytest.raises(StepError, match="unfit for every trial: small, large"):
+def test_a_model_to_which_no_trial_is_applicable_is_an_error(tmp_path):
+    with pytest.raises(StepError, match="no trial is applicable to the model: small, large"):
         chosen(
             tmp_path,
             Goal(cosine_mean=0.9),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxbuild.external_models import opened_rivals
+from onnxbuild.external_models import opened_comparison_models
 from onnxbuild.release.previous import read_previous
 from tests.verification.conftest import look_at
 
@@ -40,8 +40,8 @@ def test_it_can_be_the_previous_release_and_something_to_compare_with(first):
     }  # fmt: skip
     assert all(each.model_bytes > 0 for each in previous.figures.values())
     assert all("cpu" in each.errors for each in previous.figures.values())
-    with opened_rivals([first], set()) as rivals:
-        assert {each.name for each in rivals} == {
+    with opened_comparison_models([first], set()) as models:
+        assert {each.name for each in models} == {
             "1.0/fp32",
             "1.0/torchscript",
             "1.0/torch-export",

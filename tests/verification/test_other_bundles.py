@@ -17,7 +17,7 @@ import yaml
 
 from onnxbuild.core.errors import BudgetError, BuildError
 from onnxbuild.expansion.release_options import Budgets
-from onnxbuild.external_models import opened_rivals
+from onnxbuild.external_models import opened_comparison_models
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.release.budgets import check_budgets
@@ -513,20 +513,20 @@ def test_a_release_that_is_measured_beside_is_read_as_strictly(others, change, n
     change(about)
     path.write_bytes(json_bytes(about))
     with pytest.raises(BuildError, match=r"is damaged: release\.json has changed"):
-        opened_as_rivals(release_of(others))
+        opened_for_comparison(release_of(others))
     sum_again(release_of(others))
     with pytest.raises(BuildError) as caught:
-        opened_as_rivals(release_of(others))
+        opened_for_comparison(release_of(others))
     assert named in caught.value.what
 
 
 def test_a_bundle_that_is_measured_beside_names_a_file_of_its_own(others):
     bundle = release_of(others) / SCRIPTED
-    assert opened_as_rivals(bundle) == ["formats/torchscript"]
+    assert opened_for_comparison(bundle) == ["formats/torchscript"]
     for name in ("../../x.pt", str(bundle / "model.pt"), ""):
         edit_json(bundle / "manifest.json", lambda m, name=name: m.update(file=name))
         with pytest.raises(BuildError, match="there is no model in"):
-            opened_as_rivals(bundle)
+            opened_for_comparison(bundle)
 
 
 def test_weights_of_a_model_that_is_measured_beside_lie_beside_it(others):
@@ -538,9 +538,9 @@ def test_weights_of_a_model_that_is_measured_beside_lie_beside_it(others):
     weight.external_data.add(key="location", value="../../../../etc/passwd")
     path.write_bytes(made.SerializeToString())
     with pytest.raises(BuildError, match="which is no name in its folder"):
-        opened_as_rivals(path)
+        opened_for_comparison(path)
 
 
-def opened_as_rivals(path: Path) -> list[str]:
-    with opened_rivals([path], set()) as rivals:
-        return [each.name for each in rivals]
+def opened_for_comparison(path: Path) -> list[str]:
+    with opened_comparison_models([path], set()) as models:
+        return [each.name for each in models]

@@ -31,7 +31,7 @@ from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
 from onnxbuild.adapters.toolchain.preloaded import Preloaded
 from onnxbuild.adapters.toolchain.software import software_folders
-from onnxbuild.core.errors import BuildError, UnfitModelError
+from onnxbuild.core.errors import BuildError, NotApplicableError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
@@ -247,16 +247,16 @@ def _settle_in(folder: Path, temp: str) -> None:
 
 
 def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
-    """What the step says; that the model is unfit for it is a result, too."""
+    """Run the step; that it is not applicable to the model is a result, too."""
     try:
         outcome = kind.run(context)
-    except UnfitModelError as error:
+    except NotApplicableError as error:
         if error.__cause__ is not None:
             log_traceback(error.__cause__)
         if shutil.disk_usage(context.scratch).free < FULL_BYTES:
             raise store_error(OSError(errno.ENOSPC, ""), str(context.scratch)) from error
         context.outputs.clear()
-        return Outcome(unfit=Finding(error.what, error.where, error.fix))
+        return Outcome(not_applicable=Finding(error.what, error.where, error.fix))
     check_outputs(kind, context, outcome)
     return outcome
 

@@ -1,4 +1,4 @@
-"""The executor: steps as children of a zygote, watched for time and memory."""
+"""The executor: steps as children of a fork server, watched for time and memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
 from onnxbuild.adapters.processes.brought import code_of_plugins
 from onnxbuild.adapters.processes.child import JOB_FILE
+from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.adapters.processes.job_results import World, failed, read_result
 from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.processes.running import Running, silence
-from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
@@ -28,7 +28,7 @@ _STRAYS_S = 1.0
 
 
 class ProcessExecutor:
-    """Runs jobs in children of one zygote, which is started when a job is expected.
+    """Runs jobs in children of one fork server, which is started when a job is expected.
 
     Args:
         project: The project's root.
@@ -74,7 +74,7 @@ class ProcessExecutor:
         self._owners_of = owners_of
         self._kernel_watch = kernel_watch
         self._surroundings = surroundings
-        self._zygote = ZygoteProcess(temp, project, surroundings)
+        self._fork_server = ForkServerProcess(temp, project, surroundings)
         self._running: dict[int, Running] = {}
         self._folders: dict[str, Path] = {}
         self._lost: list[Done] = []
@@ -83,12 +83,12 @@ class ProcessExecutor:
     # --- the port -----------------------------------------------------------------------------------
 
     def expect(self) -> None:
-        """Let the zygote load the frameworks while it is still found out what there is to run."""
+        """Let the fork server load the frameworks while it is still found out what there is to run."""
         make_folder(self._temp)
-        self._zygote.connect()
+        self._fork_server.connect()
 
     def start(self, job: Job) -> None:
-        """Hand a job to the zygote."""
+        """Hand a job to the fork server."""
         self._count += 1
         number = self._count
         folder = self._temp / str(number)
@@ -126,7 +126,7 @@ class ProcessExecutor:
         ended, self._lost = self._lost, []
         if ended:
             return ended
-        if not self._zygote.is_connected:
+        if not self._fork_server.is_connected:
             time.sleep(timeout_s)
             return []
         deadline_s = time.monotonic() + timeout_s
@@ -134,7 +134,7 @@ class ProcessExecutor:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
                 break
-            if self._zygote.is_readable(min(left_s, _WATCH_S)):
+            if self._fork_server.is_readable(min(left_s, _WATCH_S)):
                 ended += self._receive()
             ended += self._watch()
         return ended
@@ -151,7 +151,7 @@ class ProcessExecutor:
             kill_group(running.pid)
         strays = any(running.pid for running in self._running.values())
         self._running = {}
-        self._zygote.end(_STRAYS_S if strays else 0.0)
+        self._fork_server.end(_STRAYS_S if strays else 0.0)
         shutil.rmtree(self._temp, ignore_errors=True)
         if self._short is not None:
             self._short.remove()
@@ -162,24 +162,24 @@ class ProcessExecutor:
             self._short = ShortName(self._temp)
         return self._short.path
 
-    # --- the zygote -----------------------------------------------------------------------------------
+    # --- the fork server -----------------------------------------------------------------------------------
 
     def _send(self, message: Mapping[str, object]) -> None:
         try:
-            self._zygote.send(message)
+            self._fork_server.send(message)
         except ConnectionError:  # it died since it was last heard of
-            self._lost += self._zygote_died()
-            self._zygote.send(message)
+            self._lost += self._fork_server_died()
+            self._fork_server.send(message)
 
     def _receive(self) -> list[Done]:
         try:
-            messages = self._zygote.receive()
+            messages = self._fork_server.receive()
         except ConnectionError:
-            return self._zygote_died()
+            return self._fork_server_died()
         ended = []
         for message in messages:
             if "id" not in message:
-                self._zygote.is_loaded = True
+                self._fork_server.is_loaded = True
                 for each in self._running.values():  # their time begins now
                     each.since_s = time.monotonic()
                 continue
@@ -206,9 +206,9 @@ class ProcessExecutor:
                 ended.append(done)
         return ended
 
-    def _zygote_died(self, what: str = "the process that starts steps died") -> list[Done]:
-        self._zygote.end()
-        last = self._zygote.last_line()
+    def _fork_server_died(self, what: str = "the process that starts steps died") -> list[Done]:
+        self._fork_server.end()
+        last = self._fork_server.last_line()
         ended = []
         for running in self._running.values():
             kill_group(running.pid)
@@ -222,12 +222,12 @@ class ProcessExecutor:
         return ended
 
     def _watch(self) -> list[Done]:
-        """Kill what takes too long or too much; give up on a zygote that gives no answer."""
+        """Kill what takes too long or too much; give up on a fork server that gives no answer."""
         now_s = time.monotonic()
         for running in self._running.values():
-            is_loaded = self._zygote.is_loaded
+            is_loaded = self._fork_server.is_loaded
             if running.is_overdue(self._timeout_s, now_s, is_loaded=is_loaded):
-                return self._zygote_died(silence(self._zygote.pid, is_loaded=is_loaded))
+                return self._fork_server_died(silence(self._fork_server.pid, is_loaded=is_loaded))
             running.hold_to(self._timeout_s, self._memory_bytes, now_s)
         return []
 

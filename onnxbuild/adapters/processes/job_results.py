@@ -67,7 +67,7 @@ def read_result(
     Args:
         job: What was asked for.
         folder: The job's folder, with its result in it.
-        message: The zygote's last one about it: watched, fault, status, wall_s, cpu_s, peak_bytes.
+        message: The fork server's last one about it: watched, fault, status, wall_s, cpu_s, peak_bytes.
         killed_for: Why it was killed; None if it was not.
         world: What it ran in.
     """
@@ -114,7 +114,7 @@ def read_result(
             metrics=outcome["metrics"],
             findings=tuple(Finding(**each) for each in outcome["findings"]),
             notes=tuple(outcome["notes"]),
-            unfit=outcome["unfit"] and Finding(**outcome["unfit"]),
+            not_applicable=outcome["not_applicable"] and Finding(**outcome["not_applicable"]),
         ),
         outputs={name: Path(path) for name, path in result["outputs"].items()},
         observed=observed,

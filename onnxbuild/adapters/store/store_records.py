@@ -68,7 +68,7 @@ def _check_texts(result: ActionResult) -> None:
         texts += [*field, *field.values()]
     for folder, listing in seen.listings.items():
         texts += [folder, *listing.names, *listing.found]
-    for finding in (*result.findings, *([result.unfit] if result.unfit else ())):
+    for finding in (*result.findings, *([result.not_applicable] if result.not_applicable else ())):
         texts += [finding.what, finding.where, finding.fix]
     for text in texts:
         if not isinstance(text, str):

@@ -199,16 +199,16 @@ class Distributions:
     def _contested(self, name: str) -> list[str]:
         """Each file that another distribution lists with another hash: its path and its digest."""
         tops = self._tops()
-        rivals = {
+        others = {
             other
             for top in tops.of[name]
             if len(tops.owners[top]) > 1
             for other in tops.owners[top]
         }
-        own = self._hashes(name) if rivals else {}
+        own = self._hashes(name) if others else {}
         differ = {
             path
-            for other in rivals - {name}
+            for other in others - {name}
             for path, sha in self._hashes(other).items()
             if path in own and own[path] != sha
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Variant
@@ -70,7 +70,7 @@ def run(context: StepContext) -> Outcome:
 
     Raises:
         OpsetError: The model's opset has no Cast from bf16.
-        UnfitModelError: No weight is large enough.
+        NotApplicableError: No weight is large enough.
     """
     options: Bf16Options = context.params.options
     source, target = context.input("model"), context.output("model")
@@ -81,7 +81,7 @@ def run(context: StepContext) -> Outcome:
     lift_constants(model)
     stored = _store(model, options, context.scratch / "rounded")
     if not stored:
-        raise UnfitModelError(
+        raise NotApplicableError(
             f"no fp32 weight has two dimensions and at least {options.min_elements} elements, so there "
             "is nothing to store in bf16",
             where=context.where,

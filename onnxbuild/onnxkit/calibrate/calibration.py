@@ -17,7 +17,7 @@ from onnxbuild.onnxkit.calibrate.thresholds import (
     clipped_share,
     histogram_bounds,
 )
-from onnxbuild.onnxkit.data.feed_cache import Spool
+from onnxbuild.onnxkit.data.feed_cache import FeedCache
 from onnxbuild.onnxkit.data.feeds import Feeds
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def calibrate(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
-    spool = Spool(scratch / "feeds")
+    feeds_cache = FeedCache(scratch / "feeds")
     found = measure_ranges(
         load(),
-        spool.keep(feeds) if rule.means or rule.method != "minmax" else feeds,
+        feeds_cache.keep(feeds) if rule.means or rule.method != "minmax" else feeds,
         scratch=scratch,
         where=where,
         averaging=rule.averaging,
@@ -103,12 +103,12 @@ def calibrate(
     seen = dict(sorted(found.bounds.items()))
     means: dict[str, np.ndarray] = {}
     if rule.means:
-        means = measure_channel_means(load(), spool, scratch=scratch, where=where)
+        means = measure_channel_means(load(), feeds_cache, scratch=scratch, where=where)
     if rule.method == "minmax":
         return Calibration(found.samples, seen, dict(seen), {}, unbounded, means)
     histograms = measure_histograms(
         load(),
-        spool,
+        feeds_cache,
         {n: histogram_bounds(each, rule.grid) for n, each in seen.items() if each[0] < each[1]},
         scratch=scratch,
         where=where,

@@ -8,7 +8,7 @@ from pathlib import Path
 from onnxbuild.onnxkit.data.feeds import Feeds
 
 
-class Spool:
+class FeedCache:
     """Feeds written one after the other; memory holds one at a time.
 
     Args:

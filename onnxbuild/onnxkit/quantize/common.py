@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.errors import StepError, UnfitModelError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.onnxkit.model.model_files import file_bytes
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ def refuse_nothing(
         left: Sentences about nodes that stay in fp32 because they have no 8-bit form.
 
     Raises:
-        UnfitModelError: Nothing was.
+        NotApplicableError: Nothing was.
     """
     if not counts:
-        raise UnfitModelError(
+        raise NotApplicableError(
             "; ".join([f"nothing was quantized; expected at least one {wanted}", *left]),
             where=where,
             fix="see `op_types` and `nodes_to_exclude`, or take this variant out of "

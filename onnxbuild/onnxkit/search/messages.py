@@ -50,10 +50,10 @@ def choice(variant: str, goal: Goal, chosen: Row, tried: int) -> str:
     )
 
 
-def unfit(variant: str, names: Sequence[str]) -> str:
+def not_applicable(variant: str, names: Sequence[str]) -> str:
     """Trials that are not there."""
     what = f"trial '{names[0]}' is" if len(names) == 1 else f"trials {', '.join(names)} are"
-    return f"variant '{variant}': {what} left out: this model is unfit for that"
+    return f"variant '{variant}': {what} left out: not applicable to this model"
 
 
 def doubts(

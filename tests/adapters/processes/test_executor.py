@@ -1,4 +1,4 @@
-"""Steps as real children of a real zygote: limits, crashes, logs, surroundings, clean ends."""
+"""Steps as real children of a real fork server: limits, crashes, logs, surroundings, clean ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORKS = "import torch\nreturn torch.nn.Linear(4, 2)"
 
 
 class World:
-    """One executor, whose zygote all tests of this module share unless they kill it."""
+    """One executor, whose fork server all tests of this module share unless they kill it."""
 
     def __init__(self, folder: Path, landlock_abi: int | None = None) -> None:
         self.folder = folder / "pro ject ü"
@@ -364,7 +364,7 @@ def test_what_a_step_used_that_cant_be_written_is_named(world):
 
 
 @pytest.mark.slow
-def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(world):
+def test_a_fork_server_that_dies_fails_its_steps_and_the_next_step_starts_another(world):
     body = (
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'])\n"
@@ -373,17 +373,17 @@ def test_a_zygote_that_dies_fails_its_steps_and_the_next_step_starts_another(wor
     )
     world.start(body)
     pids = [int(each) for each in world.wait_for("alive").split()]
-    zygote = world.executor._zygote._process
-    os.kill(zygote.pid, signal.SIGKILL)
+    fork_server = world.executor._fork_server._process
+    os.kill(fork_server.pid, signal.SIGKILL)
     done = world.wait()
     assert done.error is not None
     assert done.error.what == "the process that starts steps died"
     assert all(is_gone(pid) for pid in pids)
-    assert zygote.returncode == -signal.SIGKILL
+    assert fork_server.returncode == -signal.SIGKILL
     assert world.run(WORKS).error is None
-    zygote = world.executor._zygote._process
-    os.kill(zygote.pid, signal.SIGKILL)
-    zygote.wait()
+    fork_server = world.executor._fork_server._process
+    os.kill(fork_server.pid, signal.SIGKILL)
+    fork_server.wait()
     assert world.run(WORKS).error is None, "it died while nothing ran"
 
 
@@ -397,10 +397,10 @@ def test_closing_ends_everything_at_once(tmp_path):
         "time.sleep(600)"
     )
     pids = [int(each) for each in world.wait_for("alive").split()]
-    zygote = world.executor._zygote.pid
+    fork_server = world.executor._fork_server.pid
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     world.executor.close()
-    assert is_gone(zygote)
+    assert is_gone(fork_server)
     assert is_gone(pids[0])
     assert is_gone(pids[1])
     assert len(list(Path("/proc/self/fd").iterdir())) < descriptors

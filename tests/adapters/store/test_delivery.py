@@ -99,13 +99,13 @@ def test_what_was_replaced_in_two_renames_stays_replaced(tmp_path):
 
 def test_a_link_in_the_way_is_replaced_and_what_it_leads_to_is_not(tmp_path):
     write_tree(tmp_path / "elsewhere", OLD)
-    (tmp_path / "shelf").mkdir()
-    (tmp_path / "shelf/x").symlink_to(tmp_path / "elsewhere")
-    with scratch_beside(tmp_path / "shelf") as scratch:
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases/x").symlink_to(tmp_path / "elsewhere")
+    with scratch_beside(tmp_path / "releases") as scratch:
         write_tree(scratch / "x", NEW)
-        put(scratch / "x", tmp_path / "shelf/x", scratch)
-    assert not (tmp_path / "shelf/x").is_symlink()
-    assert files(tmp_path / "shelf/x") == NEW
+        put(scratch / "x", tmp_path / "releases/x", scratch)
+    assert not (tmp_path / "releases/x").is_symlink()
+    assert files(tmp_path / "releases/x") == NEW
     assert files(tmp_path / "elsewhere") == OLD
 
 

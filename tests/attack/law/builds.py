@@ -1,6 +1,6 @@
-"""Builds of one step in this process, whose zygotes fork from a template that has the frameworks.
+"""Builds of one step in this process, whose fork servers fork from a template that has the frameworks.
 
-Each build has a zygote of its own, as the command has, so that packages may change between builds.
+Each build has a fork server of its own, as the command has, so that packages may change between builds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from onnxbuild.adapters.processes.zygote_process import ZygoteProcess
+from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, clean_environment
 from onnxbuild.api import Request, build
 from onnxbuild.cli import why
 from onnxbuild.core.errors import EXIT_BUG, BuildError
 from onnxbuild.wiring import Workspace
 from tests.attack.in_process import InProcessExecutor, JsonSink
-from tests.zygote_templates import PARENT, PATIENCE_S, TEMPLATE
+from tests.fork_server_templates import PARENT, PATIENCE_S, TEMPLATE
 
 _SMALL_RECIPE = """\
 version: 1
@@ -148,8 +148,8 @@ class Builds:
 
     def _make_executor(self, workspace: Workspace) -> InProcessExecutor:
         temp = workspace.root / "tmp" / f"law-{os.urandom(3).hex()}"
-        zygote = _ForkedZygote(self, temp, workspace.project)
-        return InProcessExecutor(workspace, temp, zygote, timeout_s=60.0)
+        fork_server = _ForkedForkServer(self, temp, workspace.project)
+        return InProcessExecutor(workspace, temp, fork_server, timeout_s=60.0)
 
     @staticmethod
     def why(recipe: Path, store: Path) -> Why:
@@ -179,7 +179,7 @@ class Builds:
         return folder / "store/index.db"
 
     def fork(self, argument: str, connection: socket.socket, log: int) -> socket.socket:
-        """A zygote that serves on `connection`; it ends when what is given back is closed."""
+        """A fork server that serves on `connection`; it ends when what is given back is closed."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             message = json.dumps({"argument": argument}).encode()
@@ -188,8 +188,8 @@ class Builds:
         return ours
 
 
-class _ForkedZygote(ZygoteProcess):
-    """The real zygote, but for where it comes from."""
+class _ForkedForkServer(ForkServerProcess):
+    """The real fork server, but for where it comes from."""
 
     def __init__(self, builds: Builds, folder: Path, project: Path) -> None:
         super().__init__(folder, project, ORDINARY)

@@ -4,7 +4,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from tests.cli.conftest import project as built_project
@@ -148,9 +148,9 @@ def test_a_model_of_an_older_opset_is_refused_with_the_one_to_write(tmp_path):
     assert caught.value.fix == "write `opset: 13`"
 
 
-def test_a_model_without_a_large_weight_is_unfit(tmp_path):
+def test_a_model_without_a_large_weight_is_not_applicable(tmp_path):
     source = save(linear(), tmp_path / "source")
-    with pytest.raises(UnfitModelError, match="at least 1024 elements"):
+    with pytest.raises(NotApplicableError, match="at least 1024 elements"):
         converted(source, tmp_path / "step")
 
 

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxbuild.core.errors import UnfitModelError
+from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.onnxkit.accuracy.error_sums import Noise
 from onnxbuild.onnxkit.calibrate.calibration import Rule, calibrate
 from onnxbuild.onnxkit.calibrate.thresholds import Grid
@@ -201,7 +201,9 @@ def test_a_misfit_stays_in_fp32_next_to_what_is_quantized(tmp_path, case):
 
 def test_where_nothing_else_can_be_quantized_the_error_says_which_node_stays(tmp_path):
     case = attention("", "", "a", feeds={"a": normal(2, 2, 5, 5)})
-    with pytest.raises(UnfitModelError, match="1 Attention node stays in fp32: QAttention has no"):
+    with pytest.raises(
+        NotApplicableError, match="1 Attention node stays in fp32: QAttention has no"
+    ):
         dynamic(case, tmp_path)
 
 
@@ -235,13 +237,13 @@ def test_embeddings_with_positions_are_split_into_parts_that_compute_the_same(tm
 def test_embeddings_whose_mask_index_is_read_stay_whole(tmp_path):
     case = embeddings(mask=True, positions=PLACES, outputs=("y", "mask_index"))
     assert split_embeddings(case.model, lambda _: True) == {}
-    with pytest.raises(UnfitModelError, match="QEmbedLayerNormalization has no input for its"):
+    with pytest.raises(NotApplicableError, match="QEmbedLayerNormalization has no input for its"):
         dynamic(case, tmp_path)
 
 
 def test_embeddings_that_the_recipe_leaves_in_fp32_stay_whole(tmp_path):
     case = embeddings(positions=PLACES)
-    with pytest.raises(UnfitModelError, match="nothing was quantized"):
+    with pytest.raises(NotApplicableError, match="nothing was quantized"):
         dynamic(case, tmp_path, nodes_to_exclude=("node",))
 
 

@@ -1,4 +1,4 @@
-"""The suite's own shortcut: what zygotes fork from, and that they end with who asked."""
+"""The suite's own shortcut: what fork servers fork from, and that they end with who asked."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onnxbuild.adapters.processes.zygote_process import START
+from onnxbuild.adapters.processes.fork_server_process import START
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
-from tests import zygotes
+from tests import fork_servers
 from tests.attack.small import Interpreter
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(os.environ.get(zygotes.COLD)), reason="all are started anew"),
+    pytest.mark.skipif(bool(os.environ.get(fork_servers.COLD)), reason="all are started anew"),
 ]
 PATIENCE_S = 120.0
 
 
 def forked(python: str, environment: dict[str, str], threads: int | None) -> set[int]:
-    """Zygotes that were forked from a template that was itself started in these surroundings."""
+    """Fork servers that were forked from a template that was itself started in these surroundings."""
     found = set()
     for first in psutil.Process().children():
-        if not any("zygote_templates.serve" in argument for argument in first.cmdline()):
+        if not any("fork_server_templates.serve" in argument for argument in first.cmdline()):
             continue
         for template in [first, *first.children()]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -44,16 +44,18 @@ def forked(python: str, environment: dict[str, str], threads: int | None) -> set
 
 
 @contextlib.contextmanager
-def zygote(python: str, environment: dict[str, str], threads: int | None = None) -> Iterator[bool]:
-    """Ask for a zygote: whether it was forked, and not started anew."""
-    launcher = zygotes.command(python=python)[3]
+def fork_server(
+    python: str, environment: dict[str, str], threads: int | None = None
+) -> Iterator[bool]:
+    """Ask for a fork server: whether it was forked, and not started anew."""
+    launcher = fork_servers.command(python=python)[3]
     before = forked(python, environment, threads)
     ours, theirs = socket.socketpair()
     told = {"socket": theirs.fileno(), "threads": threads, "moved": []}
     anew = ["-s", "-c", START]
     with theirs:
         process = subprocess.Popen(
-            [launcher, *anew, json.dumps(told), zygotes.PARENT],
+            [launcher, *anew, json.dumps(told), fork_servers.PARENT],
             pass_fds=(theirs.fileno(),),
             env=environment,
             cwd="/",
@@ -72,7 +74,7 @@ def zygote(python: str, environment: dict[str, str], threads: int | None = None)
 
 
 def test_in_ordinary_surroundings_all_fork_from_the_first_template():
-    with zygote(sys.executable, clean_environment({})) as is_forked:
+    with fork_server(sys.executable, clean_environment({})) as is_forked:
         assert is_forked
 
 
@@ -83,10 +85,10 @@ def test_in_ordinary_surroundings_all_fork_from_the_first_template():
 )
 def test_in_others_they_fork_from_a_template_of_the_same_once_that_pays(variables, threads):
     environment = {**clean_environment({}), **variables}
-    with zygote(sys.executable, environment, threads) as is_forked:
+    with fork_server(sys.executable, environment, threads) as is_forked:
         assert not is_forked
     for _ in range(2):
-        with zygote(sys.executable, environment, threads) as is_forked:
+        with fork_server(sys.executable, environment, threads) as is_forked:
             assert is_forked
 
 
@@ -98,6 +100,6 @@ def test_what_another_interpreter_runs_at_its_start_is_among_its_surroundings(tm
     seen = []
     for each in ("linked", "linked", "linked too"):
         interpreter.link(each, tmp_path)
-        with zygote(interpreter.python, environment) as is_forked:
+        with fork_server(interpreter.python, environment) as is_forked:
             seen.append(is_forked)
     assert seen == [False, True, False]

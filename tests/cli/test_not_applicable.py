@@ -1,4 +1,4 @@
-"""A search over a model that some trials are unfit for, through the command."""
+"""A search over a model that some trials are not applicable to, through the command."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ def convolutions(project):
     return project
 
 
-def test_a_search_goes_on_without_the_trials_that_the_model_is_unfit_for(convolutions):
+def test_a_search_goes_on_without_the_trials_that_are_not_applicable(convolutions):
     done = convolutions.run()
     assert done.code == 0, done.out + done.err
     assert LEFT_OUT in done.out
-    assert "variant 'small': trial 'weights-8' is left out: this model is unfit" in done.out
+    assert (
+        "variant 'small': trial 'weights-8' is left out: not applicable to this model" in done.out
+    )
     bundle = convolutions.folder / "artifacts/out/tiny/small"
     assert json.loads((bundle / "search.json").read_text())["unfit"] == ["weights-8"]
     assert "up to date" in convolutions.run().out
@@ -68,12 +70,14 @@ def test_a_search_goes_on_without_the_trials_that_the_model_is_unfit_for(convolu
     assert convolutions("reproduce", "tiny.yaml").code == 0
 
 
-def test_a_model_that_is_unfit_for_all_trials_and_one_that_is_asked_for_are_errors(convolutions):
+def test_a_model_to_which_no_trial_is_applicable_and_one_that_is_asked_for_are_errors(
+    convolutions,
+):
     convolutions.edit("tiny.yaml", "[weight_only, static]", "[weight_only]")
     convolutions.edit("tiny.yaml", "trials: 2", "trials: 1")
     done = convolutions.run()
     assert done.code == 1
-    assert "the model is unfit for every trial: weights-8" in done.out
+    assert "no trial is applicable to the model: weights-8" in done.out
     convolutions.edit("tiny.yaml", "trials: 1, include: [weight_only]", "trials: 9")
     convolutions.edit("tiny.yaml", "quantization:", "quantization:\n  w8: weight_only")
     done = convolutions.run()

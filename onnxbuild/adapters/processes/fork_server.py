@@ -54,7 +54,7 @@ class _Child:
     supervisor: Supervisor
 
 
-class Zygote:
+class ForkServer:
     """Forks children on request.
 
     Args:
@@ -122,14 +122,14 @@ class Zygote:
         return True
 
     def _fork(self, request: dict[str, Any]) -> None:
-        zygote = os.getpid()
+        fork_server = os.getpid()
         ours, theirs = connected()
         pid = os.fork()
         if pid == 0:
             code = 70
             ours.close()
             try:
-                code = self._be_child(request, zygote, theirs)
+                code = self._be_child(request, fork_server, theirs)
             except BaseException as error:  # noqa: BLE001 - the result, or the log, can't be written
                 log_traceback(error)
             finally:
@@ -146,16 +146,20 @@ class Zygote:
         self._children[pid] = _Child(request["id"], folder, time.monotonic(), supervisor)
         self._send({"id": request["id"], "pid": pid})
 
-    def _be_child(self, request: dict[str, Any], zygote: int, supervisor: socket.socket) -> int:
+    def _be_child(
+        self, request: dict[str, Any], fork_server: int, supervisor: socket.socket
+    ) -> int:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with contextlib.suppress(OSError):
             os.setpgid(0, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != zygote:
+        if os.getppid() != fork_server:
             return 70  # it died before its death could be reported
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what leaves its parent comes here, not to the zygote
+        _prctl(
+            _PR_SET_CHILD_SUBREAPER, 1
+        )  # what leaves its parent comes here, not to the fork server
         self._connection.close()
         self._selector.close()
         for other in self._children.values():
@@ -292,4 +296,4 @@ def main() -> None:
     cores.take(0)  # libraries count them when they are loaded
     preload()
     distributions = Distributions(StatCache(Index(Path(":memory:"))))
-    Zygote(connection, Preloaded(distributions, ROOTS), cores).serve()
+    ForkServer(connection, Preloaded(distributions, ROOTS), cores).serve()

@@ -1,4 +1,4 @@
-"""Processes with the frameworks loaded that fork and go on as zygotes."""
+"""Processes with the frameworks loaded that fork and go on as fork servers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PATIENCE_S = 60.0
 TEMPLATE = """\
 import json, sys
 sys.path.insert(0, sys.argv[2])
-from tests import zygote_templates
+from tests import fork_server_templates
 sys.path.remove(sys.argv[2])
-zygote_templates.serve(*json.loads(sys.argv[1]))
+fork_server_templates.serve(*json.loads(sys.argv[1]))
 """
 FORKED = b"f"
 """Says to a launcher that it is taken care of."""
@@ -35,13 +35,13 @@ _LONGEST = 1 << 20
 
 
 def serve(address: str, threads: int | None) -> None:
-    """Load the frameworks; fork a zygote for each launcher, until standard input ends.
+    """Load the frameworks; fork a fork server for each launcher, until standard input ends.
 
     Args:
         address: Where launchers ask; empty: standard input is a socket, which passes them on.
         threads: As `Surroundings` has it.
     """
-    from onnxbuild.adapters.processes.zygote import preload
+    from onnxbuild.adapters.processes.fork_server import preload
     from onnxbuild.adapters.toolchain.step_environment import Cores
 
     cores = os.sched_getaffinity(0)
@@ -61,17 +61,19 @@ def serve(address: str, threads: int | None) -> None:
 
 
 class _Template:
-    """Forks a zygote for each request that comes with its launcher's connection.
+    """Forks a fork server for each request that comes with its launcher's connection.
 
     Args:
-        cores: Those that zygotes share.
+        cores: Those that fork servers share.
         source: Where requests come from.
     """
 
     def __init__(self, cores: set[int], source: socket.socket) -> None:
         self._cores = cores
         self._source = source
-        self._zygotes: dict[socket.socket, int] = {}  # the launcher that waits -> its zygote
+        self._fork_servers: dict[
+            socket.socket, int
+        ] = {}  # the launcher that waits -> its fork server
         self._wake, wake_write = os.pipe()
         for end in (self._wake, wake_write):
             os.set_blocking(end, False)
@@ -86,12 +88,12 @@ class _Template:
             while True:
                 for key, _ in selector.select():
                     if not self._look(key.fileobj, selector):
-                        for pid in self._zygotes.values():
+                        for pid in self._fork_servers.values():
                             os.kill(pid, signal.SIGKILL)
                         return
-                for launcher, pid in list(self._zygotes.items()):
+                for launcher, pid in list(self._fork_servers.items()):
                     if os.waitpid(pid, os.WNOHANG)[0]:
-                        del self._zygotes[launcher]
+                        del self._fork_servers[launcher]
                         selector.unregister(launcher)
                         launcher.close()
 
@@ -106,7 +108,7 @@ class _Template:
             return False
         elif isinstance(readable, socket.socket):  # a launcher that was killed
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._zygotes[readable], signal.SIGKILL)
+                os.kill(self._fork_servers[readable], signal.SIGKILL)
         return True
 
     def _receive(self, selector: selectors.BaseSelector) -> bool:
@@ -122,7 +124,9 @@ class _Template:
         passed: list[int],
         selector: selectors.BaseSelector,
     ) -> None:
-        self._zygotes[launcher] = _forked(json.loads(message)["argument"], passed, self._cores)
+        self._fork_servers[launcher] = _forked(
+            json.loads(message)["argument"], passed, self._cores
+        )
         selector.register(launcher, selectors.EVENT_READ)
 
 
@@ -187,17 +191,17 @@ def _forked(argument: str, passed: list[int], cores: set[int]) -> int:
         return pid
     try:
         os.sched_setaffinity(0, cores)
-        _be_zygote(argument, passed)
+        _be_fork_server(argument, passed)
     except BaseException:  # noqa: BLE001 - the child's edge
         traceback.print_exc()
     finally:
         os._exit(1)
 
 
-def _be_zygote(argument: str, passed: list[int]) -> None:
+def _be_fork_server(argument: str, passed: list[int]) -> None:
     import numpy as np
 
-    from onnxbuild.adapters.processes import zygote
+    from onnxbuild.adapters.processes import fork_server
 
     importlib.invalidate_caches()
     connection, out, err = passed
@@ -212,5 +216,5 @@ def _be_zygote(argument: str, passed: list[int]) -> None:
     os.closerange(4, 1 << 10)
     np.random.seed()  # noqa: NPY002 - a fresh interpreter's generator is seeded by chance
     sys.argv = ["-c", json.dumps({**json.loads(argument), "socket": 3}), PARENT]
-    zygote.main()
+    fork_server.main()
     os._exit(0)

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxbuild.core.address import StepAddress
+from onnxbuild.core.comparison import Comparison, ComparisonModel
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.rival import Comparison, Rival
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import import_model, import_program
 
 
 @dataclass(frozen=True, slots=True)
-class Rivals:
+class ComparisonModels:
     """Models from elsewhere, by their names.
 
     Attributes:
@@ -27,31 +27,31 @@ class Rivals:
     programs: Mapping[str, OutputRef] = field(default_factory=dict)
 
 
-def add_rivals(scope: Scope, comparison: Comparison) -> Rivals:
+def add_comparison_models(scope: Scope, comparison: Comparison) -> ComparisonModels:
     """Add what holds each to the recipe's inputs."""
-    return Rivals(
-        {r.name: _model(scope, r) for r in comparison.rivals if not r.format},
-        {r.name: _program(scope, r) for r in comparison.rivals if r.format},
+    return ComparisonModels(
+        {r.name: _model(scope, r) for r in comparison.models if not r.format},
+        {r.name: _program(scope, r) for r in comparison.models if r.format},
     )
 
 
-def _model(scope: Scope, rival: Rival) -> OutputRef:
-    params = import_model.ImportParams(rival.model, rival.shown, scope.recipe.inputs)
-    step = scope.step(_address(scope.recipe, rival), import_model.KIND, params)
+def _model(scope: Scope, model: ComparisonModel) -> OutputRef:
+    params = import_model.ImportParams(model.model, model.shown, scope.recipe.inputs)
+    step = scope.step(_address(scope.recipe, model), import_model.KIND, params)
     return OutputRef(step, "model")
 
 
-def _program(scope: Scope, rival: Rival) -> OutputRef:
+def _program(scope: Scope, model: ComparisonModel) -> OutputRef:
     params = import_program.ImportProgramParams(
-        model=rival.model,
-        name=rival.shown,
-        format=rival.format,
+        model=model.model,
+        name=model.shown,
+        format=model.format,
         inputs=scope.recipe.inputs,
         axes=scope.recipe.axes,
     )
-    step = scope.step(_address(scope.recipe, rival), import_program.KIND, params)
+    step = scope.step(_address(scope.recipe, model), import_program.KIND, params)
     return OutputRef(step, "program")
 
 
-def _address(recipe: Recipe, rival: Rival) -> StepAddress:
-    return shared(recipe, f"against={rival.name}")
+def _address(recipe: Recipe, model: ComparisonModel) -> StepAddress:
+    return shared(recipe, f"against={model.name}")

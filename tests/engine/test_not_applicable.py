@@ -1,4 +1,4 @@
-"""Steps that are unfit for a model: what can spare them goes on, what needs them fails."""
+"""Steps that are not applicable to a model: what can spare them goes on, what needs them fails."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from onnxbuild.engine.plan import plan
 from tests.fakes.world import CATALOG, World, graph, step
 
 
-def search(*more, unfit=("b",)):
+def search(*more, not_applicable=("b",)):
     """a -> b -> b2, a -> c; `choose` takes b2 and c and can spare both."""
     choose = step("choose", "b2", "c")
     choose = dataclasses.replace(choose, spares=frozenset(choose.inputs))
     return graph(
         step("a"),
-        step("b", "a", value=1, unfit="b" in unfit),
+        step("b", "a", value=1, not_applicable="b" in not_applicable),
         step("b2", "b"),
-        step("c", "a", unfit="c" in unfit),
+        step("c", "a", not_applicable="c" in not_applicable),
         choose,
         *more,
     )
 
 
-def test_what_can_spare_an_unfit_step_goes_on_without_it():
+def test_what_can_spare_a_step_that_is_not_applicable_goes_on_without_it():
     world = World()
     report = world.build(search())
     assert report.exit_code == 0
@@ -36,33 +36,33 @@ def test_what_can_spare_an_unfit_step_goes_on_without_it():
     assert world.sink.of(StepBlocked) == []
 
 
-def test_that_it_is_unfit_is_kept_like_a_result_and_said_again():
+def test_that_it_is_not_applicable_is_kept_like_a_result_and_said_again():
     world = World()
     world.build(search())
     again = world.build(search())
     assert world.executor.started == []
     assert again.exit_code == 0
     assert len(world.sink.of(StepLeftOut)) == 1
-    (kept,) = (each for each in again.results.values() if each.unfit is not None)
+    (kept,) = (each for each in again.results.values() if each.not_applicable is not None)
     assert ActionResult.from_json(kept.to_json()) == kept
 
 
-def test_a_step_that_was_unfit_and_is_no_longer_comes_back():
+def test_a_step_that_was_not_applicable_and_is_no_longer_comes_back():
     world = World()
     world.build(search())
-    report = world.build(search(unfit=()))
+    report = world.build(search(not_applicable=()))
     assert world.executor.started == ["b", "b2", "choose"]
     assert set(report.actions["choose"].inputs) == {"in0", "in1"}
 
 
-def test_with_all_of_its_inputs_unfit_it_still_runs():
+def test_with_all_of_its_inputs_not_applicable_it_still_runs():
     world = World()
-    report = world.build(search(unfit=("b", "c")))
+    report = world.build(search(not_applicable=("b", "c")))
     assert report.actions["choose"].inputs == {}
     assert report.exit_code == 0
 
 
-def test_an_unfit_step_that_someone_needs_is_a_failure():
+def test_a_step_that_is_not_applicable_that_someone_needs_is_a_failure():
     world = World()
     report = world.build(search(step("wanted", "b2")))
     assert report.exit_code == 1

@@ -8,7 +8,7 @@ from onnxbuild.core.recipe import Entrypoint
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class ComparisonModel:
     """One model.
 
     Attributes:
@@ -29,9 +29,9 @@ class Comparison:
     """Which variants to measure again, and which models to compare them with.
 
     Attributes:
-        rivals: Models from elsewhere.
+        models: Models from elsewhere.
         occasion: Tells one measurement from another: none is taken from the store.
     """
 
-    rivals: tuple[Rival, ...]
+    models: tuple[ComparisonModel, ...]
     occasion: str

@@ -1,11 +1,11 @@
-"""One load of the frameworks for all of a session's commands: their zygotes fork from it.
+"""One load of the frameworks for all of a session's commands: their fork servers fork from it.
 
 What starts the steps loads torch and its like for two seconds, which thousands of short builds
 would pay each. `command` runs the real command in a process of its own; only the interpreter that
-it starts its zygote with is a launcher, which asks a template, a process with the frameworks
-loaded, to fork and go on as the zygote. Other surroundings (variables, cores, an interpreter) are
+it starts its fork server with is a launcher, which asks a template, a process with the frameworks
+loaded, to fork and go on as the fork server. Other surroundings (variables, cores, an interpreter) are
 started anew at first; whoever asks for the same again gets a template that was started in them.
-ONNXBUILD_COLD_TESTS=1 has all zygotes started anew.
+ONNXBUILD_COLD_TESTS=1 has all fork servers started anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
-from tests.zygote_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
+from tests.fork_server_templates import FORKED, PARENT, PATIENCE_S, TEMPLATE
 
 COLD = "ONNXBUILD_COLD_TESTS"
 _COMMAND = """\
@@ -64,7 +64,7 @@ def command(*arguments: str, python: str = sys.executable) -> list[str]:
 
 @functools.cache
 def _launcher(python: str) -> str:
-    """The path of the launcher for an interpreter's zygotes."""
+    """The path of the launcher for an interpreter's fork servers."""
     address = _template()
     folder = Path(tempfile.mkdtemp(dir=Path(address).parent))
     bin_folder = Path(python).parent
@@ -90,7 +90,7 @@ def _launcher(python: str) -> str:
 @functools.cache
 def _template() -> str:
     """Where the template listens, which is started here and ends with this process."""
-    address = f"{tempfile.mkdtemp(prefix='zygotes-')}/address"
+    address = f"{tempfile.mkdtemp(prefix='fork-servers-')}/address"
     template = subprocess.Popen(
         [sys.executable, "-s", "-c", TEMPLATE, json.dumps([address, None]), PARENT],
         env=clean_environment({}),

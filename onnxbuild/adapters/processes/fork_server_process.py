@@ -1,4 +1,4 @@
-"""The zygote as the executor sees it: a process that is started, written to, read from and ended."""
+"""The fork server as the executor sees it: a process that is started, written to, read from and ended."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from onnxbuild.own_folder import IMPORT_ROOT
 START = """\
 import sys
 sys.path.insert(0, sys.argv[2])
-import onnxbuild.adapters.processes.zygote
+import onnxbuild.adapters.processes.fork_server
 sys.path.remove(sys.argv[2])
-onnxbuild.adapters.processes.zygote.main()
+onnxbuild.adapters.processes.fork_server.main()
 """
 """What its interpreter runs: this very onnxbuild, however it was found."""
 
 
-class ZygoteProcess:
-    """A zygote that is started when it is first needed, and again after it has ended.
+class ForkServerProcess:
+    """A fork server that is started when it is first needed, and again after it has ended.
 
-    Messages are lines of JSON over a socket; `zygote.py` describes them.
+    Messages are lines of JSON over a socket; `fork_server.py` describes them.
 
     Args:
-        folder: Where its log is written; must exist when the zygote is started.
+        folder: Where its log is written; must exist when the fork server is started.
         project: The project's root.
         surroundings: Those of the steps.
 
@@ -44,7 +44,7 @@ class ZygoteProcess:
     """
 
     def __init__(self, folder: Path, project: Path, surroundings: StepEnvironment) -> None:
-        self._log = folder / "zygote.log"
+        self._log = folder / "fork_server.log"
         self._project = project
         self._surroundings = surroundings
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,7 +88,7 @@ class ZygoteProcess:
         return self._connection
 
     def send(self, message: Mapping[str, object]) -> None:
-        """Write a message; start the zygote first unless it runs.
+        """Write a message; start the fork server first unless it runs.
 
         Raises:
             ConnectionError: It has died.
@@ -96,7 +96,7 @@ class ZygoteProcess:
         self.connect().sendall(json.dumps(message).encode() + b"\n")
 
     def is_readable(self, timeout_s: float) -> bool:
-        """Wait at most `timeout_s`; return whether a message has arrived, or the zygote has ended."""
+        """Wait at most `timeout_s`; return whether a message has arrived, or the fork server has ended."""
         assert self._connection is not None
         readable, _, _ = select.select([self._connection], [], [], timeout_s)
         return bool(readable)
@@ -110,7 +110,7 @@ class ZygoteProcess:
         assert self._connection is not None
         chunk = self._connection.recv(1 << 16)
         if not chunk:
-            raise ConnectionResetError("the zygote closed its end")
+            raise ConnectionResetError("the fork server closed its end")
         *lines, self._buffer = (self._buffer + chunk).split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -122,7 +122,7 @@ class ZygoteProcess:
         """Close the connection, then kill the process.
 
         Args:
-            patience_s: Time that the zygote has to end what its children left running.
+            patience_s: Time that the fork server has to end what its children left running.
         """
         if self._connection is not None:
             self._connection.close()
