@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -164,7 +165,11 @@ def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_p
     manifest = json.loads((out / "small" / "manifest.json").read_text())
     assert manifest["precision"] == "rounded"
     assert "gates.json" in manifest["files"]
-    assert "up to date" in project.run("run", "demo.yaml")[1]
+    code, text = project.run("run", "demo.yaml")
+    assert "up to date" in text
+    heading, *rows = (line for line in text.splitlines() if line.split()[0] in {"recipe", "demo"})
+    assert heading.split()[-2:] == ["checked", "size"]
+    assert all(re.search(r"\d\.\d KiB +\d\.\d KiB|\d\.\d KiB$", row) for row in rows)
 
     code, text = project.run("doctor")
     assert code == 0, text

@@ -34,6 +34,27 @@ class Laid:
     target: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table that a build ends with.
+
+    Attributes:
+        title: Its heading.
+        step: The last part of the address of the step that measures it.
+        cell: (what the step measured, the variant's name) -> the text, `-` for none.
+        place: Columns stand in this order.
+        of_all: One step measures all variants; else each has its own.
+        if_any: Left out where no variant has it.
+    """
+
+    title: str
+    step: str
+    cell: Callable[[Mapping[str, Any], str], str]
+    place: int = 100
+    of_all: bool = False
+    if_any: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A key of a recipe.
@@ -155,6 +176,9 @@ class Feature:
         laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+        columns: What the table at a build's end shows of its steps.
+        released: Step kinds whose reports a release shows.
+        released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
     """
 
     name: str
@@ -168,6 +192,9 @@ class Feature:
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = _nothing
+    columns: tuple[Column, ...] = ()
+    released: tuple[str, ...] = ()
+    released_if_shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

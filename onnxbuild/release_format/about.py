@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.catalog import all_features
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
@@ -152,9 +153,10 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
     """Steps whose reports are in no bundle: checks, measurements, and PyTorch's own score."""
+    always = {kind for each in all_features() for kind in each.released}
+    if_shared = {kind for each in all_features() for kind in each.released_if_shared}
     for name, at in sorted(graph.addresses.items()):
         if at.recipe == recipe.name:
             kind = graph.steps[graph.resolve(name)].kind
-            baseline = kind == "evaluate" and not at.bundle
-            if kind in ("check", "benchmark", "load-times") or baseline:
+            if kind in always or (kind in if_shared and not at.bundle):
                 yield name

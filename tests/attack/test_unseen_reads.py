@@ -455,3 +455,24 @@ def test_a_project_inside_its_own_environment_is_observed_as_any_other(project):
     assert "up to date" in built()
     children.edit(project.folder)
     assert "file models/layers/" in built()
+
+
+def test_find_leans_on_the_folders_that_it_lists_and_not_on_the_one_it_starts_in(project):
+    code = "def value():\n    return len(subprocess.check_output(['find', f'{here}/layers', '-type', 'f']))\n"
+    program = Program(
+        "", code, writes("models/layers/two.py", ""), files={"models/layers/one.py": ""}
+    )
+    program.lay(project)
+    assert project.run(*ONLY).code == 0
+    project.write("notes.txt", "next to the recipe, where `find` starts")
+    assert project.run(*ONLY).ran == []
+    program.edit(project.folder)
+    assert project.run(*ONLY).ran == ["reference"]
+
+
+def test_find_leans_on_the_folder_that_it_starts_in_if_it_lists_it(project):
+    code = "def value():\n    return len(subprocess.check_output(['find', '.', '-maxdepth', '1', '-name', '*.txt']))\n"
+    Program("", code, writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    project.write("notes.txt", "listed")
+    assert project.run(*ONLY).ran == ["reference"]

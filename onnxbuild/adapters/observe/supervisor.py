@@ -134,6 +134,8 @@ class Supervisor:
             # may look into opens nothing: it would go unseen.
             return errno.EACCES if self._memory.refused else 0
         access, follows = self._access(name, call)
+        if access is Access.READ and raw == b"." and self._is_held(name, call):
+            access = Access.HOLD
         path = os.fsdecode(raw)
         if not path.startswith("/"):
             base = _folder_of(call.thread, _HERE if at == 0 else _signed(arguments[0]))
@@ -170,6 +172,13 @@ class Supervisor:
         if name == "faccessat":
             return Access.LOOK, True
         return _opened(self._flags(name, call))
+
+    def _is_held(self, name: str, call: Call) -> bool:
+        """Whether a folder is opened to come back to it: GNU find does so with the one that it starts in.
+
+        It lists folders by other descriptors, opened with O_DIRECTORY. Source: gnulib, save-cwd.c.
+        """
+        return not self._flags(name, call) & os.O_DIRECTORY and _program(call.thread) == "find"
 
     def _flags(self, name: str, call: Call) -> int:
         if name == "creat":

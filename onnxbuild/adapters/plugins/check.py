@@ -129,6 +129,8 @@ def _names_of(feature: Feature) -> Iterator[tuple[str, str]]:
             yield "callable", name
     for kind in feature.kinds:
         yield "step kind", kind.name
+    for column in feature.columns:
+        yield "column", column.title
 
 
 def _names_of_provider(provider: Provider) -> Iterator[tuple[str, str]]:

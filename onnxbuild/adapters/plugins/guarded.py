@@ -34,9 +34,13 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
         and not getattr(value, "__module__", "").startswith("onnxbuild.")
     }
     wrapped: dict[str, Any] = {
-        name: _guard(value, name, plugin) for name, value in functions.items()
+        name: _guard(value, f"`{name}`", plugin) for name, value in functions.items()
     }
-    return replace(feature, **wrapped) if wrapped else feature
+    columns = tuple(
+        replace(each, cell=_guard(each.cell, f"the column '{each.title}'", plugin))
+        for each in feature.columns
+    )
+    return replace(feature, columns=columns, **wrapped)
 
 
 def guarded_run(run: Run, plugin: Plugin) -> Run:
@@ -50,7 +54,7 @@ def guarded_run(run: Run, plugin: Plugin) -> Run:
     def blamed(error: BaseException) -> StepError:
         if isinstance(error, OSError):
             raise error
-        fault = _failure(error, "run", plugin)
+        fault = _failure(error, "`run`", plugin)
         return StepError(fault.what, where=fault.where, fix=fault.fix)
 
     def call(context: StepContext) -> Outcome:
@@ -85,7 +89,7 @@ def _failure(error: BaseException, name: str, plugin: Plugin) -> PluginError:
     place = f"{own[-1].filename}:{own[-1].lineno}" if own else plugin.file
     message = message_of(error).partition("\n")[0] or "no message"
     return PluginError(
-        f"`{name}` of the plug-in raises {type(error).__name__}: {message}",
+        f"{name} of the plug-in raises {type(error).__name__}: {message}",
         where=place if plugin.of_project else f"{plugin.label} ({place})",
         fix=plugin.mend,
     )

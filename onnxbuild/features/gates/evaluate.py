@@ -8,9 +8,10 @@ from dataclasses import fields
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further
 from onnxbuild.expansion.evaluation import SECTION, add_evaluation
-from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import evaluate
 
@@ -49,4 +50,6 @@ FEATURE = Feature(
     kinds=(evaluate.KIND,),
     faults=_faults,
     reports_on=_reports_on,
+    columns=(Column("score", SECTION, cells.number("score", 4), place=80),),
+    released_if_shared=(evaluate.KIND.name,),
 )

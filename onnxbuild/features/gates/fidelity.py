@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant, shared
-from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fidelity import SECTION, add_fidelity
 from onnxbuild.expansion.fused import fused
 from onnxbuild.expansion.scope import Scope
@@ -69,4 +70,7 @@ FEATURE = Feature(
     kinds=(baseline.KIND, fidelity.KIND),
     faults=_faults,
     reports=_reports,
+    columns=(
+        Column("worst sample", SECTION, cells.number("cosine_min", 5), place=70, if_any=True),
+    ),
 )

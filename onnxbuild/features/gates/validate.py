@@ -8,8 +8,9 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant
-from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
@@ -77,4 +78,9 @@ FEATURE = Feature(
     kinds=(provider.KIND, validate.KIND),
     faults=_faults,
     reports_on=_reports_on,
+    columns=(
+        Column("max abs error", NAME, cells.error("max_abs"), place=40),
+        Column("cosine", NAME, cells.number("cosine_min", 5), place=50),
+        Column("equal", NAME, cells.number("equal_min", 4), place=60, if_any=True),
+    ),
 )

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.benchmarks import SECTION, add_benchmarks, home_target
-from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model, import_program
+
+_NOISY = " ?"
+"""After what was measured while others used the machine."""
 
 
 def _laid(
@@ -37,9 +43,29 @@ def _laid(
     }
 
 
+def _latency(metrics: Mapping[str, Any], variant: str) -> str:
+    found = metrics.get("variants", {}).get(variant, {}).get("p50_ms")
+    return f"{found:.2f} ms{_doubt(metrics)}" if isinstance(found, int | float) else cells.NONE
+
+
+def _speedup(metrics: Mapping[str, Any], variant: str) -> str:
+    found = metrics.get("variants", {}).get(variant, {})
+    shown = shown_ratio(*(found.get(key) for key in ("speedup", "speedup_low", "speedup_high")))
+    return shown if shown == UNKNOWN else shown + _doubt(metrics)
+
+
+def _doubt(metrics: Mapping[str, Any]) -> str:
+    return _NOISY if metrics.get("noisy") else ""
+
+
 FEATURE = Feature(
     name=SECTION,
     sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions),),
     kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
     laid=_laid,
+    columns=(
+        Column("p50", SECTION, _latency, place=20, of_all=True),
+        Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True),
+    ),
+    released=(benchmark.KIND.name,),
 )

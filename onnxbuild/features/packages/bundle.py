@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.delivery import KINDS
-from onnxbuild.expansion.feature import Feature
+from onnxbuild.expansion.feature import Column, Feature
 
-FEATURE = Feature(name="bundle", kinds=KINDS)
+FEATURE = Feature(
+    name="bundle",
+    kinds=KINDS,
+    columns=(Column("size", "package", cells.size("model_bytes"), place=10),),
+)

@@ -47,4 +47,5 @@ FEATURE = Feature(
     kinds=(load_times.KIND,),
     faults=_faults,
     laid_ahead=_laid_ahead,
+    released=(load_times.KIND.name,),
 )

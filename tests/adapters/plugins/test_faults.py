@@ -38,6 +38,7 @@ BAD = {
     "a kind that is taken": (f"{KIND}\nFEATURES = Feature(name='x', kinds=(KIND,))".replace("fake-step", "export"), "the step kind 'export' is taken: onnxbuild itself has one of that name"),
     "a provider that is taken": (f"{KIND}\nFEATURES = Provider('cuda', 'MyExecutionProvider')", "the provider 'cuda' is taken: onnxbuild itself has one of that name"),
     "a key that is taken": (f"{KIND}{OPTIONS}\nFEATURES = Feature(name='x', sections=(Section(name='opset', options=Params),))", "the key of recipes 'opset' is taken: onnxbuild itself has one of that name"),
+    "a column that is taken": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column\nFEATURES = Feature(name='x', columns=(Column('cosine', 'toast', str),))", "the column 'cosine' is taken: onnxbuild itself has one of that name"),
     "one name twice": (f"{KIND}\nFEATURES = (Feature(name='x', kinds=(KIND,)), Feature(name='y', kinds=(KIND,)))", "the step kind 'fake-step' is taken: the plug-in itself has one of that name"),
     "no help": (f"{KIND}{OPTIONS}\nFEATURES = Feature(name='x', sections=(Section(name='x', options=Options),))", "the option 'amount' of the options of the key 'x' has no help; write option(..., help=...)"),
     "no version": (f"{KIND}\nFEATURES = StepKind(name='x', params=Params, inputs=(), outputs={{'made': 'report'}}, toolchain=(), run=run)", "the plug-in raises TypeError when it is imported: StepKind.__init__() missing 1 required positional argument: 'version'"),
@@ -88,6 +89,19 @@ def test_of_two_distributions_of_one_name_the_later_is_faulty_and_both_are_named
     what = "the step kind 'fake-step' is taken: my-first 1.0 has one of that name"
     assert fault_of("my-second").what == what
     assert "fake-step" in catalog.CATALOG
+
+
+def test_a_cell_of_the_table_that_raises_is_named_with_its_line(site):
+    text = "from onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('toast', 'check', lambda found, name: 1 / 0),))"
+    module = install(site, "my-toast", text)
+    bring_plugins()
+    (column,) = catalog.all_features()[-1].columns
+    with pytest.raises(PluginError) as caught:
+        column.cell({}, "int8")
+    assert caught.value.what == (
+        "the column 'toast' of the plug-in raises ZeroDivisionError: division by zero"
+    )
+    assert f"{module}:2" in caught.value.where
 
 
 def test_the_rest_works_without_a_faulty_plugin_but_recipes_are_refused(site, tmp_path):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import of_variant
-from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.reports import write_report
 
@@ -59,4 +60,6 @@ FEATURE = Feature(
     sections=(Section(name="size", options=SizeOptions),),
     kinds=(KIND,),
     reports=_reports,
+    columns=(Column("checked size", "size", cells.size("size_bytes")),),
+    released=(KIND.name,),
 )
