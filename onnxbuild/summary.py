@@ -12,7 +12,7 @@ from onnxbuild.expansion.cells import NONE
 
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
-    """A row for each variant that was delivered, cells as text with their units."""
+    """A row for each bundle that was delivered, cells as text with their units."""
     metrics = _first_metrics(graph, report)
     failed = {failure.step for failure in report.failures}
     found = (column for feature in all_features() for column in feature.columns)
@@ -21,13 +21,12 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     for each in graph.deliverables:
         if each.bundle.step not in report.results or each.bundle.step in failed:
             continue
-        cells = {
-            column.title: column.cell(
-                metrics.get((each.recipe, "" if column.of_all else each.name, column.step), {}),
-                each.name,
-            )
-            for column in columns
-        }
+        own = report.results[each.bundle.step].metrics
+        cells = {}
+        for column in columns:
+            at = (each.recipe, "" if column.of_all else each.name, column.step)
+            measured = metrics.get(at, {}) if column.step else own
+            cells[column.title] = column.cell(measured, each.name)
         rows.append({"recipe": each.recipe, "variant": each.name, **cells})
     for column in columns:
         if column.if_any and all(row[column.title] == NONE for row in rows):

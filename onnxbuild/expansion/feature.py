@@ -40,7 +40,8 @@ class Column:
 
     Attributes:
         title: Its heading.
-        step: The last part of the address of the step that measures it.
+        step: The last part of the address of the step that measures it; empty for the one that makes
+            the bundle.
         cell: (what the step measured, the variant's name) -> the text, `-` for none.
         place: Columns stand in this order.
         of_all: One step measures all variants; else each has its own.

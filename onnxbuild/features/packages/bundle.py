@@ -9,5 +9,5 @@ from onnxbuild.expansion.feature import Column, Feature
 FEATURE = Feature(
     name="bundle",
     kinds=KINDS,
-    columns=(Column("size", "package", cells.size("model_bytes"), place=10),),
+    columns=(Column("size", "", cells.size("model_bytes"), place=10),),
 )
