@@ -59,11 +59,11 @@ def command(*arguments: str, python: str = sys.executable) -> list[str]:
     """What to start for `onnxbuild ARGUMENTS`, with an interpreter that sees this one's software."""
     if os.environ.get(COLD):
         return [python, "-m", "onnxbuild", *arguments]
-    return [python, "-c", _COMMAND, _launcher(python), *arguments]
+    return [python, "-c", _COMMAND, launcher(python), *arguments]
 
 
 @functools.cache
-def _launcher(python: str) -> str:
+def launcher(python: str) -> str:
     """The path of the launcher for an interpreter's fork servers."""
     address = _template()
     folder = Path(tempfile.mkdtemp(dir=Path(address).parent))

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import warm_commands
 from tests.fork_servers import command
+
+_PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,10 @@ class Command:
 
     def run(self, *arguments: str, env: Mapping[str, str] | None = None) -> Seen:
         """Run and wait; a traceback is a defect whatever the exit code."""
-        return seen(self.begin(*arguments, env=env))
+        if self.python != sys.executable:
+            return seen(self.begin(*arguments, env=env))
+        done = self._done("run", self.recipe, "--json", *arguments, env=env)
+        return _seen(done.code, done.out, done.err)
 
     def begin(
         self, *arguments: str, env: Mapping[str, str] | None = None
@@ -89,15 +95,22 @@ class Command:
 
     def call(self, *arguments: str) -> tuple[int, str, str]:
         """`onnxbuild ARGUMENTS`: exit code, standard output, standard error."""
-        done = subprocess.run(
+        if self.python == sys.executable:
+            done = self._done(*arguments)
+            return done.code, done.out, done.err
+        other = subprocess.run(
             [*self._program, *arguments],
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=_PATIENCE_S,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return other.returncode, other.stdout, other.stderr
+
+    def _done(self, *arguments: str, env: Mapping[str, str] | None = None) -> warm_commands.Done:
+        environment = {**os.environ, **(env or {})}
+        return warm_commands.run(arguments, self.folder, environment, _PATIENCE_S)
 
     @property
     def _program(self) -> list[str]:
@@ -106,6 +119,10 @@ class Command:
 
 def seen(process: subprocess.Popen[str]) -> Seen:
     """What a process that was started tells until its end."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=_PATIENCE_S)
+    return _seen(process.returncode, out, err)
+
+
+def _seen(code: int, out: str, err: str) -> Seen:
     assert "Traceback" not in out + err, out + err
-    return Seen(process.returncode, [json.loads(line) for line in out.splitlines()], err)
+    return Seen(code, [json.loads(line) for line in out.splitlines()], err)

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from onnxbuild.cli.main import run_command
 from tests.fakes.cheap_kinds import KINDS
-from tests.fork_servers import command
+from tests.warm_commands import run as run_command_of
 
 MODEL = '''\
 import torch
@@ -112,17 +111,11 @@ class Project:
         path.write_text(text.replace(old, new))
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
-        done = subprocess.run(
-            command(*arguments),
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=self.patience_s,
-            env={**os.environ, **(env or {})},
-            check=False,
+        done = run_command_of(
+            arguments, self.folder, {**os.environ, **(env or {})}, self.patience_s
         )
-        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
-        return Result(done.returncode, done.stdout, done.stderr)
+        assert "Traceback" not in done.out + done.err, done.out + done.err
+        return Result(done.code, done.out, done.err)
 
     def run(self, *arguments: str) -> Result:
         return self("run", "tiny.yaml", *arguments)

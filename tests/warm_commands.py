@@ -1,0 +1,212 @@
+"""One import of onnxbuild for all of a session's commands: each runs in a process forked from that.
+
+A command imports for half a second before it reads a recipe, and the suite runs thousands of them. A
+template, a process that has imported what the command imports, forks; the fork takes the working folder,
+the variables, the mask and the streams, and goes on as the command. What a new interpreter would read at its start
+is the same for all (`is_warm`); tests of that, of signals and of streams start processes of their own.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import functools
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fork_server_templates import PARENT, PATIENCE_S
+from tests.fork_servers import COLD, command, launcher
+
+_TEMPLATE = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+from tests import warm_commands
+sys.path[0] = ""
+warm_commands.serve(int(sys.argv[2]))
+"""
+_AT_START = ("PYTHON", "LD_", "GLIBC_", "MALLOC_", "LC_", "LANG", "HOME")
+"""What an interpreter and its C library read when they start begins with one of these."""
+
+_LONGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command did: its exit code, -N if signal N killed it, and its streams."""
+
+    code: int
+    out: str
+    err: str
+
+
+def is_warm(environment: Mapping[str, str]) -> bool:
+    """Whether a command with these variables may be forked."""
+    return COLD not in environment and _at_start(environment) == _at_start(_template()[1])
+
+
+def run(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
+) -> Done:
+    """Run `onnxbuild ARGUMENTS`, as subprocess.run does; forked if that makes no difference.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer; it was killed.
+    """
+    if is_warm(environment):
+        return _forked(arguments, folder, environment, timeout_s)
+    done = subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        env=dict(environment),
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _forked(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float
+) -> Done:
+    mask = os.umask(0)
+    os.umask(mask)
+    request = {
+        "arguments": list(arguments),
+        "folder": str(folder),
+        "environment": dict(environment),
+        "mask": mask,
+        "python": launcher(sys.executable),
+    }
+    out, err, status = os.pipe(), os.pipe(), os.pipe()
+    passed = [0, out[1], err[1], status[1]]
+    _template()[0].sendmsg(
+        [json.dumps(request).encode()],
+        [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed))],
+    )
+    for number in passed[1:]:
+        os.close(number)
+    read = {out[0]: b"", err[0]: b"", status[0]: b""}
+    with selectors.DefaultSelector() as selector:
+        for number in read:
+            selector.register(number, selectors.EVENT_READ)
+        end = time.monotonic() + timeout_s
+        while selector.get_map():
+            ready = selector.select(max(0.0, end - time.monotonic()))
+            if not ready:
+                os.kill(int(read[status[0]].split()[0]), signal.SIGKILL)
+                for number in selector.get_map():
+                    os.close(number)
+                raise subprocess.TimeoutExpired(list(arguments), timeout_s)
+            for key, _ in ready:
+                chunk = os.read(key.fd, 1 << 16)
+                read[key.fd] += chunk
+                if not chunk:
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+    texts = (read[each[0]].decode().replace("\r\n", "\n") for each in (out, err))
+    return Done(int(read[status[0]].split()[1]), *texts)
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: each for name, each in environment.items() if name.startswith(_AT_START)}
+
+
+@functools.cache
+def _template() -> tuple[socket.socket, dict[str, str]]:
+    """The connection to the template, which is started here and ends with this process; its variables."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = dict(os.environ)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _TEMPLATE, PARENT, str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,  # as a command's are: what Python knows of its streams, forks have from here
+        stderr=subprocess.PIPE,
+        cwd="/",
+    )
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        process.communicate(timeout=PATIENCE_S)
+
+    atexit.register(end)
+    return ours, environment
+
+
+# --- in the template -------------------------------------------------------------------------------
+
+
+def serve(number: int) -> None:
+    """Fork a command for each request, until nobody is left to ask."""
+    import gc
+
+    import onnxbuild.api
+    import onnxbuild.cli.group
+    import onnxbuild.cli.main
+    import onnxbuild.cli.run
+
+    del onnxbuild.api
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=number) as connection:
+        while True:
+            message, passed, _, _ = socket.recv_fds(connection, _LONGEST, 8)
+            if not message:
+                return
+            if os.fork() == 0:
+                connection.close()
+                break
+            for each in passed:
+                os.close(each)
+    _watch(json.loads(message), passed)
+
+
+def _watch(request: dict[str, object], passed: list[int]) -> None:
+    """Fork the command, and report how it ends."""
+    for number in (signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    *streams, status = passed
+    child = os.fork()
+    if child == 0:
+        os.close(status)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _be_command(request, streams)
+        return
+    for each in (*streams, 0, 1, 2):
+        os.close(each)
+    os.write(status, f"{child}\n".encode())
+    _, ended = os.waitpid(child, 0)
+    os.write(status, f"{os.waitstatus_to_exitcode(ended)}\n".encode())
+    os._exit(0)
+
+
+def _be_command(request: dict[str, object], streams: list[int]) -> None:
+    from onnxbuild.cli.main import main
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(str(request["folder"]))
+    os.umask(int(str(request["mask"])))
+    os.environ.clear()
+    environment = request["environment"]
+    assert isinstance(environment, dict)
+    os.environ.update(environment)
+    arguments = request["arguments"]
+    assert isinstance(arguments, list)
+    sys.argv = ["-c", *arguments]
+    sys.executable = str(request["python"])
+    main()
