@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxbuild.core.errors import PluginError
-from onnxbuild.core.foreign_code import foreign_code
+from onnxbuild.core.external_code import external_code
 from onnxbuild.core.params import hints
 from onnxbuild.core.provider import Provider, is_full_name
 from onnxbuild.core.step import StepKind
@@ -207,7 +207,7 @@ def _option_faults(options: object, label: str) -> Iterator[str]:
     ):
         yield f"the {label} ({options.__name__}) have no docstring; its first line is the help"
     try:
-        with foreign_code(_UnreadableError):
+        with external_code(_UnreadableError):
             annotations = hints(options)
     except _UnreadableError as error:
         yield f"the annotations of the {label} can't be read: {error}"

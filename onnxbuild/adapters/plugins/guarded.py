@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import Any, TypeVar
 
 from onnxbuild.core.errors import PluginError, StepError
-from onnxbuild.core.foreign_code import foreign_code, message_of
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import Outcome, StepContext
 from onnxbuild.expansion.feature import Feature
 from onnxbuild.expansion.plugin import Plugin
@@ -58,7 +58,7 @@ def guarded_run(run: Run, plugin: Plugin) -> Run:
         return StepError(fault.what, where=fault.where, fix=fault.fix)
 
     def call(context: StepContext) -> Outcome:
-        with foreign_code(blamed):
+        with external_code(blamed):
             return run(context)
 
     return call
@@ -69,12 +69,12 @@ def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[
         return _failure(error, name, plugin)
 
     def each(found: Iterator[Any]) -> Iterator[Any]:
-        with foreign_code(blamed):
+        with external_code(blamed):
             yield from found
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with foreign_code(blamed):
+        with external_code(blamed):
             found = function(*args, **kwargs)
         return each(found) if isinstance(found, GeneratorType) else found
 

@@ -9,7 +9,7 @@ from onnxbuild.core.errors import BuildError
 
 
 @contextmanager
-def foreign_code(
+def external_code(
     blamed: Callable[[BaseException], Exception], *, exits_too: bool = False
 ) -> Iterator[None]:
     """Run a block of somebody else's code; whatever it raises becomes an error that says whose it is.
@@ -34,7 +34,7 @@ def foreign_code(
 def message_of(error: BaseException) -> str:
     """Return what an exception says, stripped; empty if its own `__str__` raises."""
     try:
-        with foreign_code(_Unspeakable, exits_too=True):
+        with external_code(_Unspeakable, exits_too=True):
             return str(error).strip()
     except _Unspeakable:
         return ""
