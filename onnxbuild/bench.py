@@ -36,7 +36,7 @@ def bench(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
 ) -> Bench:
-    """Build the variants, and measure them with the others, interleaved in one process.
+    """Build the variants, and measure them with the models of `against`, interleaved in one process.
 
     Args:
         request: The recipes.

@@ -178,7 +178,7 @@ class Feature:
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
         columns: What the table at a build's end shows of its steps.
-        released: Step kinds whose reports a release shows.
+        released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
     """
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnxbuild.adapters.plugins.shown import column_faults, released_faults
 from onnxbuild.core.errors import PluginError
 from onnxbuild.core.external_code import external_code
 from onnxbuild.core.params import hints
@@ -82,7 +83,7 @@ def checked(
         features: This package's own.
         providers: The same.
     """
-    taken = Taken()
+    taken = Taken(dict.fromkeys((("column", "recipe"), ("column", "variant")), _OWN))
     taken.add(features, providers, _OWN)
     found = []
     for plugin in plugins:
@@ -156,9 +157,14 @@ def _feature_faults(feature: Feature, taken: Taken) -> Iterator[str]:
         yield f"{label} has no help; expected one line"
     if isinstance(feature, Mode):
         yield from _mode_faults(feature, label, taken)
-    kinds: tuple[object, ...] = feature.kinds
+    kinds: object = feature.kinds
+    if not isinstance(kinds, tuple):
+        yield f"{label} has kinds of {kinds!r:.200}; expected a tuple of StepKind"
+        return
     for kind in kinds:
         yield from _kind_faults(kind)
+    yield from column_faults(feature.columns, label)
+    yield from released_faults(feature, label)
 
 
 def _mode_faults(mode: Mode, label: str, taken: Taken) -> Iterator[str]:
