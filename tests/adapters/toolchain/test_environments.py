@@ -17,7 +17,6 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
 from tests.environments import make_venv, write_distribution
 
-
 OPENED: list[Index] = []
 
 
