@@ -309,7 +309,12 @@ def answers(entry) -> dict[str, object]:
     found = {}
     for what, ask in asked.items():
         try:
-            found[what] = ask()
+            value = ask()
+            if isinstance(
+                value, os.stat_result
+            ):  # but for when it was read: a look at a link reads it
+                value = (*value[:7], value.st_mtime_ns, value.st_ctime_ns)
+            found[what] = value
         except OSError as error:
             found[what] = (type(error), error.errno, error.filename)
     return found
