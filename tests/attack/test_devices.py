@@ -81,9 +81,9 @@ class Machine:
 
     def __call__(self, devices: str, *command: str) -> str:
         user = [] if os.geteuid() == 0 else ["--map-root-user"]
+        own_devices = ("sh", "-c", OWN_DEVICES, "sh", self._folder, devices)
         done = subprocess.run(
-            ["unshare", "--mount", *user, "sh", "-c", OWN_DEVICES, "sh"]
-            + [str(self._folder), devices, *command],
+            ["unshare", "--mount", *user, *own_devices, *command],
             cwd=self._project,
             capture_output=True,
             text=True,
