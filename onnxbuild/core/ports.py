@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
@@ -126,9 +127,18 @@ class Fingerprints(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One step to run."""
+    """One step to run.
+
+    Attributes:
+        step: Which.
+        address: Where it stands.
+        action: What decides its output.
+        inputs: Input name -> artifact.
+        log: The file its output goes to.
+    """
 
     step: Step
+    address: StepAddress
     action: Action
     inputs: Mapping[str, Artifact]
     log: Path

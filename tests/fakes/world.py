@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.action import MAX_TRACES, Action, ActionResult, Expense, Listing, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.environment import Environment, Interpreter
@@ -386,7 +387,7 @@ class World:
             ),
             Limits(jobs, memory),
             keep_going=keep_going,
-            log_of=lambda step: Path("/logs") / step,
+            log_of=lambda address: Path("/logs") / address.local,
         )
         return builder.build(graph, "run-1")
 
@@ -397,7 +398,11 @@ def step(name: str, *needs: str, kind: str = "fake", **params: Any) -> Step:
 
 
 def graph(*steps: Step, views: tuple[Deliverable, ...] = ()) -> Graph:
-    return Graph({each.name: each for each in steps}, deliverables=views)
+    return Graph(
+        {each.name: each for each in steps},
+        deliverables=views,
+        addresses={each.name: StepAddress("r", each.name) for each in steps},
+    )
 
 
 def outputs(report: Report) -> dict[str, str]:
