@@ -66,6 +66,20 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a step kind needs and is not there.
+
+    Attributes:
+        what: What it is and that it is missing, as it follows "needs": "the package 'x', which is
+            not installed".
+        fix: What to do.
+    """
+
+    what: str
+    fix: str
+
+
 class Fingerprints(Protocol):
     """The state of files, folders and installed packages; paths are relative to the project."""
 
@@ -90,10 +104,14 @@ class Fingerprints(Protocol):
         ...
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
+        """Digest of a member of a toolchain, most often a distribution; None if it is not there.
 
-        Of one in another environment, by the name that Environment.package gives it.
+        Of a distribution in another environment, by the name that Environment.package gives it.
         """
+        ...
+
+    def missing(self, name: str) -> Missing:
+        """What a step lacks where `distribution` returns None, and what to do."""
         ...
 
     def environment(self, environment: Environment, where: str) -> Interpreter:

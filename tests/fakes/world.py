@@ -18,7 +18,7 @@ from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.event import Event
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.ports import Done, Job, Missing
 from onnxbuild.core.recipe import Entrypoint, Location
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.engine.build import Builder, Ports, Report
@@ -106,8 +106,13 @@ class FakeFiles:
     def distribution(self, name: str) -> str | None:
         return self.packages.get(name)
 
+    def missing(self, name: str) -> Missing:
+        return Missing(f"a {name}", fix=f"get a {name}")
+
     def environment(self, environment: Environment, where: str) -> Interpreter:
-        return Interpreter("/python", (), {environment.package("tool"): "tool 2.0"})
+        return Interpreter(
+            "/python", (), {environment.package("tool"): "tool 2.0"}, replaces="onnxruntime"
+        )
 
     def python(self) -> str:
         return "python fake"
