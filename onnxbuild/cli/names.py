@@ -30,10 +30,7 @@ def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
 
 
 def split_printed(text: str) -> tuple[str, str]:
-    """The recipe's name, which has no colon, and the step's, of `text` typed as `run` prints it.
-
-    For a step that is in no graph any more.
-    """
+    """(recipe, step) of `text` typed as `run` prints it: no recipe's name has a colon."""
     recipe, _, step = text.partition(":")
     return recipe, step
 
