@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from onnxbuild.api import BuildResult, Request, build
@@ -13,27 +13,35 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.wiring import RunOptions, Workspace
 
 
-def choices_of(result: BuildResult) -> dict[str, str]:
+def choices_of(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:
     """Return a build's choices: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
 
     On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+
+    Args:
+        result: The build.
+        recipes: Names of the recipes whose choices are wanted; None for all.
     """
-    return {**_chosen_trials(result), **chosen_sessions(result)}
+    return {**_chosen_trials(result, recipes), **chosen_sessions(result, recipes)}
 
 
-def chosen_sessions(result: BuildResult) -> dict[str, str]:
+def chosen_sessions(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:
     """Return a build's choices of session settings; see `choices_of`."""
-    return {str(address): chosen for address, chosen in _chosen(result, "session")}
+    return {str(address): chosen for address, chosen in _chosen(result, "session", recipes)}
 
 
-def _chosen_trials(result: BuildResult) -> dict[str, str]:
-    chosen = _chosen(result, "choose")
+def _chosen_trials(result: BuildResult, recipes: Collection[str] | None) -> dict[str, str]:
+    chosen = _chosen(result, "choose", recipes)
     return {f"{address.recipe}:{address.variant}": trial for address, trial in chosen}
 
 
-def _chosen(result: BuildResult, step: str) -> Iterator[tuple[StepAddress, str]]:
+def _chosen(
+    result: BuildResult, step: str, recipes: Collection[str] | None
+) -> Iterator[tuple[StepAddress, str]]:
     """What the variants' steps that are called `step` chose."""
     for name, address in result.graph.addresses.items():
+        if recipes is not None and address.recipe not in recipes:
+            continue
         made = result.report.results.get(result.graph.resolve(name))
         if address.variant and address.step == step and made is not None:
             yield address, str(made.metrics["chosen"])

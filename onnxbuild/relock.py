@@ -15,7 +15,6 @@ from onnxbuild.api import BuildResult, Request, deliver
 from onnxbuild.catalog import CATALOG
 from onnxbuild.choices import build_chosen, choices_of
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.address import recipe_of
 from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
@@ -119,12 +118,7 @@ def _choices_before(request: Request) -> dict[str, str] | None:
 
 def lock_of(result: BuildResult, path: Path, recipes: Sequence[Recipe], project: Path) -> Lock:
     """The lock of one recipe file of a build that passed."""
-    names_here = {each.name for each in recipes}
-    choices = {
-        name: choice
-        for name, choice in choices_of(result).items()
-        if recipe_of(name) in names_here
-    }
+    choices = choices_of(result, {each.name for each in recipes})
     own = resolve(recipes, machine.host_facts(), choices=choices)
     report = result.report
     names = names_in_lock(own, result.graph)
@@ -182,7 +176,9 @@ def _unexplained(
     own = resolve(recipes, machine.host_facts(), choices=compared.lock.choices)
     places, report = LockPlaces(recipes), result.report
     uses = {
-        name: used_items(name, report.actions[step], report.results[step], places)
+        name: used_items(
+            own.addresses[name].recipe, report.actions[step], report.results[step], places
+        )
         for step, name in names_in_lock(own, result.graph)
     }
     if compared.old is None:

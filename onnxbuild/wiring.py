@@ -234,7 +234,7 @@ def start_run(
         ports=ports,
         limits=Limits(options.jobs or machine.usable_cores(), _memory_bytes(options)),
         keep_going=options.keep_going,
-        log_of=lambda step: logs / log_name(step),
+        log_of=lambda at: logs / log_name(at.recipe, at.local),
         guard=guard,
     )
     return Run(run, builder, executor, own_lock, store_lock)

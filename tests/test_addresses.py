@@ -145,6 +145,8 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
     prefix = f"{recipe.name}:{tuned}"
     assert set(chosen_sessions(result)) == {f"{prefix}/session", f"{prefix}/session-{second}"}
     assert set(choices_of(result)) == {*chosen_sessions(result), f"{recipe.name}:{search}"}
+    assert choices_of(result, {recipe.name}) == choices_of(result)
+    assert choices_of(result, {f"{recipe.name}x"}) == {}
 
     rows = {row["variant"]: row for row in summarize(graph, report)}
     assert set(rows) == {plain, tuned, search, f"{plain}-ort"}
@@ -175,7 +177,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
 @given(names=named())
 def test_no_two_steps_share_a_log(demo, names):
     graph = resolved(renamed(demo, *names))
-    files = {log_name(name) for name in graph.names()}
+    files = {log_name(at.recipe, at.local) for at in graph.addresses.values()}
     assert len(files) == len(graph.names())
     assert all(len(file.encode()) <= 255 for file in files)
     assert not any("/" in file for file in files)
@@ -183,19 +185,19 @@ def test_no_two_steps_share_a_log(demo, names):
 
 def test_a_step_that_looks_like_another_has_a_log_of_its_own():
     alike = [
-        "r:a/b",
-        "r:a-b",
-        "r:a+b",
-        "r-a:b",
-        "r--a:b",
-        "r:a%2Fb",
-        "r:against=a/b",
-        "r:against=a:b",
+        ("r", "a/b"),
+        ("r", "a-b"),
+        ("r", "a+b"),
+        ("r-a", "b"),
+        ("r--a", "b"),
+        ("r", "a%2Fb"),
+        ("r", "against=a/b"),
+        ("r", "against=a:b"),
     ]
     long = "x" * 300
-    alike += [f"r:{long}/a", f"r:{long}/b", f"r:{long}"]
-    assert len({log_name(name) for name in alike}) == len(alike)
-    assert log_name("bert:int8/validate-cuda") == "bert+int8+validate-cuda.log"
+    alike += [("r", f"{long}/a"), ("r", f"{long}/b"), ("r", long)]
+    assert len({log_name(*each) for each in alike}) == len(alike)
+    assert log_name("bert", "int8/validate-cuda") == "bert+int8+validate-cuda.log"
 
 
 def test_two_steps_that_would_have_one_name_are_refused(demo):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from onnxbuild.cli.names import find_step, split_name
+from onnxbuild.cli.names import find_step, split_name, split_printed
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
 
@@ -29,17 +29,17 @@ def command(*, name: str, store: str | None) -> None:
         recipe, _ = split_name(name, store)
         request = Request((recipe,), store=store)
         graph, root = graph_of(request), request.store_root
-        steps = graph.equals(find_step(graph, name))
+        found = [graph.addresses[step] for step in graph.equals(find_step(graph, name))]
     except BuildError:
         # As `run` printed it, of a recipe that is gone, or that was built with --set.
         root = store_root(find_project(Path("recipe.yaml")), store)
-        path = last_log(root, [name])
+        path = last_log(root, [split_printed(name)])
         if path is None:
             raise
     else:
-        path = last_log(root, steps)
+        path = last_log(root, [(each.recipe, each.local) for each in found])
     if path is None:
         raise UsageError(
-            f"there is no log of {steps[0]}: it has not run here", fix=f"onnxbuild run {recipe}"
+            f"there is no log of {found[0]}: it has not run here", fix=f"onnxbuild run {recipe}"
         )
     click.echo(path.read_text(encoding="utf-8", errors="replace"), nl=False)

@@ -29,6 +29,12 @@ def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
     return find_recipe(recipe, store, step), step
 
 
+def split_printed(text: str) -> tuple[str, str]:
+    """(recipe, step) of `text` typed as `run` prints it: no recipe's name has a colon."""
+    recipe, _, step = text.partition(":")
+    return recipe, step
+
+
 def find_recipe(text: str, store: str | None = None, step: str = "STEP") -> Path:
     """The file of a recipe that is given by its path, its name (as `run` prints it) or its file's.
 

@@ -42,8 +42,3 @@ class StepAddress:
 
     def __str__(self) -> str:
         return f"{self.recipe}:{self.local}"
-
-
-def recipe_of(name: str) -> str:
-    """The recipe's name in a step's, where no graph is at hand: a recipe's name has no colon."""
-    return name.partition(":")[0]

@@ -58,8 +58,10 @@ class Interpreter:
         path: Of the interpreter, absolute.
         folders: What it reads, as absolute folders; empty where it is not made yet.
         packages: What its ONNX Runtime is made of, as it enters keys: name -> digest.
+        replaces: The name in a kind's `toolchain` in whose place they enter keys.
     """
 
     path: str
     folders: tuple[str, ...]
     packages: Mapping[str, str]
+    replaces: str

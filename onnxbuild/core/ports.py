@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onnxbuild.core.action import Action, ActionResult, Expense, Listing, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.environment import Environment, Interpreter
 from onnxbuild.core.errors import BuildError
@@ -65,6 +66,20 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a step kind needs and is not there.
+
+    Attributes:
+        what: What it is and that it is missing, as it follows "needs": "the package 'x', which is
+            not installed".
+        fix: What to do.
+    """
+
+    what: str
+    fix: str
+
+
 class Fingerprints(Protocol):
     """The state of files, folders and installed packages; paths are relative to the project."""
 
@@ -89,10 +104,14 @@ class Fingerprints(Protocol):
         ...
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
+        """Digest of a member of a toolchain, most often a distribution; None if it is not there.
 
-        Of one in another environment, by the name that Environment.package gives it.
+        Of a distribution in another environment, by the name that Environment.package gives it.
         """
+        ...
+
+    def missing(self, name: str) -> Missing:
+        """What a step lacks where `distribution` returns None, and what to do."""
         ...
 
     def environment(self, environment: Environment, where: str) -> Interpreter:
@@ -126,9 +145,18 @@ class Fingerprints(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One step to run."""
+    """One step to run.
+
+    Attributes:
+        step: Which.
+        address: Where it stands.
+        action: What decides its output.
+        inputs: Input name -> artifact.
+        log: The file its output goes to.
+    """
 
     step: Step
+    address: StepAddress
     action: Action
     inputs: Mapping[str, Artifact]
     log: Path

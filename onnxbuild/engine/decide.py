@@ -15,13 +15,12 @@ from onnxbuild.core.decision import (
     changed_action,
     changed_observed,
 )
-from onnxbuild.core.environment import RUNTIME
 from onnxbuild.core.errors import RecipeError, StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.host_variables import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
-from onnxbuild.core.step import COMPILER, COMPILERS, GPU, StepKind
+from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import environment_of
 
 
@@ -32,8 +31,8 @@ def make_action(
 
     Raises:
         RecipeError: A declared file is gone.
-        StepError: A distribution or a compiler that the step needs is not installed, or its
-            target's environment is of no use.
+        StepError: Something in the kind's toolchain is missing, or the environment of the step's
+            target is of no use.
     """
     files: dict[str, str] = {}
     entrypoints = kind.entrypoints(step.params)
@@ -55,29 +54,14 @@ def make_action(
     if environment is not None:
         interpreter = fingerprints.environment(environment, str(step.location))
     for name in (*kind.toolchain, *step.code):
-        if interpreter is not None and name == RUNTIME:
+        if interpreter is not None and name == interpreter.replaces:
             toolchain |= interpreter.packages
             continue
         digest = fingerprints.distribution(name)
-        if digest is None and name == COMPILER:
-            raise StepError(
-                f"step kind '{kind.name}' needs a C++ compiler; there is no "
-                f"{' and no '.join(COMPILERS)} next to Python, in /usr/local/bin, /usr/bin or /bin",
-                where=step.name,
-                fix="install one (`apt-get install g++`), or leave this format out of `formats`",
-            )
-        if digest is None and name == GPU:
-            raise StepError(
-                f"step kind '{kind.name}' needs an NVIDIA GPU with its driver, and TensorRT "
-                "(libnvinfer): one of them is not on this machine",
-                where=step.name,
-                fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
-            )
         if digest is None:
+            missing = fingerprints.missing(name)
             raise StepError(
-                f"step kind '{kind.name}' needs the package '{name}', which is not installed",
-                where=step.name,
-                fix=f"pip install {name}",
+                f"step kind '{kind.name}' needs {missing.what}", where=step.name, fix=missing.fix
             )
         toolchain[name] = digest
     return Action(

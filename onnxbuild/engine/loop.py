@@ -154,9 +154,11 @@ class Loop:
             self._fail(name, fault)
             return
         self._schedule.start(name)
-        log = self._setup.log_of(name)
+        address = self._graph.addresses[name]
+        log = self._setup.log_of(address)
         self._ports.events.emit(StepStarted(name, tuple(map(str, pending.reasons)), log=str(log)))
-        self._ports.executor.start(Job(pending.step, pending.action, pending.inputs, log))
+        job = Job(pending.step, address, pending.action, pending.inputs, log)
+        self._ports.executor.start(job)
 
     def _finish(self, done: Done) -> None:
         name = done.job.step.name

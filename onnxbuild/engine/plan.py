@@ -26,7 +26,7 @@ class Planned:
         after: Steps that run first and whose output decides; empty where it is known already.
         error: Why it can't run at all, or the gate that it fails.
         blocked: Steps that it needs and that fail.
-        left_out: Why it is left out: it, or a step that it needs, is not applicable to the model.
+        left_out: Why it is left out: it, or a step that it needs, is not applicable.
     """
 
     step: str

@@ -31,7 +31,7 @@ class Report:
         cached: Names of the steps that hit.
         failures: In the order they were found.
         blocked: Step name -> the failed step that it needs.
-        left_out: Steps that are not applicable to the model, and those that follow them.
+        left_out: Steps that are not applicable, and those that need one of them.
     """
 
     actions: dict[str, Action] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.ports import (
     Clock,
     EventSink,
@@ -42,7 +43,7 @@ class Setup:
         ports: The outside world.
         limits: What steps share.
         keep_going: After a failure, still build what does not depend on it.
-        log_of: Step name -> the file its output goes to.
+        log_of: Where a step stands -> the file its output goes to.
         guard: May refuse steps; None where nobody does.
     """
 
@@ -50,5 +51,5 @@ class Setup:
     ports: Ports
     limits: Limits
     keep_going: bool
-    log_of: Callable[[str], Path]
+    log_of: Callable[[StepAddress], Path]
     guard: Guard | None = None

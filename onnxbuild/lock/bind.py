@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
@@ -27,6 +28,7 @@ class BoundLock:
         recipe_name: The same, relative to the project's root.
         recipes: What the recipe file holds now.
         names: (step of the run, name of that step in the lock).
+        addresses: Name of a step in the lock -> where it stands in the recipes.
         whole: All of the recipe file was asked for.
     """
 
@@ -36,6 +38,7 @@ class BoundLock:
     recipe_name: str
     recipes: tuple[Recipe, ...]
     names: tuple[tuple[str, str], ...]
+    addresses: Mapping[str, StepAddress]
     whole: bool
 
 
@@ -64,7 +67,7 @@ def bind_locks(
         names = names_in_lock(own, joint)
         name = absolute(path).relative_to(find_project(path)).as_posix()
         shown = str(lock_path(path)), str(path), name
-        bound.append(BoundLock(lock, *shown, recipes, names, whole))
+        bound.append(BoundLock(lock, *shown, recipes, names, own.addresses, whole))
     return tuple(bound)
 
 

@@ -54,7 +54,8 @@ class LockGuard:
         lock, kind = locked.lock, f"{action.kind}/{action.version}"
         if lock.steps[name].kind != kind:
             return f"the step's kind is {kind}; the lock has {lock.steps[name].kind}"
-        used = LockPlaces(locked.recipes).named(name, action.files)
+        recipe = locked.addresses[name].recipe
+        used = LockPlaces(locked.recipes).named(recipe, action.files)
         used |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
         known = {**lock.files, **lock.packages}
         for item, digest in used.items():
@@ -90,10 +91,10 @@ class LockGuard:
 
     def _check_observed(self, locked: BoundLock, name: str, result: ActionResult) -> None:
         lock, observed, places = locked.lock, result.observed, LockPlaces(locked.recipes)
-        kind = lock.steps[name].kind.partition("/")[0]
+        kind, recipe = lock.steps[name].kind.partition("/")[0], locked.addresses[name].recipe
         groups: tuple[tuple[str, Mapping[str, str], Mapping[str, str]], ...] = (
-            ("source", places.named(name, observed.sources), lock.sources),
-            ("file", places.named(name, locked_data(kind, observed)), lock.files),
+            ("source", places.named(recipe, observed.sources), lock.sources),
+            ("file", places.named(recipe, locked_data(kind, observed)), lock.files),
             ("package", observed.distributions, lock.packages),
         )
         for label, used, known in groups:
@@ -108,7 +109,7 @@ class LockGuard:
                     )
                     raise _differs(locked, what, name, _update(locked, item))
         for recorded, listing in observed.listings.items():
-            folder = places.name(name, recorded)
+            folder = places.name(recipe, recorded)
             new = [each for each in listing.found if each not in lock.folders.get(folder, ())]
             if new:
                 what = f"{folder}/{new[0]} can be imported there, and is not in the lock"

@@ -51,13 +51,13 @@ def make_lock(
     places = LockPlaces(recipes)
     for name in own.steps:
         action, result = actions[name], results[name]
-        observed = result.observed
+        observed, of_recipe = result.observed, own.addresses[name].recipe
         packages |= {n: digest for n, digest in action.toolchain.items() if n != "python"}
         packages |= observed.distributions
-        files |= places.named(name, {**action.files, **locked_data(action.kind, observed)})
-        sources |= places.named(name, observed.sources)
+        files |= places.named(of_recipe, {**action.files, **locked_data(action.kind, observed)})
+        sources |= places.named(of_recipe, observed.sources)
         for folder, listing in observed.listings.items():
-            folders.setdefault(places.name(name, folder), set()).update(listing.found)
+            folders.setdefault(places.name(of_recipe, folder), set()).update(listing.found)
         measures = CATALOG[action.kind].measures
         steps[name] = LockedStep(
             kind=f"{action.kind}/{action.version}",

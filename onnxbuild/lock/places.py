@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnxbuild.core.address import recipe_of
 from onnxbuild.core.recipe import Recipe
 
 
@@ -31,20 +30,19 @@ class LockPlaces:
                 for name, folder in entrypoint.outside.items():
                     self.folders[_qualified(recipe.name, name)] = folder
 
-    def name(self, step: str, path: str) -> str:
+    def name(self, recipe: str, path: str) -> str:
         """A path that a step recorded, as in a lock.
 
         Args:
-            step: The step's name in the lock.
+            recipe: Name of the step's recipe.
             path: As recorded (see core.places).
         """
-        recipe = recipe_of(step)
         folder = path.partition("/")[0]
         return _qualified(recipe, path) if folder in self._known.get(recipe, ()) else path
 
-    def named(self, step: str, digests: Mapping[str, str]) -> dict[str, str]:
-        """`digests` under the names of a lock."""
-        return {self.name(step, path): digest for path, digest in digests.items()}
+    def named(self, recipe: str, digests: Mapping[str, str]) -> dict[str, str]:
+        """`digests` of what a step of `recipe` recorded, under the names of a lock."""
+        return {self.name(recipe, path): digest for path, digest in digests.items()}
 
 
 def _qualified(recipe: str, path: str) -> str:

@@ -11,19 +11,19 @@ from onnxbuild.lock.places import LockPlaces
 
 
 def used_items(
-    name: str, action: Action, result: ActionResult, places: LockPlaces
+    recipe: str, action: Action, result: ActionResult, places: LockPlaces
 ) -> frozenset[str]:
     """Packages, files, sources and folders that a step used.
 
     Args:
-        name: The step's name in the lock.
+        recipe: Name of the step's recipe.
         action: What decided it.
         result: What it gave.
         places: Those of the lock.
     """
     observed = result.observed
     paths = (*action.files, *observed.data, *observed.sources, *observed.listings)
-    items = {places.name(name, path) for path in paths}
+    items = {places.name(recipe, path) for path in paths}
     return frozenset(items.union(action.toolchain, observed.distributions))
 
 

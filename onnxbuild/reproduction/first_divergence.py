@@ -49,6 +49,7 @@ def comparable(
     return Graph(
         steps={name: step for name, step in graph.steps.items() if name not in left_out},
         aliases={alias: name for alias, name in graph.aliases.items() if name not in left_out},
+        addresses=graph.addresses,
     )
 
 

@@ -40,7 +40,7 @@ class FreshBuild:
 def job_of(graph: Graph, report: Report, step: str, log: Path) -> Job:
     """A step of a build, to be run once more on the inputs that it had."""
     found = graph.steps[step]
-    return Job(found, report.actions[step], report.inputs_of(found), log)
+    return Job(found, graph.addresses[step], report.actions[step], report.inputs_of(found), log)
 
 
 def copy_project(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.action import MAX_TRACES, Action, ActionResult, Expense, Listing, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.environment import Environment, Interpreter
@@ -17,7 +18,7 @@ from onnxbuild.core.errors import BuildError, StepError
 from onnxbuild.core.event import Event
 from onnxbuild.core.graph import Deliverable, Graph, OutputRef, Step
 from onnxbuild.core.params import to_json
-from onnxbuild.core.ports import Done, Job
+from onnxbuild.core.ports import Done, Job, Missing
 from onnxbuild.core.recipe import Entrypoint, Location
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.engine.build import Builder, Ports, Report
@@ -105,8 +106,13 @@ class FakeFiles:
     def distribution(self, name: str) -> str | None:
         return self.packages.get(name)
 
+    def missing(self, name: str) -> Missing:
+        return Missing(f"a {name}", fix=f"get a {name}")
+
     def environment(self, environment: Environment, where: str) -> Interpreter:
-        return Interpreter("/python", (), {environment.package("tool"): "tool 2.0"})
+        return Interpreter(
+            "/python", (), {environment.package("tool"): "tool 2.0"}, replaces="onnxruntime"
+        )
 
     def python(self) -> str:
         return "python fake"
@@ -386,7 +392,7 @@ class World:
             ),
             Limits(jobs, memory),
             keep_going=keep_going,
-            log_of=lambda step: Path("/logs") / step,
+            log_of=lambda address: Path("/logs") / address.local,
         )
         return builder.build(graph, "run-1")
 
@@ -397,7 +403,11 @@ def step(name: str, *needs: str, kind: str = "fake", **params: Any) -> Step:
 
 
 def graph(*steps: Step, views: tuple[Deliverable, ...] = ()) -> Graph:
-    return Graph({each.name: each for each in steps}, deliverables=views)
+    return Graph(
+        {each.name: each for each in steps},
+        deliverables=views,
+        addresses={each.name: StepAddress("r", each.name) for each in steps},
+    )
 
 
 def outputs(report: Report) -> dict[str, str]:

@@ -43,5 +43,5 @@ def test_another_key_explains_another_output():
 def test_all_that_a_step_used_counts():
     action = Action("export", 1, {}, {}, {"w.npz": A}, {"torch": "t", "python": "p"}, None)
     observed = Observed({"net.py": A}, {"d.txt": A}, {"models": Listing((), ())}, {"numpy": "n"})
-    items = used_items("net:export", action, ActionResult("k", observed, {}), LockPlaces(()))
+    items = used_items("net", action, ActionResult("k", observed, {}), LockPlaces(()))
     assert items == {"w.npz", "torch", "python", "net.py", "d.txt", "models", "numpy"}

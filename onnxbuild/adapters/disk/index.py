@@ -7,7 +7,7 @@ import os
 import sqlite3
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -121,10 +121,14 @@ class Index:
             return None
         return found if is_step(*found) else None
 
-    def step_keys(self) -> Iterator[tuple[str, str]]:
-        """(name, key of the last action) of every step that ran or was reused here."""
-        for name, key in self._query("SELECT name, key FROM step"):
-            yield str(name), str(key)
+    def recipes_of_keys(self) -> dict[str, str]:
+        """Key of the last action of every step that ran or was reused here -> its recipe's name.
+
+        The table keeps names of steps as text, and this is the one place that reads a recipe's out
+        of them: a recipe's name has no colon.
+        """
+        rows = self._query("SELECT name, key FROM step")
+        return {str(key): str(name).partition(":")[0] for name, key in rows}
 
     def step_key(self, name: str) -> str | None:
         """The key of the last action under a step's name."""

@@ -259,8 +259,7 @@ def too_much_memory(job: Job, peak_bytes: int, limit_bytes: int) -> StepError:
 
 
 def _again(job: Job) -> str:
-    local = job.step.name.partition(":")[2]
-    return f"onnxbuild run {job.step.location.path} --only {local}"
+    return f"onnxbuild run {job.step.location.path} --only {job.address.local}"
 
 
 def _gib(size_bytes: int) -> str:

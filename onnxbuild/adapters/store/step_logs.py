@@ -4,35 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
 _NAME_MAX = 150  # with a digest and `.log` below the 255 bytes that filesystems allow
 
 
-def log_name(step: str) -> str:
+def log_name(recipe: str, step: str) -> str:
     """Return the file name of a step's log, `bert+int8+quantize.log`; no two steps share one.
 
-    Names in recipes hold no `+`; a long one is cut, and its digest makes the difference.
+    A `+` in a name is written `%2B`; a long name is cut, and its digest makes the difference.
+
+    Args:
+        recipe: The recipe's name.
+        step: The step's name in the recipe, `int8/quantize`.
     """
-    recipe, _, local = step.partition(":")
-    parts = (recipe, *local.split("/"))
-    plain = "+".join(quote(part, safe="@=,", errors="surrogateescape") for part in parts)
-    plain = plain.replace("~", "%7E")
+    above = quote(recipe, safe="@=,", errors="surrogateescape")
+    local = quote(step, safe="@=,/", errors="surrogateescape").replace("/", "+")
+    plain = f"{above}+{local}".replace("~", "%7E")
     if len(plain) > _NAME_MAX:
-        plain = f"{plain[:_NAME_MAX]}~{hashlib.sha256(os.fsencode(step)).hexdigest()}"
+        whole = os.fsencode(f"{recipe}:{step}")
+        plain = f"{plain[:_NAME_MAX]}~{hashlib.sha256(whole).hexdigest()}"
     return f"{plain}.log"
 
 
-def last_log(root: Path, steps: Sequence[str]) -> Path | None:
+def last_log(root: Path, steps: Iterable[tuple[str, str]]) -> Path | None:
     """Return the log of a step's last run, failed or not; None if it never ran here.
 
     Args:
         root: The store's folder.
-        steps: Its name, and those of equal steps, which it may have been built as.
+        steps: (recipe, name in it) of the step, and of equal steps, which it may have been built as.
     """
-    names = [log_name(step) for step in steps]
+    names = [log_name(recipe, step) for recipe, step in steps]
     for folder in sorted((root / "runs").glob("*/logs"), reverse=True):
         for name in names:
             if (folder / name).is_file():

@@ -12,7 +12,6 @@ from onnxbuild.adapters.disk.plain_files import parse_json
 from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.housekeeping import blobs_of, records_of, tree_bytes
 from onnxbuild.adapters.store.pins import pins
-from onnxbuild.core.address import recipe_of
 from onnxbuild.core.regular_files import open_regular
 
 EVENTS_FILE = "events.jsonl"
@@ -79,7 +78,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
         StoreError: A pin can't be read.
     """
     sizes = {path.name: path.lstat().st_size for path in blobs_of(store.root)}
-    recipes = {key: recipe_of(step) for step, key in index.step_keys()}
+    recipes = index.recipes_of_keys()
     pinned = pins(store.root)
     held = {name: set[str]() for name in pinned}
     kinds: dict[str, str] = {}

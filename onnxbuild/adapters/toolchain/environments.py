@@ -70,7 +70,7 @@ class Environments:
     def _look(self, environment: Environment, where: str) -> Interpreter:
         path = self.interpreter(environment)
         if self.is_missing(environment):
-            return Interpreter(path, (), {environment.package(RUNTIME): _NOT_MADE})
+            return Interpreter(path, (), {environment.package(RUNTIME): _NOT_MADE}, RUNTIME)
         python = look_at(path, self._stats, where)
         installed = Distributions(self._stats, python.sites)
         runtimes = installed.stands_for(RUNTIME)
@@ -87,7 +87,7 @@ class Environments:
         packages = {environment.package(INTERPRETER): python.build}
         for name in _loaded(installed, runtimes):
             packages[environment.package(name)] = installed.digest(name) or ""
-        return Interpreter(path, (*python.prefixes, *python.sites), packages)
+        return Interpreter(path, (*python.prefixes, *python.sites), packages, RUNTIME)
 
 
 def _loaded(installed: Distributions, runtimes: tuple[str, ...]) -> list[str]:

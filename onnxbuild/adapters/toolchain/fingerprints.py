@@ -12,7 +12,8 @@ from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.statcache import StatCache, kind_of, settled
-from onnxbuild.adapters.toolchain.accelerator import gpu_digest
+from onnxbuild.adapters.toolchain.accelerator import MISSING_GPU, gpu_digest
+from onnxbuild.adapters.toolchain.compiler import compiler_digest, missing_compiler
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.import_path import ImportPath
@@ -37,9 +38,9 @@ from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Obser
 from onnxbuild.core.environment import Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.places import real_path
+from onnxbuild.core.ports import Missing
 from onnxbuild.core.step import (
     COMPILER,
-    COMPILERS,
     COPIED,
     DEVICES,
     ENTRY_POINTS,
@@ -167,9 +168,17 @@ class DiskFingerprints:
             self._installed_now[name] = self._looked_up(name)
         return self._installed_now[name]
 
+    def missing(self, name: str) -> Missing:
+        """What a step lacks where `distribution` finds nothing; see core.ports."""
+        if name == COMPILER:
+            return missing_compiler(self._programs)
+        if name == GPU:
+            return MISSING_GPU
+        return Missing(f"the package '{name}', which is not installed", fix=f"pip install {name}")
+
     def _looked_up(self, name: str) -> str | None:
         if name == COMPILER:
-            return self._compiler()
+            return compiler_digest(self._stats.digest, self._programs)
         if name == GPU:
             return gpu_digest(self._stats.digest, self._distributions.folders)
         if name.startswith("<"):
@@ -202,19 +211,6 @@ class DiskFingerprints:
             return plugin_digest(name[len(PLUGIN) : -1], self._stats)
         if name.startswith(COPIED):
             return copied_digest(name[len(COPIED) : -1], self._distributions, self._stats)
-        return None
-
-    def _compiler(self) -> str | None:
-        """The first C++ compiler as `name program sha256`, like a distribution's digest.
-
-        The driver's bytes stand for the whole compiler: they hold its version and its package's.
-        """
-        for name in COMPILERS:
-            for folder in self._programs:
-                path = f"{folder}/{name}"
-                digest = self._stats.digest(path)
-                if digest is not None:
-                    return f"{name} {os.path.basename(os.path.realpath(path))} {digest}"
         return None
 
     def environment(self, environment: Environment, where: str) -> Interpreter:

@@ -17,6 +17,7 @@ from onnxbuild.adapters.toolchain.distributions import Distributions, site_folde
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import clean_environment
 from onnxbuild.core.action import NO_FILE, Action, Observed
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Job
@@ -105,7 +106,8 @@ class Project:
         """As the parent takes what a child says."""
         prints = self.prints()
         action = Action("fake", 1, {}, {}, files or {}, {}, None)
-        job = Job(Step("r:s", "fake", {}, FakeParams(), HERE), action, {}, Path("log"))
+        step = Step("r:s", "fake", {}, FakeParams(), HERE)
+        job = Job(step, StepAddress("r", "s"), action, {}, Path("log"))
         places = prints.places() if self.sites else {}
         observed = take_observed(
             seen, job, project=self.folder, places=places, fingerprints=prints

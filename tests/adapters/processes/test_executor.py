@@ -27,6 +27,7 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.catalog import CATALOG
+from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.graph import Step
 from onnxbuild.core.ports import Done, Job
@@ -82,7 +83,8 @@ class World:
         )
         step = Step(f"r:s{self.count}", "reference", {}, params, HERE)
         action = make_action(step, KIND, {}, self.prints)
-        return Job(step, action, {}, self.store_root / f"runs/x/{self.count}.log")
+        address = StepAddress("r", f"s{self.count}")
+        return Job(step, address, action, {}, self.store_root / f"runs/x/{self.count}.log")
 
     def start(self, body: str, env: dict[str, str] | None = None) -> Job:
         job = self.job(body, env)
@@ -218,7 +220,8 @@ def test_a_step_is_stopped_for_what_it_started_and_its_line_tells_all_of_it(worl
 
 
 def test_a_step_that_takes_all_the_machine_has_is_told_so():
-    job = Job(Step("r:s", "reference", {}, None, HERE), None, {}, Path("log"))
+    step = Step("r:s", "reference", {}, None, HERE)
+    job = Job(step, StepAddress("r", "s"), None, {}, Path("log"))
     error = too_much_memory(job, memory_bytes(), int(0.9 * memory_bytes()))
     assert error.fix.startswith("that is all this machine has: build on one with more")
 

@@ -13,7 +13,7 @@ from onnxbuild.adapters.toolchain.fingerprints import (
     source_digest_of,
 )
 from onnxbuild.adapters.toolchain.importable import Importable, entries_of
-from onnxbuild.core.step import COMPILER
+from onnxbuild.core.step import COMPILER, GPU
 
 SOURCE = b'def load(width=8):\n    """Say."""\n    return width + 1\n'
 
@@ -136,6 +136,22 @@ def test_a_compiler_is_known_by_its_programs_bytes(tmp_path):
     assert {f"{tmp_path}/none/g++", f"{tmp_path}/bin/g++"} <= set(seen)
     (tmp_path / "bin" / "g++-12").write_bytes(b"12.2.0-14+deb12u2")
     assert digest()[0] != first
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "fix"),
+    [
+        (COMPILER, "a C++ compiler; there is no g++ and no clang++ in /py, /bin", "install g++"),
+        (GPU, "an NVIDIA GPU with its driver, and TensorRT", "onnxbuild doctor"),
+        ("torch", "the package 'torch', which is not installed", "pip install torch"),
+    ],
+)
+def test_what_is_missing_is_named_with_what_to_do(tmp_path, name, what, fix):
+    stats = StatCache(Index(tmp_path / "index.db"))
+    prints = DiskFingerprints(tmp_path, stats, Distributions(stats, ()), ["/py", "/bin"])
+    missing = prints.missing(name)
+    assert missing.what.startswith(what)
+    assert fix in missing.fix
 
 
 def test_a_listing_leaves_out_releases_and_no_other_folder_of_their_name(tmp_path):
