@@ -17,6 +17,9 @@ from onnxbuild.onnxkit.model.model_files import hand_on, load_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
+NODES_OPTION = "nodes_to_exclude"
+"""The option of a mode that a note can name."""
+
 _LEAST_NODES, _HALF = 2, 0.5
 """Of a single node there are no others to compare it with."""
 
@@ -51,7 +54,7 @@ class DominantNode:
         return (
             f"{self.op_type} node '{self.name}' alone makes {100 * min(self.share, 0.999):.3g} % of "
             f"the error of variant '{variant}' (worst cosine {cosine:.4f}): leave {what} in fp32 with "
-            f"`nodes_to_exclude: {names}`"
+            f"`{NODES_OPTION}: {names}`"
         )
 
 
