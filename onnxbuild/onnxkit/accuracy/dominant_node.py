@@ -77,7 +77,7 @@ def find_dominant_node(
     exact, actual = _linked(exact, scratch / "exact"), _linked(actual, scratch / "actual")
     model = load_model(exact, weights="left")
     other = load_model(actual, weights="left")
-    changed = changed_nodes(model, other)
+    changed = changed_nodes(exact, actual)
     try:
         whole = _noise(exact, actual, feeds)
         effects = output_effects(exact, actual, changed, feeds)
