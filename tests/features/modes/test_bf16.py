@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -9,6 +11,7 @@ from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bi
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import scopes
 from tests.cli.conftest import project as built_project
+from tests.cli.test_diagnose import OUTLIER, make, pasted
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
@@ -208,3 +211,18 @@ def test_a_recipe_builds_validates_and_packages_it(built_project):
     done = built_project.run("--only", "bf16/package")
     assert done.code == 0, done.out + done.err
     assert {"bf16/convert", "bf16/validate", "bf16/package"} <= set(done.ran)
+
+
+@pytest.mark.slow
+def test_the_node_that_rounding_costs_most_is_found_and_the_yaml_mends_it(built_project):
+    variant = "{mode: bf16, min_elements: 8, validate: {sqnr_db_min: 60}}"
+    make(built_project, OUTLIER, f"quantization: {{bf16: {variant}}}\n")
+    failing = built_project.run("--only", "bf16/validate")
+    assert failing.code == 3, failing.out + failing.err
+    found = built_project("diagnose", "tiny.yaml:bf16")
+    assert found.code == 0, found.out + found.err
+    assert "first step where the error appears: tiny:bf16/convert (convert-bf16)" in found.out
+    mended = pasted(found.out)["bf16"]
+    assert 1 <= len(mended["nodes_to_exclude"]) < 4
+    setting = f"quantization.bf16={json.dumps(mended)}"
+    assert built_project.run("--only", "bf16/validate", "--set", setting).code == 0
