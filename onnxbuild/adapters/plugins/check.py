@@ -173,6 +173,10 @@ def _mode_faults(mode: Mode, label: str, taken: Taken) -> Iterator[str]:
     for precision, allowed in mode.tolerances.items():
         if taken.tolerances.get(precision, allowed) != allowed:
             yield f"{label} has other tolerances for the precision '{precision}' than another mode has"
+    if mode.kept_nodes is not None:
+        options = () if mode.options is None else dataclasses.fields(mode.options)
+        if mode.kept_nodes.option not in {each.name for each in options}:
+            yield f"{label} leaves nodes in fp32 by '{mode.kept_nodes.option}', which is no option of it"
 
 
 def _kind_faults(kind: object) -> Iterator[str]:

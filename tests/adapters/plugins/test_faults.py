@@ -51,6 +51,7 @@ BAD = {
     "raises an empty SyntaxError": ("raise SyntaxError()", "the plug-in raises SyntaxError when it is imported"),
     "runs out of memory": ("raise MemoryError('no toast')", "the plug-in raises MemoryError when it is imported: no toast"),
     "one name twice": (f"{KIND}\nFEATURES = (Feature(name='x', kinds=(KIND,)), Feature(name='y', kinds=(KIND,)))", "the step kind 'fake-step' is taken: the plug-in itself has one of that name"),
+    "nodes kept by no option": (f"{KIND}\nfrom onnxbuild.expansion.diagnosis_hints import KeptNodes\nFEATURES = {MODE.format(name='x')[:-1]}, kept_nodes=KeptNodes('fake-step'))", "the mode 'x' leaves nodes in fp32 by 'nodes_to_exclude', which is no option of it"),
     "no help": (f"{KIND}{OPTIONS}\nFEATURES = Feature(name='x', sections=(Section(name='x', options=Options),))", "the option 'amount' of the options of the key 'x' has no help; write option(..., help=...)"),
     "no version": (f"{KIND}\nFEATURES = StepKind(name='x', params=Params, inputs=(), outputs={{'made': 'report'}}, toolchain=(), run=run)", "the plug-in raises TypeError when it is imported: StepKind.__init__() missing 1 required positional argument: 'version'"),
     "a version that is none": (f"{KIND}\nFEATURES = StepKind('x', '1.0', Params, (), {{'made': 'report'}}, (), run)", "the step kind 'x' has the version '1.0'; expected an integer from 1 up, raised whenever run() makes another output of equal inputs"),
