@@ -20,7 +20,6 @@ class Section:
     Attributes:
         key: Where release.json has its records, by name.
         folder: Where its bundles are.
-        step: Kind of the step that makes them.
         one: What a bundle is, in messages.
         title: Above its table in the release's README.
         about: What its folder holds, in the README.
@@ -29,26 +28,28 @@ class Section:
 
     key: str
     folder: str
-    step: str
     one: str
     title: str
     about: str
     needs: str
 
 
+BUNDLE, GOLDEN = "bundle", "reference"
+"""Name and kind of a step's one output, where that is a bundle, and where it is golden files."""
+
 _NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
 
 VARIANTS = Section(
-    "variants", "variants", "package", "variant", "ONNX",
+    "variants", "variants", "variant", "ONNX",
     "the models, each with its manifest, reports, checksums and a loader", _NEEDS_ORT,
 )  # fmt: skip
 FORMATS = Section(
-    "formats", "formats", "package-program", "PyTorch program", "PyTorch programs",
+    "formats", "formats", "PyTorch program", "PyTorch programs",
     "programs that PyTorch runs, each with the same",
     "needs torch and numpy: runs once and prints the outputs",
 )  # fmt: skip
 AHEAD_OF_TIME = Section(
-    "ahead_of_time", "ahead-of-time", "package-ahead-of-time", "ahead-of-time model",
+    "ahead_of_time", "ahead-of-time", "ahead-of-time model",
     "made ahead of time",
     "models made ready for one runtime or one machine, each with the same", _NEEDS_ORT,
 )  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnxbuild.adapters.store.delivery import Blob, Content, digest_of
-from onnxbuild.catalog import CATALOG
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
@@ -47,24 +46,21 @@ def built_files(
         blobs: Gives where the store has the files of an artifact.
     """
 
-    def output(step: str, kind: str) -> Mapping[str, Blob]:
-        (name,) = CATALOG[kind].outputs
-        artifact = results[step].outputs[name]
+    def output(step: str) -> Mapping[str, Blob]:
+        (artifact,) = results[step].outputs.values()
         paths = blobs(artifact)
         return {path: Blob(paths[path], digest) for path, digest in artifact.files}
 
     tree: Tree = {}
-    for section, _, entry in section_bundles(about):
-        parts = (("bundle", "step", section.step), ("golden", "reference", "reference"))
-        for folder, step, kind in parts:
-            files = output(entry[step], kind)
+    for _, _, entry in section_bundles(about):
+        for folder, step in (("bundle", "step"), ("golden", "reference")):
+            files = output(entry[step])
             tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:
             tree[path] = json_bytes(lock.measurements[step])
         else:
-            kind = lock.steps[step].kind.partition("/")[0]
-            tree[path] = output(step, kind)[REPORT_FILE]
+            tree[path] = output(step)[REPORT_FILE]
     return tree
 
 

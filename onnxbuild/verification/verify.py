@@ -20,7 +20,7 @@ from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
-from onnxbuild.release_format.bundles import SECTIONS, bundles_of
+from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, SECTIONS, bundles_of
 from onnxbuild.release_format.checksums import Fault, Files
 from onnxbuild.release_format.forms import following, read_json, resolved_bytes
 from onnxbuild.release_format.layout import (
@@ -166,18 +166,14 @@ def _check_readme(release: Released) -> Checked:
 
 def _check_artifacts(release: Released) -> Iterator[Fault]:
     """Every bundle, and the golden files, against the outputs that the lock names."""
-    (bundle,) = CATALOG["package"].outputs.items()
-    (reference,) = CATALOG["reference"].outputs.items()
     golden: dict[str, str] = {}
     for detail in bundles_of(release.about).values():
-        artifact = artifact_below(bundle[1], detail["bundle"], release.files)
-        yield from check_artifact(
-            release.lock, detail["step"], bundle[0], artifact, detail["bundle"]
-        )
+        artifact = artifact_below(BUNDLE, detail["bundle"], release.files)
+        yield from check_artifact(release.lock, detail["step"], BUNDLE, artifact, detail["bundle"])
         golden[detail["golden"]] = detail["reference"]
     for prefix, step in golden.items():
-        artifact = artifact_below(reference[1], prefix, release.files)
-        yield from check_artifact(release.lock, step, reference[0], artifact, prefix)
+        artifact = artifact_below(GOLDEN, prefix, release.files)
+        yield from check_artifact(release.lock, step, GOLDEN, artifact, prefix)
 
 
 def _check_lock_copies(release: Released) -> Iterator[Fault]:

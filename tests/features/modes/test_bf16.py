@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
+from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import scopes
 from tests.cli.conftest import project as built_project
@@ -177,6 +178,26 @@ def test_branches_read_the_weights_around_them_and_their_own(tmp_path):
         feeds = {"x": np.ones((2, 8), np.float32), "c": np.array(taken)}
         expected = run_model(source, feeds)["y"]
         np.testing.assert_allclose(run_model(target, feeds)["y"], expected, atol=0.05)
+
+
+def test_a_node_that_makes_most_of_the_error_is_named_with_the_yaml_to_write(tmp_path):
+    table = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="rounded"),
+        helper.make_node("MatMul", ["a", "v"], ["y"], name="exact"),
+    ]
+    weights = [weight("w", table), weight("v", np.eye(8, dtype=np.float32))]
+    made = model(nodes, [value("x", ["batch", 8])], [value("y", ["batch", 8])], weights)
+    source = save(made, tmp_path / "source")
+    _, target = converted(source, tmp_path / "step", min_elements=64)
+    feeds = {"x": np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    found = find_dominant_node(source, target, feeds, scratch)
+    assert found is not None
+    note = found.note("half", 0.9, ())
+    assert note.startswith("MatMul node 'rounded' alone makes 99.9 % of the error")
+    assert note.endswith('`nodes_to_exclude: ["rounded"]`')
 
 
 def test_a_model_of_an_older_opset_is_refused_with_the_one_to_write(tmp_path):
