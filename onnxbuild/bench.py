@@ -36,7 +36,7 @@ def bench(
     options: RunOptions | None = None,
     events: Sequence[EventSink] = (),
 ) -> Bench:
-    """Build the variants, and measure them with the others, interleaved in one process.
+    """Build the variants, and measure them with the models of `against`, interleaved in one process.
 
     Args:
         request: The recipes.
@@ -61,7 +61,7 @@ def bench(
 def _reports(result: BuildResult) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, step in result.graph.steps.items():
-        if step.kind != "benchmark" or name not in result.report.results:
+        if not step.occasion or name not in result.report.results:
             continue
         (artifact,) = result.report.results[name].outputs.values()
         digest = dict(artifact.files)[REPORT_FILE].sha256

@@ -226,7 +226,7 @@ def request_of(request: Request, kinds: str = "") -> str:
 
 
 def _compared(request: Request) -> dict[str, str]:
-    return {} if request.comparison is None else {"measured at": request.comparison.occasion}
+    return {} if request.comparison is None else {"measured at": request.comparison.measurement_id}
 
 
 def _chosen(request: Request) -> dict[str, str]:

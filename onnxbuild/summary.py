@@ -9,6 +9,7 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
 from onnxbuild.expansion.cells import NONE
+from onnxbuild.steps import provider, validate
 
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
@@ -38,24 +39,21 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
 def skipped_targets(graph: Graph, report: Report) -> list[str]:
     """A line for each target that is not there, and for each variant of which none runs on it."""
     lines = []
-    absent = _absent(report)
+    absent = {
+        str(each.metrics["absent"])
+        for name, each in report.results.items()
+        if graph.steps[name].kind == provider.KIND.name
+    }
     for name in graph.steps:
         result = report.results.get(name)
         if result is None:
             continue
-        metric, at = result.metrics, graph.addresses[name]
-        if metric.get("absent"):
+        kind, metric, at = graph.steps[name].kind, result.metrics, graph.addresses[name]
+        if kind == provider.KIND.name and metric["absent"]:
             lines.append(f"skipped: {metric['target']}: {metric['absent']}")
-        elif at.bundle and metric.get("skipped") and metric["skipped"] not in absent:
+        elif kind == validate.KIND.name and metric.get("skipped", "") not in {"", *absent}:
             lines.append(f"skipped: {at.recipe}:{at.bundle}: {metric['skipped']}")
     return list(dict.fromkeys(lines))
-
-
-def _absent(report: Report) -> set[str]:
-    """The reasons of targets that are not there at all."""
-    return {
-        str(each.metrics["absent"]) for each in report.results.values() if "absent" in each.metrics
-    }
 
 
 def _first_metrics(graph: Graph, report: Report) -> dict[tuple[str, str, str], Mapping[str, Any]]:
@@ -64,6 +62,6 @@ def _first_metrics(graph: Graph, report: Report) -> dict[tuple[str, str, str], M
     for name, at in graph.addresses.items():
         result = report.results.get(graph.resolve(name))
         metrics = {} if result is None or at.trial else result.metrics
-        if metrics and "skipped" not in metrics:
+        if metrics and not isinstance(metrics.get("skipped"), str):
             found.setdefault((at.recipe, at.bundle, at.step), metrics)
     return found

@@ -195,6 +195,26 @@ def test_a_distribution_brings_a_mode_a_package_a_gate_a_step_a_frontend_and_a_p
     assert "frontend is 'ready'" in text
 
 
+def test_a_release_shows_a_gates_report_and_verifies_with_the_plug_in_and_without(project):
+    for arguments in (
+        ("lock", "demo.yaml"),
+        ("release", "demo.yaml", "--version", "1.0", "--allow-dirty"),
+    ):
+        code, text = project.run(*arguments)
+        assert code == 0, text
+    reports = project.root / "dist" / "demo-1.0" / "reports"
+    assert json.loads((reports / "small" / "size.json").read_text())["max_bytes"] == 100_000
+    code, text = project.run("verify", "dist/demo-1.0")
+    assert code == 0, text
+    shutil.rmtree(project.site / "onnxbuild_example-0.1.dist-info")
+    shutil.rmtree(project.site / "onnxbuild_example")
+    code, text = project.run("verify", "dist/demo-1.0")
+    assert code == 0, text
+    report = reports / "small" / "size.json"
+    report.write_text(report.read_text().replace("100000", "900000"))
+    assert project.run("verify", "dist/demo-1.0")[0] == 4
+
+
 def test_a_plugin_that_breaks_stops_recipes_and_nothing_else(project):
     (project.site / "onnxbuild_example" / "size.py").write_text("raise OSError('no scales')\n")
     where = project.site / "onnxbuild_example" / "size.py"

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines
@@ -33,3 +39,11 @@ def test_no_file_has_more_lines_than_one_reads_at_once():
 def test_the_picture_of_the_rooms_is_as_they_are(rooms):
     page = rooms["PAGE"].read_text()
     assert rooms["written"](page) == page, "type: make golden"
+
+
+def test_every_room_is_held_to_the_ban_on_frameworks_or_may_import_them():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (ban,) = (each for each in contracts["contracts"] if each["name"].startswith("frameworks"))
+    names = {path.stem for path in (ROOT / "onnxbuild").glob("*") if path.suffix in ("", ".py")}
+    banned = {name.partition(".")[2] for name in ban["source_modules"]}
+    assert names - banned == {"steps", "features", "onnxkit", "__init__", "__pycache__"}

@@ -120,7 +120,7 @@ def committed(project: Path, file: Path) -> Committed | None:
 
 
 def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:
-    """(files in the repository's folder, files beyond it); links are where they are."""
+    """(files in the repository's folder, files beyond it); a link counts at its own place."""
     inside: list[Path] = []
     beyond: list[Path] = []
     for path in used:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known, shown_ratio
 
@@ -30,7 +30,8 @@ def trial_line(trial: Trial) -> str:
 
 def advice(found: Diagnosis) -> list[str]:
     """Lines that end in YAML to paste, where something is known to help; empty without an error."""
-    from onnxbuild.diagnosis.remedies import keep_in_fp32, keeps_nodes, optimize_less
+    from onnxbuild.catalog import all_features
+    from onnxbuild.diagnosis.remedies import do_less, keep_in_fp32, kept_nodes, milder_step
 
     if found.looked is None:
         return []
@@ -49,23 +50,21 @@ def advice(found: Diagnosis) -> list[str]:
             f"none of {len(found.trials)} builds passes, the last with {last}:",
             "another mode or tolerance suits this model better",
         ]
-    if step.kind == "export":
-        return [
-            "the export itself differs from PyTorch; compare the exporters:",
-            "",
-            "export: {exporter: torchscript}   # or dynamo",
-        ]
-    if step.kind == "optimize":
-        less = optimize_less(found.recipe, found.variant)
+    for feature in all_features():
+        if step.kind in feature.diagnosis.advice:
+            return list(feature.diagnosis.advice[step.kind])
+    if (milder := milder_step(step)) is not None:
+        less = do_less(found.recipe, found.variant, milder)
         return ["not tried by building; what to do less of:", "", *less[0].yaml] if less else []
-    if not found.groups or not keeps_nodes(step.kind):
+    kept = kept_nodes(found.variant, step)
+    if not found.groups or kept is None:
         return []
     if len(found.groups) == 1:
         only = ", ".join(found.groups[0])
         return [f"all of it is {only}: without that in few bits there is no such variant"]
     most = min(_SUGGESTED, len(found.groups) - 1)
     names = [name for group in found.groups[:most] for name in group]
-    yaml = keep_in_fp32(found.recipe, found.variant, step, names).yaml
+    yaml = keep_in_fp32(found.recipe, found.variant, kept, names).yaml
     worst = "the worst node" if len(names) == 1 else f"the worst {len(names)} nodes"
     return [
         f"not tried by building; {worst} of {_count(found)} to leave in fp32:",
@@ -117,11 +116,8 @@ def _speed(ratio: Ratio | None, than: str) -> str:
 
 def _elsewhere(found: Diagnosis) -> str:
     """Modes that the goal may be met with."""
-    from onnxbuild.steps.choose import Tried
-
-    other = [mode for mode in get_args(Tried) if mode != found.variant.mode]
-    if "calibration" not in found.recipe.entrypoints:
-        other.remove("static")
+    assert found.goal is not None
+    other = (mode for mode in found.goal.modes if mode != found.variant.mode)
     return f"`include: [{', '.join((found.variant.mode, *other))}]` and more `trials`"
 
 

@@ -11,9 +11,6 @@ from onnxbuild.core.errors import EXIT_GATE
 if TYPE_CHECKING:
     from onnxbuild.api import BuildResult
 
-_GATES = ("validate", "evaluate", "choose")
-"""Steps that fail a variant for its outputs, on each target."""
-
 
 def diagnosis_commands(
     result: BuildResult, settings: Mapping[str, str], store: str | None
@@ -25,6 +22,8 @@ def diagnosis_commands(
         settings: `--set` of the build.
         store: `--store` of the build.
     """
+    from onnxbuild.diagnosis.chain import judging_kinds
+
     files = {
         recipe.name: (str(path) if len(recipes) == 1 else recipe.name)
         for path, recipes in result.loaded.by_file.items()
@@ -33,10 +32,11 @@ def diagnosis_commands(
     variants = {(each.name, v.name) for each in result.loaded.recipes for v in each.variants}
     options = [f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items()]
     options += [] if store is None else [f"--store {shlex.quote(store)}"]
-    found = []
+    found, judging = [], judging_kinds()
     for failure in result.report.failures:
         at = result.graph.addresses[failure.step]
-        can_be_looked_into = (at.recipe, at.bundle) in variants and at.step in _GATES
+        kind = result.graph.steps[failure.step].kind
+        can_be_looked_into = (at.recipe, at.bundle) in variants and kind in judging
         if failure.exit_code == EXIT_GATE and can_be_looked_into:
             name = shlex.quote(f"{files[at.recipe]}:{at.variant}")
             found.append(" ".join(["onnxbuild diagnose", name, *options]))

@@ -35,7 +35,7 @@ _SHOWN = 20
     "--trust-programs",
     is_flag=True,
     help="With --run: run PyTorch's programs (TorchScript, torch.export, AOTInductor), TensorRT's "
-    "engines and compiled models, too. They can run any code. The kernel lets them write only to "
+    "engines and caches, compiled models and unknown kinds of bundles, too. They can run any code. The kernel lets them write only to "
     "a temporary folder; run them only if you trust the publisher.",
 )
 @click.option(

@@ -30,8 +30,8 @@ class Comparison:
 
     Attributes:
         models: Models from elsewhere.
-        occasion: Tells one measurement from another: none is taken from the store.
+        measurement_id: Tells one measurement from another: none is taken from the store.
     """
 
     models: tuple[ComparisonModel, ...]
-    occasion: str
+    measurement_id: str

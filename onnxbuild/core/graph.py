@@ -52,6 +52,11 @@ class Step:
         fields: Mapping[str, Any] = to_json(self.params)
         return fields
 
+    @property
+    def occasion(self) -> str:
+        """What tells this measurement from an earlier one; empty where an earlier result will do."""
+        return str(getattr(self.params, "occasion", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Deliverable:

@@ -37,7 +37,7 @@ class HostFacts:
 
 TargetCpu = Literal["this", "avx2", "avx512", "avx_vnni", "avx512_vnni", "amx", "arm64"]
 
-TARGETS: Mapping[str, HostFacts] = {
+TARGET_CPUS: Mapping[str, HostFacts] = {
     "avx2": HostFacts("x86_64", frozenset({"avx2"})),
     "avx512": HostFacts("x86_64", frozenset({"avx2", "avx512f"})),
     "avx_vnni": HostFacts("x86_64", frozenset({"avx2", "avx_vnni"})),

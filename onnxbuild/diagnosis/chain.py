@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from onnxbuild.catalog import PROGRAM_FORMATS
+from onnxbuild.catalog import PROGRAM_FORMATS, all_features
 from onnxbuild.core.action import ActionResult
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph, Step
-from onnxbuild.core.target import Target
-
-_GATES = ("validate", "evaluate")
-"""Kinds of steps that fail a variant for its outputs."""
+from onnxbuild.core.target import CPU_TARGET, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +86,11 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
         for name, step in graph.steps.items()
         if (at := graph.addresses[name]).recipe == recipe and at.bundle == variant and not at.trial
     ]
-    gates = tuple(step for step in own if step.kind in _GATES)
-    validate = next(step for step in gates if step.kind == "validate")
+    compared, judging = comparing_kinds(), judging_kinds()
+    gates = tuple(step for step in own if step.kind in judging)
+    first = next(step for step in gates if step.kind in compared)
     models: list[Step] = []
-    name = validate.inputs["model"].step
+    name = first.inputs["model"].step
     while True:
         step = graph.steps[name]
         models.insert(0, step)
@@ -105,9 +102,9 @@ def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
         variant=variant,
         models=tuple(models),
         gates=gates,
-        reference=validate.inputs["reference"].step,
-        judge=validate.name,
-        target=_target_of(validate),
+        reference=first.inputs["reference"].step,
+        judge=first.name,
+        target=_target_of(first),
     )
 
 
@@ -125,10 +122,11 @@ def judged_on(
         failing: Names of the gates that fail.
     """
     bad = [_target_of(step) for step in chain.gates if step.name in failing]
+    compared = comparing_kinds()
     ran = [
         step
         for step in chain.gates
-        if step.kind == "validate"
+        if step.kind in compared
         and (made := results.get(step.name)) is not None
         and "skipped" not in made.metrics
     ]
@@ -136,7 +134,18 @@ def judged_on(
     return replace(chain, judge=ran[0].name, target=_target_of(ran[0])) if ran else chain
 
 
+def comparing_kinds() -> frozenset[str]:
+    """Return the step kinds that compare a variant's outputs with the reference's."""
+    return frozenset(kind for each in all_features() for kind in each.diagnosis.compares)
+
+
+def judging_kinds() -> frozenset[str]:
+    """Return the step kinds that fail a variant for its outputs; those that compare are among them."""
+    judges = (kind for each in all_features() for kind in each.diagnosis.judges)
+    return comparing_kinds().union(judges)
+
+
 def _target_of(gate: Step) -> Target:
-    params: Any = gate.params
-    target: Target = params.target
+    """The target that a gate judges on; the CPU where it runs nothing."""
+    target: Target = getattr(gate.params, "target", CPU_TARGET)
     return target

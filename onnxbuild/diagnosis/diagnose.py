@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,9 +17,10 @@ from onnxbuild.diagnosis.cost import Cost, measure_cost
 from onnxbuild.diagnosis.ranking import by_loss, measured_losses
 from onnxbuild.diagnosis.remedies import (
     as_setting,
+    do_less,
     keep_in_fp32,
-    keeps_nodes,
-    optimize_less,
+    kept_nodes,
+    milder_step,
     suspects,
 )
 from onnxbuild.diagnosis.resolved_trial import pin_trial
@@ -151,7 +153,7 @@ def diagnose(
             looked=fault,
         )
         if found.misses_goal:
-            found = replace(found, looked=_quantizing(chain))
+            found = replace(found, looked=_quantizing(variant, chain))
         looked = found.looked
         if looked is None or looked == 0:
             return found
@@ -166,19 +168,19 @@ def diagnose(
 
         target = nodes_on(chain.target)
         nodes = trace(before, after, feeds, target=target)
-        kind = chain.models[looked].kind
+        kept = kept_nodes(variant, chain.models[looked])
         effects: Mapping[str, float] = {}
-        if keeps_nodes(kind) and kind != "convert-fp16":
+        if kept is not None and kept.alone:
             changed = {each.name for each in nodes if each.changed}
             effects = output_effects(
                 before, after, changed, min(feeds(), key=_elements), target=target
             )
-    groups = suspects(kind, nodes, effects)
+    groups = suspects(nodes, effects, math.inf if kept is None else kept.largest)
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not (breaches or found.misses_goal):
         return found
     if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
-        losses = measured_losses(request, goal.variant, kind, options, events)
+        losses = measured_losses(request, goal.variant, variant.mode, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
     found = _tried(request, found, options, tell)
     if found.misses_goal and found.cure is not None:
@@ -192,11 +194,10 @@ def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:
     return replace(chain, target=openable(request, result, chain.judge, chain.target))
 
 
-def _quantizing(chain: Chain) -> int | None:
+def _quantizing(variant: Variant, chain: Chain) -> int | None:
     """The number of the last step that can leave nodes in fp32."""
-    return next(
-        (n for n in range(len(chain.models))[::-1] if keeps_nodes(chain.models[n].kind)), None
-    )
+    numbers = range(len(chain.models))[::-1]
+    return next((n for n in numbers if kept_nodes(variant, chain.models[n])), None)
 
 
 def _tried(
@@ -214,16 +215,17 @@ def _tried(
         wanted |= dict.fromkeys((*goal.steps, *(gate.name for gate in chain.gates)))
     trials = Trials(replace(request, only=tuple(wanted)), chain, goal, options, tell)
     cure = None
-    if keeps_nodes(step.kind) and found.groups:
+    kept, milder = kept_nodes(found.variant, step), milder_step(step)
+    if kept is not None and found.groups:
         most = max(1, len(found.groups) - 1)  # with none quantized there is no variant left
         cure = trials.least(
             most,
             lambda k: keep_in_fp32(
-                found.recipe, found.variant, step, [n for each in found.groups[:k] for n in each]
+                found.recipe, found.variant, kept, [n for each in found.groups[:k] for n in each]
             ),
         )
-    elif step.kind == "optimize":
-        cure = trials.first(optimize_less(found.recipe, found.variant))
+    elif milder is not None:
+        cure = trials.first(do_less(found.recipe, found.variant, milder))
     return replace(found, trials=tuple(trials.tried), cure=cure)
 
 

@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from onnxbuild.api import Request, build, graph_of
+from onnxbuild.catalog import MODES
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.wiring import RunOptions
 
-_TABLE_KINDS = ("quantize-dynamic", "quantize-static")
-
 
 def measured_losses(
-    request: Request, variant: str, kind: str, options: RunOptions, events: Sequence[EventSink]
+    request: Request, variant: str, mode: str, options: RunOptions, events: Sequence[EventSink]
 ) -> Mapping[str, float]:
     """Node -> what 8 bits in it alone cost, of the variant's sensitivity table.
 
@@ -26,14 +25,13 @@ def measured_losses(
     Args:
         request: The variant's recipe.
         variant: `RECIPE:VARIANT`.
-        kind: Of the step that quantizes.
+        mode: Its mode; of a search, the trial's.
         options: How to use the machine.
         events: Told of the build.
 
-    Returns: Empty where there is no such table: for fp16 and weights alone, and where it can't be
-    made.
+    Returns: Empty where there is no such table: the mode has none, or it can't be made.
     """
-    if kind not in _TABLE_KINDS:
+    if MODES[mode].sensitivity is None:
         return {}
     settings = {**(request.settings or {}), "sensitivity.table": "true"}
     asked = replace(request, settings=settings, only=())

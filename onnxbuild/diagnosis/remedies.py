@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.graph import Step
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.variant_yaml import (
@@ -18,24 +19,8 @@ from onnxbuild.diagnosis.variant_yaml import (
     written_variant,
     yaml_lines,
 )
+from onnxbuild.expansion.diagnosis_hints import KeptNodes, Milder
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError
-
-_LIST_OF_KIND: Mapping[str, str] = {
-    "quantize-dynamic": "nodes_to_exclude",
-    "quantize-static": "nodes_to_exclude",
-    "quantize-weights": "nodes_to_exclude",
-    "convert-fp16": "node_block_list",
-}
-"""Kind of a step -> the option that keeps nodes in fp32."""
-
-_FP16_LARGEST = 65504.0
-_LESS: tuple[dict[str, Any], ...] = (
-    {"num_heads": 0, "hidden_size": 0},
-    {"transformer": False},
-    {"transformer": False, "level": "basic"},
-    {"transformer": False, "level": "none"},
-)
-"""Of `optimize`, each doing less than the one before; the first drops options that may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +40,28 @@ class Remedy:
     nodes: tuple[str, ...] = ()
 
 
-def keeps_nodes(kind: str) -> bool:
-    """Whether a step of this kind can leave single nodes in fp32."""
-    return kind in _LIST_OF_KIND
+def kept_nodes(variant: Variant, step: Step) -> KeptNodes | None:
+    """How a step of a variant can leave single nodes in fp32; None if it can't."""
+    kept = MODES[variant.mode].kept_nodes
+    return kept if kept is not None and kept.kind == step.kind else None
 
 
 def suspects(
-    kind: str, nodes: Sequence[NodeError], effects: Mapping[str, float]
+    nodes: Sequence[NodeError], effects: Mapping[str, float], largest: float = math.inf
 ) -> tuple[tuple[str, ...], ...]:
     """The nodes to leave in fp32, worst first; those that only help together are one group.
 
     Args:
-        kind: Of the step at fault.
-        nodes: The trace between its input and its output.
+        nodes: The trace between the input and the output of the step at fault.
         effects: Node -> what it alone does to the outputs, as far as known.
+        largest: The largest magnitude that values can have in its output.
     """
     groups: list[tuple[str, ...]] = []
-    if kind == "convert-fp16":
+    if math.isfinite(largest):
         beyond = tuple(
             each.name
             for each in nodes
-            if each.largest > _FP16_LARGEST or (each.lost and math.isfinite(each.before))
+            if each.largest > largest or (each.lost and math.isfinite(each.before))
         )
         groups += [beyond] if beyond else []
     taken = {name for group in groups for name in group}
@@ -94,46 +80,54 @@ def effect_of(each: NodeError, effects: Mapping[str, float]) -> float:
     return effects.get(each.name, max(each.added, 0.0) if each.changed else 0.0)
 
 
-def keep_in_fp32(recipe: Recipe, variant: Variant, step: Step, names: Sequence[str]) -> Remedy:
+def keep_in_fp32(
+    recipe: Recipe, variant: Variant, kept: KeptNodes, names: Sequence[str]
+) -> Remedy:
     """Leave nodes in fp32, besides those that the recipe leaves there.
 
     Args:
         recipe: The variant's.
         variant: Whose error it is.
-        step: The one at fault.
+        kept: How its mode leaves nodes in fp32.
         names: The nodes.
     """
-    params: Any = step.params
-    option = _LIST_OF_KIND[step.kind]
-    nodes = tuple(dict.fromkeys([*getattr(params.options, option), *names]))
+    nodes = tuple(dict.fromkeys([*getattr(variant.options, kept.option), *names]))
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    written = {**written_variant(recipe, variant), option: list(nodes)}
+    written = {**written_variant(recipe, variant), kept.option: list(nodes)}
     return _of_variant(variant, f"{count} in fp32", written, nodes)
 
 
-def optimize_less(recipe: Recipe, variant: Variant) -> tuple[Remedy, ...]:
-    """Do less in `optimize`, by degrees; the user's own options about heads are dropped first.
+def milder_step(step: Step) -> Milder | None:
+    """How a step can do less; None if it can't."""
+    found = (milder for each in all_features() for milder in each.diagnosis.milder)
+    return next((milder for milder in found if milder.kind == step.kind), None)
+
+
+def do_less(recipe: Recipe, variant: Variant, milder: Milder) -> tuple[Remedy, ...]:
+    """Do less in a step, by degrees; changes that change nothing are left out.
 
     Args:
         recipe: The variant's.
         variant: Whose error it is.
+        milder: How the step does less.
     """
-    own = "optimize" in variant.sections
-    options: Any = variant.sections["optimize"] if own else recipe.sections["optimize"]
-    below: Any = recipe.sections["optimize"] if own else None
+    section = milder.section
+    own = section in variant.sections
+    options: Any = variant.sections[section] if own else recipe.sections[section]
+    below: Any = recipe.sections[section] if own else None
     found = []
-    for changes in _LESS:
+    for changes in milder.changes:
         less = dataclasses.replace(options, **changes)
         if less == options:
             continue
-        what = f"optimize: {flow(changes)}"
+        what = f"{section}: {flow(changes)}"
         written = written_options(less, below)
         if own:
-            whole = {**written_variant(recipe, variant), "optimize": written}
+            whole = {**written_variant(recipe, variant), section: written}
             found.append(_of_variant(variant, what, whole))
         else:
-            yaml = f"optimize: {flow(written)}"
-            found.append(Remedy(what, {"optimize": json.dumps(written)}, (yaml,)))
+            yaml = f"{section}: {flow(written)}"
+            found.append(Remedy(what, {section: json.dumps(written)}, (yaml,)))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.api import Request, build, graph_of, load
+from onnxbuild.catalog import MODES
 from onnxbuild.choices import choices_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
@@ -80,5 +81,6 @@ def pin_trial(
         )
     text = as_setting(recipe, trials[trial])
     settings = {**(request.settings or {}), f"quantization.{variant_name}": text}
-    goal = SearchGoal(auto.goal, auto.margin, wanted)
+    modes = tuple(MODES[variant.mode].tries(recipe))
+    goal = SearchGoal(auto.goal, auto.margin, wanted, modes)
     return Pinned(dataclasses.replace(request, settings=settings), trial, goal)

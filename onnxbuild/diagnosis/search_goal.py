@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.api import BuildResult, Request
+from onnxbuild.catalog import all_features
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.onnxkit.accuracy.sample_outputs import ERRORS_FILE, read_errors
@@ -37,20 +38,24 @@ class SearchGoal:
         goal: What must hold on either half of the data.
         margin: Share of what may be lost that must be left over on the half that chooses.
         variant: `RECIPE:VARIANT`.
+        modes: That the search can try.
     """
 
     goal: Goal
     margin: float
     variant: str
+    modes: tuple[str, ...]
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps with the reports that judge a search."""
-        kinds = {"evaluate" if name == "max_drop" else "fidelity" for name in asked(self.goal)}
-        return tuple(map(self._step, sorted(kinds)))
-
-    def _step(self, kind: str) -> str:
-        return f"{self.variant}/{kind}"
+        answers = {
+            bound: step
+            for each in all_features()
+            for bound, step in each.diagnosis.answers.items()
+        }
+        steps = {answers[bound] for bound in asked(self.goal)}
+        return tuple(f"{self.variant}/{step}" for step in sorted(steps))
 
     @property
     def written(self) -> str:
@@ -68,8 +73,7 @@ class SearchGoal:
         with artifacts_shown(request, result, self.steps) as folders:
             if len(folders) < len(self.steps):
                 return Standing("nothing", self._unreported(result))
-            scored = folders.get(self._step("evaluate"))
-            shown = [_figures(folders, scored, half) for half in (CHOOSING, JUDGING)]
+            shown = [_figures(folders.values(), half) for half in (CHOOSING, JUDGING)]
         choosing, judging = (
             (missed(self.goal, figures, margin), reached(self.goal, figures))
             for figures, margin in zip(shown, (self.margin, 0.0), strict=True)
@@ -90,11 +94,12 @@ class SearchGoal:
         return failures[0].error.what if failures else "it was not judged"
 
 
-def _figures(folders: Mapping[str, Path], evaluated: Path | None, half: int) -> dict[str, Any]:
-    errors, scored = None, {}
-    for folder in folders.values():
-        if folder == evaluated:
-            scored = json.loads((folder / REPORT_FILE).read_text("utf-8"))
-        elif (folder / ERRORS_FILE).exists():
+def _figures(folders: Iterable[Path], half: int) -> dict[str, Any]:
+    errors = None
+    scored: dict[str, Any] = {}
+    for folder in folders:
+        if (folder / ERRORS_FILE).exists():
             errors = read_errors(folder)
+        else:
+            scored |= json.loads((folder / REPORT_FILE).read_text("utf-8"))
     return figures_of(errors, scored, half)

@@ -99,7 +99,7 @@ def _measured(
             else dataclasses.replace(options, baseline=False),
             ranking=not baseline,
             rivals=_compared_with(scope, {*models, *programs}) if baseline else (),
-            occasion=scope.comparison.occasion if scope.comparison and baseline else "",
+            occasion=scope.comparison.measurement_id if scope.comparison and baseline else "",
             sessions={n: each.settings for n, each in sessions.items() if not each.steps},
         ),
         {

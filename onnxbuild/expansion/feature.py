@@ -13,6 +13,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
@@ -178,8 +179,9 @@ class Feature:
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
         columns: What the table at a build's end shows of its steps.
-        released: Step kinds whose reports a release shows.
+        released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
+        diagnosis: What `diagnose` must know of its steps.
     """
 
     name: str
@@ -196,6 +198,7 @@ class Feature:
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
+    diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +236,8 @@ class Mode(Feature):
         is_plain: Nothing is rounded.
         trials: The variants of other modes that it tries, the most promising first; None if it
             searches for nothing.
-        keeps_nodes: Nodes that `nodes_to_exclude` names stay as they were.
+        tries: The modes that its search can try on a recipe.
+        kept_nodes: How it leaves single nodes in fp32; None if it can't.
     """
 
     precision: str
@@ -246,7 +250,8 @@ class Mode(Feature):
     sensitivity: Callable[[Scope, Variant], OutputRef] | None = None
     is_plain: bool = False
     trials: Callable[[Recipe, Variant], Iterable[Trial]] | None = None
-    keeps_nodes: bool = False
+    tries: Callable[[Recipe], Iterable[str]] = _nothing
+    kept_nodes: KeptNodes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

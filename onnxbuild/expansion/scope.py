@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.host import TARGETS, HostFacts
+from onnxbuild.core.host import TARGET_CPUS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.graph_builder import GraphBuilder
@@ -65,7 +65,7 @@ class Scope:
     @property
     def machine(self) -> HostFacts:
         """What the recipe's models will run on."""
-        return TARGETS.get(self.recipe.section("target", TargetOptions).cpu, self.host)
+        return TARGET_CPUS.get(self.recipe.section("target", TargetOptions).cpu, self.host)
 
     def step(
         self,

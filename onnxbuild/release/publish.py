@@ -1,4 +1,4 @@
-"""Where releases are: each a folder and an archive, written whole or not at all."""
+"""Releases on disk: each a folder and an archive, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onnxbuild.release_format.tree import digests
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A release on the releases.
+    """A release that was written.
 
     Attributes:
         folder: Its folder.

@@ -152,7 +152,7 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
 
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
-    """Steps whose reports are in no bundle: checks, measurements, and PyTorch's own score."""
+    """Steps whose reports a release shows on their own: checks, measurements, PyTorch's own score."""
     always = {kind for each in all_features() for kind in each.released}
     if_shared = {kind for each in all_features() for kind in each.released_if_shared}
     for name, at in sorted(graph.addresses.items()):

@@ -8,14 +8,13 @@ from types import MappingProxyType
 
 from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.errors import UsageError
-from onnxbuild.core.graph import Graph, Step
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of
 from onnxbuild.resolver.select import chosen, targets_of
-from onnxbuild.steps import benchmark
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -57,9 +56,5 @@ def resolve(
         expand(scope, *chosen(recipe, only))
     graph = with_plugins(builder.graph())
     if comparison is not None:
-        return graph.pruned([name for name, step in graph.steps.items() if _is_measurement(step)])
+        return graph.pruned([name for name, step in graph.steps.items() if step.occasion])
     return graph.pruned(targets_of(graph, recipes, only)) if only else graph
-
-
-def _is_measurement(step: Step) -> bool:
-    return step.kind == benchmark.KIND.name and bool(step.params.occasion)  # type: ignore[attr-defined]

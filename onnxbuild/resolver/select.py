@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
@@ -10,9 +10,6 @@ from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
 from onnxbuild.expansion.addresses import load_times_step
 from onnxbuild.expansion.asked import AskedOfVariants
-
-_MEASUREMENT = "benchmark"
-_WITH_EVERY_VARIANT = ("check", _MEASUREMENT)
 
 
 def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
@@ -51,13 +48,15 @@ def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> 
     Raises:
         UsageError: A name is no variant and no step.
     """
+    measures = _measures(graph)
     targets: list[str] = []
     for name in only:
         found = [
             step
             for recipe in recipes
             for step, address in graph.addresses.items()
-            if address.recipe == recipe.name and _is_meant(name, recipe, address)
+            if address.recipe == recipe.name
+            and _is_meant(name, recipe, address, measures.get(graph.resolve(step), ()))
         ]
         if not found:
             raise _unknown(name, recipes, graph.addresses)
@@ -65,19 +64,35 @@ def targets_of(graph: Graph, recipes: Sequence[Recipe], only: Sequence[str]) -> 
     return targets
 
 
-def _is_meant(name: str, recipe: Recipe, address: StepAddress) -> bool:
+def _measures(graph: Graph) -> dict[str, set[tuple[str, str]]]:
+    """Step that measures -> (recipe, name) of each bundle that it measures."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for each in graph.deliverables:
+        for step in each.measured_by.values():
+            found.setdefault(graph.resolve(step), set()).add((each.recipe, each.name))
+    return found
+
+
+def _is_meant(
+    name: str, recipe: Recipe, address: StepAddress, measured: Collection[tuple[str, str]]
+) -> bool:
     """Whether `name`, with or without the recipe's, stands for a step of the recipe, too.
 
-    A variant's name stands for its steps, and for those that check and measure all variants; the
-    name of a format likewise; that of a trial, or of what is made ahead of time, for its steps.
+    A variant's name stands for its steps, and for those that measure it; the name of a format likewise;
+    that of a trial, or of what is made ahead of time, for its steps.
+
+    Args:
+        name: What a person typed.
+        recipe: One of those that are built.
+        address: Of a step of it.
+        measured: (recipe, name) of each bundle that the step measures.
     """
     local = name.removeprefix(f"{recipe.name}:")
-    if any(each.name == local for each in recipe.formats):
-        return address.bundle == local or address.local == _MEASUREMENT
-    if any(each.name == local for each in recipe.variants):
-        if address.variant:
-            return address.bundle == local
-        return address.step in _WITH_EVERY_VARIANT
+    if local in {
+        *(each.name for each in recipe.formats),
+        *(each.name for each in recipe.variants),
+    }:
+        return address.bundle == local or (recipe.name, local) in measured
     return local in {address.local, address.trial or address.bundle}
 
 

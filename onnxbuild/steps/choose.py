@@ -277,7 +277,7 @@ def _fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 KIND = StepKind(
     name="choose",
-    version=7,
+    version=8,
     params=ChooseParams,
     inputs=("model/*", "fidelity/*", "evaluation/*", "benchmark?"),
     outputs={"model": "onnx-model", "search": "report"},

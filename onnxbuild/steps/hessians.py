@@ -56,8 +56,8 @@ def run(context: StepContext) -> Outcome:
             where=context.where,
             fix="take this variant out of `quantization`",
         )
-    feeds_cache = FeedCache(context.scratch / "feeds")
-    samples = sum(1 for _ in feeds_cache.keep(source.feeds(context, params.samples)))
+    kept_feeds = FeedCache(context.scratch / "feeds")
+    samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
     if not samples:
         raise StepError(
             f"{source.label} yields no sample; expected {params.samples}",
@@ -77,7 +77,7 @@ def run(context: StepContext) -> Outcome:
     write_factors(
         lambda: _load(context),
         widths,
-        lambda: feeds_cache,
+        lambda: kept_feeds,
         context.output("hessians"),
         scratch=context.scratch,
         where=context.where,

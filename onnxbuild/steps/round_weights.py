@@ -54,8 +54,8 @@ def run(context: StepContext) -> Outcome:
     constants = Constants(model, spill=context.scratch / "rounded")
     groups = by_activation(linear_nodes(model))
     channels = {name: linears[0].channels for name, linears in groups.items()}
-    feeds_cache = FeedCache(context.scratch / "feeds")
-    samples = sum(1 for _ in feeds_cache.keep(source.feeds(context, params.samples)))
+    kept_feeds = FeedCache(context.scratch / "feeds")
+    samples = sum(1 for _ in kept_feeds.keep(source.feeds(context, params.samples)))
     if samples == 0:
         raise StepError(
             f"{source.label} yields no sample; expected {params.samples}",
@@ -68,7 +68,7 @@ def run(context: StepContext) -> Outcome:
         moments = measure_moments(
             load_model(context.input("model"), weights="mapped"),
             group,
-            feeds_cache,
+            kept_feeds,
             scratch=context.scratch / f"probed-{number}",
             where=context.where,
         )

@@ -15,8 +15,9 @@ from onnxbuild.release_format.forms import printable
 from onnxbuild.verification.replay_context import Replayed
 
 UNTRUSTED = (
-    "a program of PyTorch, a provider's engine or a compiled model may do what any program may: with "
-    "--trust-programs it is run, if you trust who made the release (its signature: --key)"
+    "a program of PyTorch, a provider's engine or cache, a compiled model, or a kind of bundle that this "
+    "onnxbuild does not know may do what any program may: with --trust-programs it is run, if you trust "
+    "who made the release (its signature: --key)"
 )
 _JUDGE = "onnxbuild.verification.replay_child:judge"
 _MEASURES = ("max_abs", "cosine_min", "equal_min")

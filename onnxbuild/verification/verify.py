@@ -17,7 +17,6 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.compare import leaves
-from onnxbuild.lock.model import Lock
 from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
@@ -199,14 +198,8 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
             measured = release.lock.measurements[step]
             yield from check_json(release.read(path), path, measured, "the lock says")
         else:
-            ((output, kind),) = CATALOG[_kind(release.lock, step)].outputs.items()
-            report = Artifact(kind, ((REPORT_FILE, release.files[path]),))
-            yield from check_artifact(release.lock, step, output, report, path)
-
-
-def _kind(lock: Lock, step: str) -> str:
-    """The kind of one of the lock's steps; one that it does not name counts as a check."""
-    return lock.steps[step].kind.partition("/")[0] if step in lock.steps else "check"
+            report = Artifact("report", ((REPORT_FILE, release.files[path]),))
+            yield from check_artifact(release.lock, step, "report", report, path)
 
 
 def _check_bom(release: Released) -> Iterator[Fault]:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from onnxbuild.api import Request
+from onnxbuild.choices import build_chosen
+from onnxbuild.reproduction.first_divergence import first_divergence
+from onnxbuild.reproduction.fresh_build import build_fresh, copy_project
+from onnxbuild.reproduction.recorded_inputs import recorded_inputs
+from onnxbuild.wiring import RunOptions, open_workspace
 from tests.attack.no_listener import refuse_listeners
-from tests.attack.test_unseen_reads import CHILDREN, LINKS, LISTINGS, LOOKS, Program, writes
+from tests.attack.test_unseen_reads import LOOKS, PROGRAMS, Program, writes
+from tests.cli.conftest import Project
+from tests.fakes.world import RecordingSink
+from tests.fork_servers import launcher
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux's"),
 ]
 ONLY = ("--only", "reference")
-FOUND = {each.what: each for each in (*LISTINGS, *CHILDREN, *LINKS, *LOOKS)}
+FOUND = {each.what: each for each in PROGRAMS}
 
 
 def run(project, *arguments):
@@ -53,21 +63,71 @@ def test_a_run_says_that_the_kernel_observes_nothing_and_python_still_does(proje
     assert "no seccomp notifications (Operation not permitted)" in run(project, "doctor").stdout
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "imported by a script",
-        "a link retargeted, read by cat",
-        "listed at import by ls",
-        "whether a file is there",
-    ],
+END_TO_END = (
+    "imported by a script",
+    "a link retargeted, read by cat",
+    "listed at import by ls",
+    "whether a file is there",
 )
-def test_reproduce_tells_that_a_record_is_not_complete(project, what):
-    program = FOUND[what]
+SEEN_BY_PYTHON = {
+    "listed at import by os.listdir",
+    "listed at import by os.walk",
+    "listed at import by Path.iterdir",
+    "listed at import by glob",
+    "a link retargeted, read through it",
+    "lines of a source, by linecache",
+    "a function's source, by inspect",
+    "a module named like one of Python's own",
+}
+"""What Python's own watch records, too: the record is complete without the kernel."""
+
+
+def lay(program: Program, project: Project) -> None:
     program.lay(project)
-    if what == "whether a file is there":
+    if program in LOOKS:
         program.edit(project.folder)  # a file that is not there is missing in no copy
+
+
+@pytest.mark.parametrize("what", END_TO_END)
+def test_reproduce_tells_that_a_record_is_not_complete(project, what):
+    lay(FOUND[what], project)
     observed = project("reproduce", "tiny.yaml", *ONLY)
     assert observed.code == 0, observed.out + observed.err
     seen = run(project, "reproduce", "tiny.yaml", *ONLY, "--store", "unobserved")
     assert seen.returncode == 4, seen.stdout + seen.stderr
+
+
+def differs(project: Project, folder: Path, *, kernel_watch: bool) -> bool:
+    """Whether a build in a copy of what was recorded differs: what `reproduce` does, in ordinary surroundings.
+
+    Args:
+        project: Is built in a store of its own.
+        folder: An empty folder.
+        kernel_watch: See RunOptions.
+    """
+    options = RunOptions(kernel_watch=kernel_watch)
+    path = project.folder / "tiny.yaml"
+    request = Request((path,), only=("reference",), store=str(folder / "store"))
+    request, built = build_chosen(request, options, lay=False)
+    assert built.exit_code == 0, built.report.failures
+    workspace = open_workspace(request.project, built.store)
+    try:
+        recorded = recorded_inputs(built, request.project, workspace.fingerprints.places())
+    finally:
+        workspace.close()
+    copy = copy_project(request.project, recorded, folder / "copy", built)
+    fresh = build_fresh(request, built.graph.steps, copy, options, RecordingSink())
+    return first_divergence(built.graph, built.report, fresh.report) is not None
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_a_copy_of_what_was_recorded_is_whole_only_if_the_kernel_observes(
+    project, tmp_path, monkeypatch, what
+):
+    """The same for every way of reading, without the search for the cause, which takes half a minute."""
+    monkeypatch.setattr(sys, "executable", launcher(sys.executable))  # one load of torch for all
+    lay(FOUND[what], project)
+    assert not differs(project, tmp_path / "observed", kernel_watch=True)
+    assert differs(project, tmp_path / "unobserved", kernel_watch=False) == (
+        what not in SEEN_BY_PYTHON
+    )

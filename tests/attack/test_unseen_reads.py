@@ -279,7 +279,7 @@ def save_scale(path: Path, value: float) -> None:
     save_file({"scale": torch.tensor(value)}, path)
 
 
-@pytest.fixture(params=["/dev/shm", "/opt"])
+@pytest.fixture(params=["/dev/shm", "/opt", "/run", "/usr/local", "/usr/share"])
 def granted(request):
     """A folder below one that steps may read as a whole."""
     if not os.access(request.param, os.W_OK):
@@ -309,6 +309,27 @@ def save_in_database(path: Path, value: float) -> None:
         )
 
 
+OF_CHILDREN = {
+    "cat": "def value():\n    return subprocess.check_output(['cat', {path!r}])\n",
+    "git": "def value():\n    return int(subprocess.check_output(\n"
+    "        ['git', 'hash-object', {path!r}])[:6], 16)\n",
+    "Python": "def value():\n    code = 'import sys; print(open(sys.argv[1]).read())'\n"
+    "    return subprocess.check_output([sys.executable, '-c', code, {path!r}])\n",
+}
+
+
+@pytest.mark.parametrize("child", OF_CHILDREN)
+def test_what_children_read_of_granted_folders_counts(project, granted, child):
+    scale = granted / "scale.txt"
+    scale.write_text("2")
+    Program("", OF_CHILDREN[child].format(path=str(scale)), writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    scale.write_text("3")
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
 DATABASE = """
 def value():
     import sqlite3
@@ -335,6 +356,10 @@ SWALLOWED = {
     "cat": "def value():\n"
     "    done = subprocess.run(['cat', f'{here}/scale.bin'], stdout=subprocess.PIPE)\n"
     "    return float(done.stdout or 1)\n",
+    "git": "def value():\n"
+    "    asked = ['git', 'hash-object', f'{here}/scale.bin']\n"
+    "    done = subprocess.run(asked, stdout=subprocess.PIPE)\n"
+    "    return int(done.stdout[:6] or '1', 16)\n",
     "a child's own try": "def value():\n"
     "    code = f'try: print(open({here!r} + \"/scale.bin\").read())\\nexcept OSError: print(1)'\n"
     "    return subprocess.check_output([sys.executable, '-c', code])\n",

@@ -146,3 +146,14 @@ def test_bench_measures_programs_beside_a_model_from_elsewhere(load):
     graph = resolve(load("formats: [torchscript]\n"), HOST, comparison=comparison)
     assert local(graph) == ["torchscript/convert", "against=theirs", "benchmark"]
     assert measured(graph) == ["program/torchscript", "model/theirs"]
+
+
+def test_a_formats_name_stands_for_what_measures_it_wherever_that_is(load):
+    text = "formats: [onnx, torchscript]\nproviders: [cuda, cpu]\n"
+    whole, part = resolve(load(text), HOST), resolve(load(text), HOST, ["torchscript"])
+    measuring = [
+        name for name, step in whole.steps.items() if "program/torchscript" in step.inputs
+    ]
+    assert measuring == ["demo:benchmark-cpu"]
+    assert "demo:benchmark-cpu" in part.steps
+    assert "demo:benchmark" not in part.steps

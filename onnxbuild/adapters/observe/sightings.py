@@ -28,7 +28,7 @@ class Access(Enum):
     """What a system call does with a path."""
 
     LOOK = "look"
-    HOLD = "hold"  # opened by O_PATH: a file may be read by way of it, a folder is looked at
+    HOLD = "hold"  # opened to be held: a file may be read by way of it, a folder is looked at
     READ = "read"
     EXECUTE = "execute"
     UPDATE = "update"  # opened for reading and writing: must be there

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnxbuild.adapters.plugins.shown import column_faults, released_faults
 from onnxbuild.core.errors import PluginError
-from onnxbuild.core.foreign_code import foreign_code
+from onnxbuild.core.external_code import external_code
 from onnxbuild.core.params import hints
 from onnxbuild.core.provider import Provider, is_full_name
 from onnxbuild.core.step import StepKind
@@ -82,7 +83,7 @@ def checked(
         features: This package's own.
         providers: The same.
     """
-    taken = Taken()
+    taken = Taken(dict.fromkeys((("column", "recipe"), ("column", "variant")), _OWN))
     taken.add(features, providers, _OWN)
     found = []
     for plugin in plugins:
@@ -156,9 +157,14 @@ def _feature_faults(feature: Feature, taken: Taken) -> Iterator[str]:
         yield f"{label} has no help; expected one line"
     if isinstance(feature, Mode):
         yield from _mode_faults(feature, label, taken)
-    kinds: tuple[object, ...] = feature.kinds
+    kinds: object = feature.kinds
+    if not isinstance(kinds, tuple):
+        yield f"{label} has kinds of {kinds!r:.200}; expected a tuple of StepKind"
+        return
     for kind in kinds:
         yield from _kind_faults(kind)
+    yield from column_faults(feature.columns, label)
+    yield from released_faults(feature, label)
 
 
 def _mode_faults(mode: Mode, label: str, taken: Taken) -> Iterator[str]:
@@ -167,6 +173,10 @@ def _mode_faults(mode: Mode, label: str, taken: Taken) -> Iterator[str]:
     for precision, allowed in mode.tolerances.items():
         if taken.tolerances.get(precision, allowed) != allowed:
             yield f"{label} has other tolerances for the precision '{precision}' than another mode has"
+    if mode.kept_nodes is not None:
+        options = () if mode.options is None else dataclasses.fields(mode.options)
+        if mode.kept_nodes.option not in {each.name for each in options}:
+            yield f"{label} leaves nodes in fp32 by '{mode.kept_nodes.option}', which is no option of it"
 
 
 def _kind_faults(kind: object) -> Iterator[str]:
@@ -207,7 +217,7 @@ def _option_faults(options: object, label: str) -> Iterator[str]:
     ):
         yield f"the {label} ({options.__name__}) have no docstring; its first line is the help"
     try:
-        with foreign_code(_UnreadableError):
+        with external_code(_UnreadableError):
             annotations = hints(options)
     except _UnreadableError as error:
         yield f"the annotations of the {label} can't be read: {error}"

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from types import GeneratorType
 from typing import Any, TypeVar
 
-from onnxbuild.core.errors import PluginError, StepError
-from onnxbuild.core.foreign_code import foreign_code, message_of
+from onnxbuild.adapters.plugins.shown import column_faults
+from onnxbuild.core.errors import BuildError, PluginError, StepError
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.step import Outcome, StepContext
-from onnxbuild.expansion.feature import Feature
+from onnxbuild.expansion.feature import Column, Feature
 from onnxbuild.expansion.plugin import Plugin
 
 Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)
+
+
+_PASSING = (BuildError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Of hooks; a lack of memory in one is the plug-in's."""
 
 
 def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
@@ -36,11 +41,24 @@ def guarded(feature: AnyFeature, plugin: Plugin) -> AnyFeature:
     wrapped: dict[str, Any] = {
         name: _guard(value, f"`{name}`", plugin) for name, value in functions.items()
     }
-    columns = tuple(
-        replace(each, cell=_guard(each.cell, f"the column '{each.title}'", plugin))
-        for each in feature.columns
-    )
-    return replace(feature, columns=columns, **wrapped)
+    if not column_faults(feature.columns, ""):
+        wrapped["columns"] = tuple(
+            replace(each, cell=_guarded_cell(each, plugin)) for each in feature.columns
+        )
+    return replace(feature, **wrapped) if wrapped else feature
+
+
+def _guarded_cell(column: Column, plugin: Plugin) -> Callable[[Mapping[str, Any], str], str]:
+    cell = _guard(column.cell, f"the column '{column.title}'", plugin)
+
+    def call(metrics: Mapping[str, Any], variant: str) -> str:
+        text = cell(metrics, variant)
+        if isinstance(text, str):
+            return text
+        what = f"the column '{column.title}' of the plug-in gives {text!r:.200}; expected text"
+        raise PluginError(what, where=plugin.label, fix=plugin.mend)
+
+    return call
 
 
 def guarded_run(run: Run, plugin: Plugin) -> Run:
@@ -58,7 +76,7 @@ def guarded_run(run: Run, plugin: Plugin) -> Run:
         return StepError(fault.what, where=fault.where, fix=fault.fix)
 
     def call(context: StepContext) -> Outcome:
-        with foreign_code(blamed):
+        with external_code(blamed):
             return run(context)
 
     return call
@@ -69,12 +87,12 @@ def _guard(function: Callable[..., Any], name: str, plugin: Plugin) -> Callable[
         return _failure(error, name, plugin)
 
     def each(found: Iterator[Any]) -> Iterator[Any]:
-        with foreign_code(blamed):
+        with external_code(blamed, passing=_PASSING):
             yield from found
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with foreign_code(blamed):
+        with external_code(blamed, passing=_PASSING):
             found = function(*args, **kwargs)
         return each(found) if isinstance(found, GeneratorType) else found
 

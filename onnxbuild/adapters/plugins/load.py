@@ -18,7 +18,7 @@ from typing import Any
 from onnxbuild.adapters.plugins.guarded import guarded
 from onnxbuild.adapters.plugins.installed import Installed, code_of
 from onnxbuild.core.errors import PluginError
-from onnxbuild.core.foreign_code import foreign_code, message_of
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.provider import Provider
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.feature import Feature
@@ -143,7 +143,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
         return PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
 
     try:
-        with foreign_code(blamed, exits_too=True):
+        with external_code(blamed, passing=(KeyboardInterrupt, GeneratorExit)):
             for file, value in values():  # noqa: B007 - the last one is shown
                 more = features_of([value], empty.name)
                 features += more[0]
@@ -161,7 +161,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
 def _said(error: BaseException) -> str:
     if isinstance(error, _UnusableError):
         return str(error)
-    said = error.msg if isinstance(error, SyntaxError) else message_of(error)
+    said = str(error.msg or "") if isinstance(error, SyntaxError) else message_of(error)
     line = said.partition("\n")[0]
     shown = f": {line}" if line else ""
     return f"the plug-in raises {type(error).__name__} when it is imported{shown}"

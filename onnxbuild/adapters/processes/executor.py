@@ -162,7 +162,7 @@ class ProcessExecutor:
             self._short = ShortName(self._temp)
         return self._short.path
 
-    # --- the fork server -----------------------------------------------------------------------------------
+    # --- the fork server ----------------------------------------------------------------------------
 
     def _send(self, message: Mapping[str, object]) -> None:
         try:

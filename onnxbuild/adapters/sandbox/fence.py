@@ -83,7 +83,7 @@ def fence_of(
         scratch: The job's own folder, which it may write to.
         inputs: Files of its input artifacts.
         declared: Files that its recipe declares.
-        outside: Folders elsewhere that declared files are below; those that hold the project or
+        outside: Folders elsewhere that hold declared files; those that hold the project or
             the home folder are not listed.
         code: Folders elsewhere that its entrypoints are imported from.
         hidden: Folders that are never granted as a whole (the store, the home folder).

@@ -1,7 +1,7 @@
 """A step's home folder: its own, with nothing in it but the files below `~` that its recipe declares.
 
 So whatever libraries look for at their usual place, such as a Hugging Face cache, is found there if
-it is declared; what is not is not there, and where the real home is can't get into an output.
+it is declared; what is not is not there, and the real home's path can't get into an output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HUB_MODEL = re.compile(r"/models--[^/]+$")
 
 
 def lay_home(own: Path, real: str, declared: Iterable[str]) -> None:
-    """Make a home folder in which declared files are where they do below the real one.
+    """Make a home folder in which declared files have the places that they have below the real one.
 
     Args:
         own: The folder to make.

@@ -15,7 +15,7 @@ from onnxbuild.adapters.sandbox.error_paths import PATH_IN_TEXT, named_file
 from onnxbuild.adapters.sandbox.fence import Fence
 from onnxbuild.adapters.sandbox.home_folder import meant_below_home
 from onnxbuild.core.errors import StepError, UndeclaredInputError
-from onnxbuild.core.foreign_code import message_of
+from onnxbuild.core.external_code import message_of
 
 _REFUSED = (errno.EACCES, errno.EPERM)
 _WORDS = ("permission", "no such file", "open", "error number", "non-zero exit status")

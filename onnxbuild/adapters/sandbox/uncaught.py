@@ -11,7 +11,7 @@ from collections.abc import Callable
 from onnxbuild.adapters.disk.atomic_files import is_full, store_error
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.core.errors import BuildError, StepError
-from onnxbuild.core.foreign_code import message_of
+from onnxbuild.core.external_code import message_of
 
 _LOG = 2  # the descriptor of standard error, whatever `sys.stderr` was replaced with
 _ARGPARSE = f"{os.sep}argparse.py"

@@ -11,7 +11,7 @@ from onnxbuild.core.places import HOME, place_name
 
 
 class MachinePlaces:
-    """Where the folders are that every project's records may name.
+    """Paths of the folders that every project's records may name.
 
     Args:
         distributions: What is installed.

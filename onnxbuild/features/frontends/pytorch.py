@@ -9,6 +9,7 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.needs_frontend import key_of
@@ -17,6 +18,11 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.steps import check, export, reference
 
 NAME = "pytorch"
+_ADVICE = (
+    "the export itself differs from PyTorch; compare the exporters:",
+    "",
+    "export: {exporter: torchscript}   # or dynamo",
+)
 
 
 def _source(scope: Scope) -> Source:
@@ -90,4 +96,5 @@ FEATURE = Frontend(
     source=_source,
     reference=_reference,
     score=baseline_score,
+    diagnosis=DiagnosisHints(advice={export.KIND.name: _ADVICE}),
 )

@@ -10,6 +10,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import SECTION, add_evaluation
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
@@ -52,4 +53,5 @@ FEATURE = Feature(
     reports_on=_reports_on,
     columns=(Column("score", SECTION, cells.number("score", 4), place=80),),
     released_if_shared=(evaluate.KIND.name,),
+    diagnosis=DiagnosisHints(judges=(evaluate.KIND.name,), answers={"max_drop": SECTION}),
 )

@@ -9,6 +9,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant, shared
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.fidelity import SECTION, add_fidelity
 from onnxbuild.expansion.fused import fused
@@ -70,6 +71,9 @@ FEATURE = Feature(
     kinds=(baseline.KIND, fidelity.KIND),
     faults=_faults,
     reports=_reports,
+    diagnosis=DiagnosisHints(
+        answers=dict.fromkeys(("cosine_mean", "cosine_min", "sqnr_db"), SECTION)
+    ),
     columns=(
         Column("worst sample", SECTION, cells.number("cosine_min", 5), place=70, if_any=True),
     ),

@@ -10,10 +10,12 @@ from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion import cells
 from onnxbuild.expansion.addresses import further, of_variant
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.accuracy.dominant_node import NODES_OPTION
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import provider, validate
 
@@ -23,10 +25,12 @@ NAME = "validate"
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
     recipe, variant, session = scope.recipe, subject.variant, subject.session
     target, settings = recipe.targets[number], session.settings
+    kept = subject.mode.kept_nodes
+    can_name = kept is not None and kept.alone and kept.option == NODES_OPTION
     # The model that a quantizer took, by which the nodes can be judged that it left as they were.
     exact = (
         {"exact": scope.graph.input_of(subject.model, "model")}
-        if not number and subject.mode.keeps_nodes and target.is_cpu and not target.environment
+        if not number and can_name and target.is_cpu and not target.environment
         else {}
     )
     step = scope.step(
@@ -39,7 +43,7 @@ def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, Out
             target=target,
             gates=recipe.gates[target.name],
             session=SessionSettings() if session.steps else settings.judged(),
-            excluded=getattr(variant.options, "nodes_to_exclude", ()),
+            excluded=getattr(variant.options, NODES_OPTION, ()),
         ),
         {
             "model": subject.model,
@@ -78,6 +82,7 @@ FEATURE = Feature(
     kinds=(provider.KIND, validate.KIND),
     faults=_faults,
     reports_on=_reports_on,
+    diagnosis=DiagnosisHints(compares=(validate.KIND.name,)),
     columns=(
         Column("max abs error", NAME, cells.error("max_abs"), place=40),
         Column("cosine", NAME, cells.number("cosine_min", 5), place=50),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import DUMMY_DATA, Recipe, Variant
@@ -12,6 +12,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.eight_bit_faults import ADD_DATA
 from onnxbuild.expansion.evaluation import add_evaluation
 from onnxbuild.expansion.feature import Laid, Mode, Subject, Trial, WrittenVariant
@@ -22,7 +23,7 @@ from onnxbuild.expansion.sessions import VariantSession, settings_of
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import choose
 from onnxbuild.steps.calibrate import CalibrationOptions
-from onnxbuild.steps.choose import AutoOptions
+from onnxbuild.steps.choose import AutoOptions, Tried
 
 NAME = "auto"
 
@@ -112,6 +113,13 @@ def _trials(recipe: Recipe, variant: Variant) -> Iterator[Trial]:
         if each.mode in include and not known and left:
             left -= 1
             yield each
+
+
+def _tries(recipe: Recipe) -> Iterator[str]:
+    """Yield the modes that `include` can name."""
+    yield from (
+        each for each in get_args(Tried) if each != "static" or "calibration" in recipe.entrypoints
+    )
 
 
 def _ladder(*, keeps: bool, balances: bool) -> Iterator[Trial]:
@@ -208,4 +216,6 @@ FEATURE = Mode(
     model=_model,
     laid=_laid,
     trials=_trials,
+    tries=_tries,
+    diagnosis=DiagnosisHints(judges=(choose.KIND.name,)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Variant
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
@@ -21,6 +22,7 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.external_data import is_outside, refer, weight_array
 from onnxbuild.onnxkit.model.graphs import element_count, insert_nodes, opset_of
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, placement, save_model
+from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.model.scopes import all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.float16 import lift_constants
@@ -56,6 +58,9 @@ class Bf16Options:
         "fewer than two dimensions, stay in fp32",
         minimum=1,
     )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (), help="nodes whose weights stay in fp32, by name or pattern (`*/ffn/*`)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def run(context: StepContext) -> Outcome:
     """Store the large fp32 weights of `model` in bf16, each with a Cast to fp32 in front of its readers.
 
     Raises:
+        StepError: The options name nodes that are not there.
         OpsetError: The model's opset has no Cast from bf16.
         NotApplicableError: No weight is large enough.
     """
@@ -78,12 +84,16 @@ def run(context: StepContext) -> Outcome:
     if opset_of(model) < _LEAST_OPSET:
         what = f"mode 'bf16' needs opset {_LEAST_OPSET}; the model has opset {opset_of(model)}"
         raise OpsetError(what, where=context.where, least=_LEAST_OPSET)
+    kept = select_nodes(
+        options.nodes_to_exclude, model, option="nodes_to_exclude", where=context.where
+    )
     lift_constants(model)
-    stored = _store(model, options, context.scratch / "rounded")
+    stored = _store(model, options.min_elements, kept, context.scratch / "rounded")
     if not stored:
+        others = " outside `nodes_to_exclude`" if kept else ""
         raise NotApplicableError(
-            f"no fp32 weight has two dimensions and at least {options.min_elements} elements, so there "
-            "is nothing to store in bf16",
+            f"no fp32 weight{others} has two dimensions and at least {options.min_elements} elements, "
+            "so there is nothing to store in bf16",
             where=context.where,
             fix="write a smaller `min_elements`, or take this variant out of `quantization`",
         )
@@ -95,16 +105,26 @@ def run(context: StepContext) -> Outcome:
     return Outcome({"bf16_weights": stored, "size_bytes": size, "size_ratio": ratio})
 
 
-def _store(model: onnx.ModelProto, options: Bf16Options, spill: Path) -> int:
-    """Change a model's weights in place; returns how many."""
+def _store(model: onnx.ModelProto, least: int, kept: Collection[str], spill: Path) -> int:
+    """Change a model's weights in place, but those that a kept node reads; returns how many."""
     import onnx
 
     make_name = name_maker(all_names(model))
     stored = 0
-    for scope in scopes(model):
+    every = list(scopes(model))
+    exempt = {
+        (scope.home(name), name)
+        for scope in every
+        for node in scope.graph.node
+        if node.name in kept
+        for name in node.input
+    }
+    for scope in every:
         casts = []
-        for tensor in _large_weights(scope.graph, options.min_elements):
+        for tensor in _large_weights(scope.graph, least):
             value = tensor.name
+            if (scope, value) in exempt:
+                continue
             tensor.name = make_name(f"{value}_bf16")
             _round(tensor, spill)
             cast = onnx.helper.make_node(
@@ -201,4 +221,5 @@ FEATURE = Mode(
     options=Bf16Options,
     kinds=(KIND,),
     model=_model,
+    kept_nodes=KeptNodes(KIND.name),
 )

@@ -11,6 +11,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.auto_options import without_auto
 from onnxbuild.expansion.balancing import balanced, calibration_data
+from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.eight_bit_faults import missing_calibration, pairs_of_unsigned
 from onnxbuild.expansion.feature import Mode, WrittenVariant
 from onnxbuild.expansion.fidelity import add_sensitivity
@@ -108,5 +109,5 @@ FEATURE = Mode(
     variant_faults=_faults,
     model=_model,
     sensitivity=_sensitivity,
-    keeps_nodes=True,
+    kept_nodes=KeptNodes(quantize_dynamic.KIND.name),
 )

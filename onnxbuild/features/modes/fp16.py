@@ -5,12 +5,16 @@ from __future__ import annotations
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import of_variant
+from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import DEFAULT_TOLERANCES
 from onnxbuild.steps import convert_fp16
 from onnxbuild.steps.convert_fp16 import Fp16Options, Fp16Params
+
+_LARGEST = 65504.0
+"""Of fp16."""
 
 
 def _model(scope: Scope, variant: Variant) -> OutputRef:
@@ -31,4 +35,7 @@ FEATURE = Mode(
     options=Fp16Options,
     kinds=(convert_fp16.KIND,),
     model=_model,
+    kept_nodes=KeptNodes(
+        convert_fp16.KIND.name, option="node_block_list", alone=False, largest=_LARGEST
+    ),
 )

@@ -12,6 +12,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.auto_options import without_auto
 from onnxbuild.expansion.balancing import balanced
+from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.eight_bit_faults import ADD_DATA, pairs_of_unsigned
 from onnxbuild.expansion.feature import Laid, Mode, Subject, WrittenVariant
 from onnxbuild.expansion.fidelity import add_sensitivity
@@ -132,5 +133,5 @@ FEATURE = Mode(
     model=_model,
     laid=_laid,
     sensitivity=_sensitivity,
-    keeps_nodes=True,
+    kept_nodes=KeptNodes(quantize_static.KIND.name),
 )

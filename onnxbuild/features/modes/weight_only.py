@@ -10,6 +10,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.balancing import calibration_data
+from onnxbuild.expansion.diagnosis_hints import KeptNodes
 from onnxbuild.expansion.feature import Mode, WrittenVariant
 from onnxbuild.expansion.fused import fused_for
 from onnxbuild.expansion.scope import Scope
@@ -73,5 +74,5 @@ FEATURE = Mode(
     kinds=(hessians.KIND, quantize_weights.KIND),
     variant_faults=_faults,
     model=_model,
-    keeps_nodes=True,
+    kept_nodes=KeptNodes(quantize_weights.KIND.name),
 )

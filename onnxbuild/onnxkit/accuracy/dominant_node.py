@@ -17,6 +17,9 @@ from onnxbuild.onnxkit.model.model_files import hand_on, load_model
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
+NODES_OPTION = "nodes_to_exclude"
+"""The option of a mode that a note can name."""
+
 _LEAST_NODES, _HALF = 2, 0.5
 """Of a single node there are no others to compare it with."""
 
@@ -51,7 +54,7 @@ class DominantNode:
         return (
             f"{self.op_type} node '{self.name}' alone makes {100 * min(self.share, 0.999):.3g} % of "
             f"the error of variant '{variant}' (worst cosine {cosine:.4f}): leave {what} in fp32 with "
-            f"`nodes_to_exclude: {names}`"
+            f"`{NODES_OPTION}: {names}`"
         )
 
 
@@ -74,7 +77,7 @@ def find_dominant_node(
     exact, actual = _linked(exact, scratch / "exact"), _linked(actual, scratch / "actual")
     model = load_model(exact, weights="left")
     other = load_model(actual, weights="left")
-    changed = changed_nodes(model, other)
+    changed = changed_nodes(exact, actual)
     try:
         whole = _noise(exact, actual, feeds)
         effects = output_effects(exact, actual, changed, feeds)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.onnxkit.accuracy.changed_weights import edited_weights, retyped_weights
 from onnxbuild.onnxkit.accuracy.error_sums import Noise, decibels
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, initializers, subgraphs
+from onnxbuild.onnxkit.model.graphs import all_graphs, graphs_below, subgraphs
 from onnxbuild.onnxkit.model.model_files import load_model, model_path
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -108,7 +109,7 @@ def trace(
     names = [_made(each) for each in models]
     seen_as = dequantized(models[1])
     shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}
-    changed, inside = _changed(*models)
+    changed, inside = _changed((expected, actual), models)
     sessions = [
         _open_traced(model, folder, wanted, target)
         for model, folder, wanted in zip(
@@ -158,19 +159,40 @@ def inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
             yield from graph.node
 
 
-def changed_nodes(expected: onnx.ModelProto, actual: onnx.ModelProto) -> set[str]:
-    """Names of the expected model's nodes that the other has not, or has on other tensors."""
-    return _changed(expected, actual)[0]
+def changed_nodes(expected: Path, actual: Path) -> set[str]:
+    """Names of the expected model's nodes that the other has not, or has on other tensors.
+
+    Args:
+        expected: Folder of a model.
+        actual: Folder of the other.
+
+    Raises:
+        StepError: A model can't be read.
+    """
+    return _changed(
+        (expected, actual), [load_model(each, weights="left") for each in (expected, actual)]
+    )[0]
 
 
 def _changed(
-    expected: onnx.ModelProto, actual: onnx.ModelProto
+    folders: tuple[Path, Path], models: Sequence[onnx.ModelProto]
 ) -> tuple[set[str], dict[str, tuple[str, ...]]]:
     """The expected model's nodes that the other has not, or has on other tensors.
 
+    The elements of weights count only where all nodes are the same otherwise: a quantizer that changes
+    nodes corrects biases of others, which makes up for errors.
+
     Returns: Names of nodes of the main graph; node with bodies -> names of nodes in those.
     """
-    weights = [{each.name: each for each in initializers(model)} for model in (expected, actual)]
+    expected, actual = models
+    found, inside = _differing(expected, actual, retyped_weights(expected, actual))
+    return (found, inside) if found else _differing(expected, actual, edited_weights(*folders))
+
+
+def _differing(
+    expected: onnx.ModelProto, actual: onnx.ModelProto, weights: set[str]
+) -> tuple[set[str], dict[str, tuple[str, ...]]]:
+    """The same, where the weights that differ are known."""
     others = {node.name: node for graph in all_graphs(actual) for node in graph.node}
 
     def same(node: onnx.NodeProto) -> bool:
@@ -179,11 +201,7 @@ def _changed(
             other is not None
             and other.op_type == node.op_type
             and list(other.input) == list(node.input)
-            and all(
-                weights[0][name].data_type == weights[1][name].data_type
-                for name in node.input
-                if name in weights[0] and name in weights[1]
-            )
+            and weights.isdisjoint(node.input)
         )
 
     inside = {

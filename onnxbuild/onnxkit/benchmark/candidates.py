@@ -68,7 +68,7 @@ class LineUp:
     def equals(self) -> dict[str, str]:
         """Variant -> the one before it that is the same model, run in the same way.
 
-        No model from elsewhere is one: who measures a model against itself asks for the noise between the two.
+        A model from elsewhere never is: who measures a model against itself asks for the noise between the two.
         """
         own = {name: path for name, path in self.variants.items() if name not in self.rivals}
         return first_equals(own, {name: self.settings(name) for name in own})

@@ -180,14 +180,16 @@ class Manifest:
     def runs_code(self) -> bool:
         """Whether the model may do what any program may.
 
-        A provider's caches do, whatever the kind. Of a kind that is none of KINDS every target must
-        be the CPU's.
+        A provider's caches do, whatever the kind. Of a kind that is none of KINDS every target and
+        provider must be the CPU's.
         """
         known = KINDS.get(self.kind)
-        if known is None:
-            links = [link for each in (self.targets or {}).values() for link in each.chain]
-            return not links or any(short_name(link.name) != CPU for link in links)
-        return known.runs_code or bool(self.folder_options)
+        chains = [each.chain for each in (self.targets or {}).values()]
+        links = [link for chain in (*chains, self.providers or ()) for link in chain]
+        is_plain = (
+            bool(chains) and all(chains) and all(short_name(each.name) == CPU for each in links)
+        )
+        return bool(self.folder_options) or (not is_plain if known is None else known.runs_code)
 
     @property
     def bundle(self) -> str:

@@ -91,10 +91,10 @@ def calibrate(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
-    feeds_cache = FeedCache(scratch / "feeds")
+    kept_feeds = FeedCache(scratch / "feeds")
     found = measure_ranges(
         load(),
-        feeds_cache.keep(feeds) if rule.means or rule.method != "minmax" else feeds,
+        kept_feeds.keep(feeds) if rule.means or rule.method != "minmax" else feeds,
         scratch=scratch,
         where=where,
         averaging=rule.averaging,
@@ -103,12 +103,12 @@ def calibrate(
     seen = dict(sorted(found.bounds.items()))
     means: dict[str, np.ndarray] = {}
     if rule.means:
-        means = measure_channel_means(load(), feeds_cache, scratch=scratch, where=where)
+        means = measure_channel_means(load(), kept_feeds, scratch=scratch, where=where)
     if rule.method == "minmax":
         return Calibration(found.samples, seen, dict(seen), {}, unbounded, means)
     histograms = measure_histograms(
         load(),
-        feeds_cache,
+        kept_feeds,
         {n: histogram_bounds(each, rule.grid) for n, each in seen.items() if each[0] < each[1]},
         scratch=scratch,
         where=where,

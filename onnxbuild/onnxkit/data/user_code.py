@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.foreign_code import foreign_code
+from onnxbuild.core.external_code import external_code
 from onnxbuild.own_folder import OWN_FOLDER
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def call_user(
             else f"run it by itself: the error is raised by {owner} own code",
         )
 
-    with foreign_code(blamed):
+    with external_code(blamed):
         return call()
 
 

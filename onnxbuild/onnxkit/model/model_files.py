@@ -160,7 +160,7 @@ def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
 
 
 def name_weights(model: onnx.ModelProto, location: str) -> None:
-    """Let all tensors that are in a file be in another of the same content."""
+    """Point all tensors in a file to another file of the same content."""
     for tensor in outside_tensors(model):
         for entry in tensor.external_data:
             if entry.key == "location":

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import TypeVar
 
-from onnxbuild.core.foreign_code import foreign_code
+from onnxbuild.core.external_code import external_code
 from onnxbuild.onnxkit.sessions.open import first_line
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def call_tool(call: Callable[[], T]) -> T:
         ToolError: The tool raised.
         OSError, MemoryError: The machine has no room for it.
     """
-    with foreign_code(_blamed):
+    with external_code(_blamed):
         return call()
 
 

@@ -58,7 +58,7 @@ class StaticScheme:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class QuantizationGrid:
     """A scale, and the numbers that are multiplied with it.
 
     Attributes:
@@ -156,14 +156,16 @@ class StaticRounding:
             *_round_trip(model, quantized.output[0], f"{prefix}/low", step),
         ]
 
-    def _step_of(self, name: str) -> Step:
+    def _step_of(self, name: str) -> QuantizationGrid:
         """Of an activation."""
         import numpy as np
 
         low, high = (np.asarray(each, np.float32) for each in self._ranges[name])
         return grid_step(low, high, self._scheme.activation_type, symmetric=self._scheme.symmetric)
 
-    def _constant_step(self, node: onnx.NodeProto, place: int, value: np.ndarray) -> Step:
+    def _constant_step(
+        self, node: onnx.NodeProto, place: int, value: np.ndarray
+    ) -> QuantizationGrid:
         scheme = self._scheme
         axis = None
         paired = node.op_type == "Conv" or (node.op_type in _MATRICES and value.ndim == 2)  # noqa: PLR2004
@@ -185,7 +187,7 @@ class StaticRounding:
 
 def grid_step(
     low: np.ndarray, high: np.ndarray, kind: str, *, symmetric: bool, reduced: bool = False
-) -> Step:
+) -> QuantizationGrid:
     """The scale of a range, and the multiples that the type holds around the zero point.
 
     Args:
@@ -213,10 +215,12 @@ def grid_step(
     scale = np.where(nothing, 1.0, scale)
     zero = np.rint((least + most) / 2) if symmetric else np.rint(least - low / scale)
     zero = np.where(nothing, 0.0, zero)
-    return Step(*(np.asarray(each, np.float32) for each in (scale, least - zero, most - zero)))
+    return QuantizationGrid(
+        *(np.asarray(each, np.float32) for each in (scale, least - zero, most - zero))
+    )
 
 
-def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> Step:
+def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) -> QuantizationGrid:
     """Of a weight whose neighbours are bounded together."""
     import numpy as np
 
@@ -224,7 +228,7 @@ def _pair_step(node: onnx.NodeProto, value: np.ndarray, *, per_channel: bool) ->
     shape = [1] * value.ndim
     shape[output_axis(node)] = len(scales)
     least, greatest = np.float32(-LEVELS), np.float32(LEVELS)
-    return Step(scales.reshape(shape), np.asarray(least), np.asarray(greatest))
+    return QuantizationGrid(scales.reshape(shape), np.asarray(least), np.asarray(greatest))
 
 
 def _channel_axis(node: onnx.NodeProto, rank: int) -> int | None:
@@ -260,7 +264,9 @@ def _adjusted(
     return found
 
 
-def _round_trip(model: onnx.ModelProto, name: str, target: str, step: Step) -> list[Any]:
+def _round_trip(
+    model: onnx.ModelProto, name: str, target: str, step: QuantizationGrid
+) -> list[Any]:
     """Nodes from `name` to `target`, its nearest multiples of the step's scale."""
     from onnx import helper, numpy_helper
 

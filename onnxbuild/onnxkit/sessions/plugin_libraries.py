@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.foreign_code import foreign_code, message_of
+from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.target import Target
 from onnxbuild.providers import full_name
 
@@ -50,7 +50,7 @@ def add_plugin(
             fix="see that it was built for this version of ONNX Runtime, and `ldd` finds all it needs",
         )
 
-    with foreign_code(refused):
+    with external_code(refused):
         offered = _register(library)
     (link,) = target.chain
     name = full_name(link.provider)

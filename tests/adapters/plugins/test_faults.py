@@ -39,7 +39,19 @@ BAD = {
     "a provider that is taken": (f"{KIND}\nFEATURES = Provider('cuda', 'MyExecutionProvider')", "the provider 'cuda' is taken: onnxbuild itself has one of that name"),
     "a key that is taken": (f"{KIND}{OPTIONS}\nFEATURES = Feature(name='x', sections=(Section(name='opset', options=Params),))", "the key of recipes 'opset' is taken: onnxbuild itself has one of that name"),
     "a column that is taken": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column\nFEATURES = Feature(name='x', columns=(Column('cosine', 'toast', str),))", "the column 'cosine' is taken: onnxbuild itself has one of that name"),
+    "a column named as the table's own": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('variant', 'toast', str),))", "the column 'variant' is taken: onnxbuild itself has one of that name"),
+    "a column that is none": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=('hello',))", "the feature 'x' has columns of ('hello',); expected a tuple of Column"),
+    "a column without a title": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column(3, 'toast', str),))", "the feature 'x' has a column with the title 3; expected text"),
+    "a column without a place": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('a', 'toast', str, place=None),))", "the column 'a' has the place None; expected an int"),
+    "a column without a cell": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('a', 'toast', None),))", "the column 'a' has a cell that is no function"),
+    "kinds that are none": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', kinds=3)", "the feature 'x' has kinds of 3; expected a tuple of StepKind"),
+    "a released kind of another": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', released=('check',))", "the feature 'x' names 'check' in released, which is none of its step kinds"),
+    "released kinds as text": (f"{KIND}\nfrom onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', released='check')", "the feature 'x' has released of 'check'; expected a tuple of step kinds' names"),
+    "raises an error of ours": ("from onnxbuild.core.errors import UsageError\nraise UsageError('no toast')", "the plug-in raises UsageError when it is imported: no toast"),
+    "raises an empty SyntaxError": ("raise SyntaxError()", "the plug-in raises SyntaxError when it is imported"),
+    "runs out of memory": ("raise MemoryError('no toast')", "the plug-in raises MemoryError when it is imported: no toast"),
     "one name twice": (f"{KIND}\nFEATURES = (Feature(name='x', kinds=(KIND,)), Feature(name='y', kinds=(KIND,)))", "the step kind 'fake-step' is taken: the plug-in itself has one of that name"),
+    "nodes kept by no option": (f"{KIND}\nfrom onnxbuild.expansion.diagnosis_hints import KeptNodes\nFEATURES = {MODE.format(name='x')[:-1]}, kept_nodes=KeptNodes('fake-step'))", "the mode 'x' leaves nodes in fp32 by 'nodes_to_exclude', which is no option of it"),
     "no help": (f"{KIND}{OPTIONS}\nFEATURES = Feature(name='x', sections=(Section(name='x', options=Options),))", "the option 'amount' of the options of the key 'x' has no help; write option(..., help=...)"),
     "no version": (f"{KIND}\nFEATURES = StepKind(name='x', params=Params, inputs=(), outputs={{'made': 'report'}}, toolchain=(), run=run)", "the plug-in raises TypeError when it is imported: StepKind.__init__() missing 1 required positional argument: 'version'"),
     "a version that is none": (f"{KIND}\nFEATURES = StepKind('x', '1.0', Params, (), {{'made': 'report'}}, (), run)", "the step kind 'x' has the version '1.0'; expected an integer from 1 up, raised whenever run() makes another output of equal inputs"),
@@ -102,6 +114,17 @@ def test_a_cell_of_the_table_that_raises_is_named_with_its_line(site):
         "the column 'toast' of the plug-in raises ZeroDivisionError: division by zero"
     )
     assert f"{module}:2" in caught.value.where
+
+
+def test_a_cell_that_is_no_text_is_named(site):
+    text = "from onnxbuild.expansion.feature import Column, Feature\nFEATURES = Feature(name='x', columns=(Column('toast', 'check', lambda found, name: None),))"
+    install(site, "my-toast", text)
+    bring_plugins()
+    (column,) = catalog.all_features()[-1].columns
+    with pytest.raises(
+        PluginError, match="the column 'toast' of the plug-in gives None; expected"
+    ):
+        column.cell({}, "int8")
 
 
 def test_the_rest_works_without_a_faulty_plugin_but_recipes_are_refused(site, tmp_path):

@@ -17,10 +17,23 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
 from tests.environments import make_venv, write_distribution
 
+OPENED: list[Index] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
+def stats_of(tmp_path):
+    OPENED.append(Index(tmp_path / "index.db"))
+    return StatCache(OPENED[-1])
+
 
 def environments(tmp_path):
-    stats = StatCache(Index(tmp_path / "index.db"))
-    return Environments(stats, lambda path: str(tmp_path / path))
+    return Environments(stats_of(tmp_path), lambda path: str(tmp_path / path))
 
 
 @pytest.fixture
@@ -68,7 +81,7 @@ def test_another_version_counts_and_a_package_that_is_not_needed_does_not(tmp_pa
 
 
 def test_a_package_of_an_environment_is_found_by_its_name_alone(tmp_path, there):
-    stats = StatCache(Index(tmp_path / "index.db"))
+    stats = stats_of(tmp_path)
     prints = DiskFingerprints(tmp_path, stats, Distributions(stats))
     found = prints.environment(there, "").packages
     assert {name: prints.distribution(name) for name in found} == dict(found)

@@ -1,13 +1,17 @@
+import json
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxbuild.core.errors import NotApplicableError
+from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.features.modes.bf16 import KIND, Bf16Options, Bf16Params, bf16_bits
 from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.model.scopes import scopes
 from tests.cli.conftest import project as built_project
+from tests.cli.test_diagnose import OUTLIER, make, pasted
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps.graphs import digits, interface, operators, run_model, save, sentences, tiny_bert
@@ -86,6 +90,29 @@ def test_small_weights_and_those_of_one_dimension_stay_in_fp32(tmp_path):
     assert any(data_type == TensorProto.FLOAT for data_type, _ in types(target).values())
 
 
+def test_the_weights_of_excluded_nodes_stay_in_fp32(tmp_path):
+    source = digits(tmp_path / "source")
+    nodes = onnx.load(source / "model.onnx").graph.node
+    gemm = next(each for each in nodes if each.op_type == "Gemm")
+    outcome, target = converted(source, tmp_path / "step", nodes_to_exclude=(gemm.name,))
+    assert outcome.metrics["bf16_weights"] == 2
+    found = types(target)
+    assert found[gemm.input[1]][0] == TensorProto.FLOAT
+    assert sum(data_type == TensorProto.BFLOAT16 for data_type, _ in found.values()) == 2
+
+
+def test_an_excluded_node_that_is_not_there_is_an_error(tmp_path):
+    source = digits(tmp_path / "source")
+    with pytest.raises(StepError, match="`nodes_to_exclude`"):
+        converted(source, tmp_path / "step", nodes_to_exclude=("gone",))
+
+
+def test_with_all_nodes_excluded_nothing_is_left_to_store(tmp_path):
+    source = digits(tmp_path / "source")
+    with pytest.raises(NotApplicableError, match="outside `nodes_to_exclude` has two dimensions"):
+        converted(source, tmp_path / "step", nodes_to_exclude=("*",))
+
+
 def test_onnx_runtime_folds_the_casts_when_it_opens_the_model(tmp_path):
     source = digits(tmp_path / "source")
     _, target = converted(source, tmp_path / "step")
@@ -135,6 +162,17 @@ def test_branches_read_the_weights_around_them_and_their_own(tmp_path):
     source = save(made, tmp_path / "source")
     outcome, target = converted(source, tmp_path / "step", min_elements=64)
     assert outcome.metrics["bf16_weights"] == 2
+    for excluded, kept in (("multiply_w", "w"), ("multiply_v", "v")):
+        _, partly = converted(
+            source, tmp_path / kept, min_elements=64, nodes_to_exclude=(excluded,)
+        )
+        tensors = {
+            each.name: each.data_type
+            for scope in scopes(onnx.load(partly / "model.onnx"))
+            for each in scope.graph.initializer
+        }
+        assert sorted(tensors.values()) == [TensorProto.FLOAT, TensorProto.BFLOAT16]
+        assert tensors[kept] == TensorProto.FLOAT
     for taken in (True, False):
         feeds = {"x": np.ones((2, 8), np.float32), "c": np.array(taken)}
         expected = run_model(source, feeds)["y"]
@@ -173,3 +211,18 @@ def test_a_recipe_builds_validates_and_packages_it(built_project):
     done = built_project.run("--only", "bf16/package")
     assert done.code == 0, done.out + done.err
     assert {"bf16/convert", "bf16/validate", "bf16/package"} <= set(done.ran)
+
+
+@pytest.mark.slow
+def test_the_node_that_rounding_costs_most_is_found_and_the_yaml_mends_it(built_project):
+    variant = "{mode: bf16, min_elements: 8, validate: {sqnr_db_min: 60}}"
+    make(built_project, OUTLIER, f"quantization: {{bf16: {variant}}}\n")
+    failing = built_project.run("--only", "bf16/validate")
+    assert failing.code == 3, failing.out + failing.err
+    found = built_project("diagnose", "tiny.yaml:bf16")
+    assert found.code == 0, found.out + found.err
+    assert "first step where the error appears: tiny:bf16/convert (convert-bf16)" in found.out
+    mended = pasted(found.out)["bf16"]
+    assert 1 <= len(mended["nodes_to_exclude"]) < 4
+    setting = f"quantization.bf16={json.dumps(mended)}"
+    assert built_project.run("--only", "bf16/validate", "--set", setting).code == 0

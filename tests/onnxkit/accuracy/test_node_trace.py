@@ -212,9 +212,9 @@ def test_nodes_in_a_body_are_counted_and_the_node_that_runs_it_stands_for_them(t
     exact = branching(tmp_path / "1")
     first, choice = trace(exact, branching(tmp_path / "2", noise=0.5), feeds)
     assert (first.name, first.after, first.bodies) == ("first", 0.0, 0)
-    assert (choice.name, choice.bodies, choice.inside) == ("choice", 3, ())
+    assert (choice.name, choice.bodies, choice.inside) == ("choice", 3, ("inner",))
     assert choice.added > 0
     _, choice = trace(exact, branching(tmp_path / "3", op="Sigmoid"), feeds)
     assert choice.changed
     assert choice.inside == ("inner_tanh",)
-    assert suspects("quantize-weights", (first, choice), {}) == (("inner_tanh", "choice"),)
+    assert suspects((first, choice), {}) == (("inner_tanh", "choice"),)

@@ -132,6 +132,12 @@ ON_CUDA = BundleTarget((Provider("CUDAExecutionProvider", {}), Provider(CPU, {})
         ({"kind": "new", "targets": {"cpu": TARGET}}, False),
         ({"kind": "new", "targets": {"cpu": TARGET, "cuda": ON_CUDA}}, True),
         ({"kind": "new", "targets": {"cpu": BundleTarget((), SessionSettings())}}, True),
+        ({"kind": "new", "targets": {"cpu": TARGET}, "folder_options": ("caches",)}, True),
+        ({"kind": "new", "targets": {"cpu": TARGET}, "providers": ON_CUDA.chain}, True),
+        (
+            {"kind": "new", "targets": {"cpu": TARGET, "x": BundleTarget((), SessionSettings())}},
+            True,
+        ),
         ({"kind": "new", "targets": {}}, True),
         ({"kind": "new"}, True),
         ({"kind": "onnx", "targets": {"cuda": ON_CUDA}}, False),

@@ -7,10 +7,10 @@ import math
 import pytest
 
 from onnxbuild.cli.bench import _ratio
+from onnxbuild.features.measures.benchmark import FEATURE
 from onnxbuild.onnxkit.plots.shown_ratio import shown_ratio
 from onnxbuild.release_format.figures import Latency
 from onnxbuild.release_format.readme import _speedup
-from onnxbuild.summary import _vs_pytorch
 
 KNOWN, WIDE, UNMEASURED = (1.844, 1.7, 2.1), (1726.32, 3.5, 3227.4), (1726.32, None, None)
 
@@ -43,7 +43,8 @@ def test_an_interval_wider_than_a_factor_of_two_takes_the_numbers_place(ratio, s
 def test_every_table_shows_it_so(ratio, run, bench):
     value, low, high = ratio
     told = {"speedup": value, "speedup_low": low, "speedup_high": high}
-    assert _vs_pytorch(told, " ?") == run
+    (column,) = (each for each in FEATURE.columns if each.title == "vs PyTorch")
+    assert column.cell({"variants": {"int8": told}, "noisy": ["load"]}, "int8") == run
     assert _ratio(value, low, high) == bench
     latency = Latency("cpu", "batch=1", 1.0, 0.9, 1.1, ratio=1 / value, speedup=ratio)
     assert _speedup(latency) == run.removesuffix(" ?")

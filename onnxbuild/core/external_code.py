@@ -7,38 +7,37 @@ from contextlib import contextmanager
 
 from onnxbuild.core.errors import BuildError
 
+PASSING = (BuildError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What is said already, what the machine lacks, and what ends the process."""
+
 
 @contextmanager
-def foreign_code(
-    blamed: Callable[[BaseException], Exception], *, exits_too: bool = False
+def external_code(
+    blamed: Callable[[BaseException], Exception],
+    *,
+    passing: tuple[type[BaseException], ...] = PASSING,
 ) -> Iterator[None]:
     """Run a block of somebody else's code; whatever it raises becomes an error that says whose it is.
 
     Such code raises anything, `Exception` itself included, and only the caller knows whom to
-    blame. BuildErrors, Ctrl-C and a lack of memory pass unchanged.
+    blame.
 
     Args:
-        blamed: Gives the error to raise for what was raised; to let that pass, it raises it.
-        exits_too: `sys.exit` and other BaseExceptions are caught too, as at an import.
+        blamed: Gives the error to raise for what was raised, no RuntimeError, which contextlib takes
+            for its own; to let that pass, it raises it.
+        passing: What passes unchanged.
     """
     try:
         yield
-    except (BuildError, MemoryError, KeyboardInterrupt, GeneratorExit):
+    except passing:
         raise
     except BaseException as error:
-        if not (exits_too or isinstance(error, Exception)):
-            raise
         raise blamed(error) from error
 
 
 def message_of(error: BaseException) -> str:
     """Return what an exception says, stripped; empty if its own `__str__` raises."""
     try:
-        with foreign_code(_Unspeakable, exits_too=True):
-            return str(error).strip()
-    except _Unspeakable:
+        return str(error).strip()
+    except BaseException:  # noqa: BLE001 - also called where a process ends: nothing may leave it
         return ""
-
-
-class _Unspeakable(Exception):  # noqa: N818 - the error is its argument
-    """An exception that can't be shown."""

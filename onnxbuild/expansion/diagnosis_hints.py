@@ -1,0 +1,62 @@
+"""What a feature says of errors in a variant's outputs: the steps that find them, and what mends them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNodes:
+    """How a mode leaves single nodes in fp32.
+
+    Attributes:
+        kind: The step kind that leaves them; its input `model` has all of them in fp32.
+        option: The mode's option that lists them by name.
+        alone: The variant's values are fp32 at both ends of a node, so that each node can be run alone
+            and its effect on the outputs measured.
+        largest: The largest magnitude that the variant's values can have. Nodes that exceed it are
+            kept first, and together.
+    """
+
+    kind: str
+    option: str = "nodes_to_exclude"
+    alone: bool = True
+    largest: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Milder:
+    """How a step can do less, where it brings an error in.
+
+    Attributes:
+        kind: The step kind.
+        section: The section of its options: the recipe's, or the variant's own over it.
+        changes: Options to change, each change doing less than the one before.
+    """
+
+    kind: str
+    section: str
+    changes: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiagnosisHints:
+    """What `diagnose` must know of a feature's steps.
+
+    Attributes:
+        judges: Step kinds that fail a variant for its outputs, on their param `target` if they have one.
+        compares: Those that compare its outputs with the reference's: they have inputs `model` and
+            `reference`, and the param `target`. They judge, too.
+        answers: Bound of a search's goal -> the step of a variant whose report shows where it stands.
+        milder: How steps can do less.
+        advice: Step kind -> lines to print if it brings an error in and nothing can be tried.
+    """
+
+    judges: tuple[str, ...] = ()
+    compares: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    milder: tuple[Milder, ...] = ()
+    advice: Mapping[str, Sequence[str]] = field(default_factory=dict)
