@@ -37,6 +37,14 @@ def test_what_the_kit_uses_in_turn_counts_too():
     assert "onnxbuild.onnxkit.optimize.ort_tools" not in modules("check")
 
 
+def test_timing_is_code_of_those_kinds_alone_that_measure_times_or_choose_by_them():
+    timing = "onnxbuild.onnxkit.timing."
+    found = {
+        kind for kind in CATALOG if any(d.module.startswith(timing) for d in codes()[kind][1])
+    }
+    assert found == {"benchmark", "choose", "load-times", "tune"}
+
+
 STEP = '''\
 """A step."""
 

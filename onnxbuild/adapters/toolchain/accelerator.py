@@ -10,8 +10,6 @@ import glob
 import os
 from collections.abc import Callable, Iterable
 
-from onnxbuild.core.ports import Missing
-
 _SYSTEM_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -23,12 +21,6 @@ _PACKAGE_FOLDER = "tensorrt_libs"
 """Where the distributions tensorrt-cu*-libs put the library, in a site folder."""
 
 _LIBRARY = "libnvinfer.so.*"
-
-MISSING_GPU = Missing(
-    "an NVIDIA GPU with its driver, and TensorRT (libnvinfer): one of them is not on this machine",
-    fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
-)
-"""What a step lacks where `gpu_digest` finds nothing."""
 
 
 def gpu_digest(

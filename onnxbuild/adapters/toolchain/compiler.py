@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from onnxbuild.core.ports import Missing
 from onnxbuild.core.step import COMPILERS
 
 
@@ -25,11 +24,3 @@ def compiler_digest(digest: Callable[[str], str | None], folders: Sequence[str])
             if found is not None:
                 return f"{name} {os.path.basename(os.path.realpath(path))} {found}"
     return None
-
-
-def missing_compiler(folders: Iterable[str]) -> Missing:
-    """What a step lacks where `compiler_digest` finds none in `folders`."""
-    return Missing(
-        f"a C++ compiler; there is no {' and no '.join(COMPILERS)} in {', '.join(folders)}",
-        fix="install one (`apt-get install g++`), or leave this format out of `formats`",
-    )

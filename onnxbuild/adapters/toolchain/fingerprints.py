@@ -12,8 +12,8 @@ from pathlib import Path
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.statcache import StatCache, kind_of, settled
-from onnxbuild.adapters.toolchain.accelerator import MISSING_GPU, gpu_digest
-from onnxbuild.adapters.toolchain.compiler import compiler_digest, missing_compiler
+from onnxbuild.adapters.toolchain.accelerator import gpu_digest
+from onnxbuild.adapters.toolchain.compiler import compiler_digest
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.import_path import ImportPath
@@ -31,6 +31,7 @@ from onnxbuild.adapters.toolchain.installed_state import (
     parts_digest,
     plugin_digest,
 )
+from onnxbuild.adapters.toolchain.missing import missing_member
 from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.adapters.toolchain.step_environment import program_folders
@@ -170,11 +171,7 @@ class DiskFingerprints:
 
     def missing(self, name: str) -> Missing:
         """What a step lacks where `distribution` finds nothing; see core.ports."""
-        if name == COMPILER:
-            return missing_compiler(self._programs)
-        if name == GPU:
-            return MISSING_GPU
-        return Missing(f"the package '{name}', which is not installed", fix=f"pip install {name}")
+        return missing_member(name, self._programs)
 
     def _looked_up(self, name: str) -> str | None:
         if name == COMPILER:

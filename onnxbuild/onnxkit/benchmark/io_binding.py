@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.accuracy.comparison import is_text
+from onnxbuild.onnxkit.benchmark.remote_call import bound_there
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
@@ -31,7 +32,7 @@ def bind_io(
         device_id: Of the device.
     """
     if isinstance(session, HostedSession):
-        return session.bound(bind_io, feeds, device_id)
+        return bound_there(session, bind_io, feeds, device_id)
     binding, _ = _bound(session, feeds, device_id)
 
     def run_once() -> object:

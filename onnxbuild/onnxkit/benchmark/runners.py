@@ -12,6 +12,7 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.candidate import Bind, Cost, LoadsElsewhere, cost_here
 from onnxbuild.onnxkit.benchmark.io_binding import bind_io
+from onnxbuild.onnxkit.benchmark.remote_call import bound_there
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.torch_module import load_module, module_tensors
@@ -192,7 +193,7 @@ def _bind_arrays(
     fitting = fit_feeds(session, feeds)
     run_session(session, fitting, where=where)
     return (
-        session.bound(_bound_here, fitting)
+        bound_there(session, _bound_here, fitting)
         if isinstance(session, HostedSession)
         else _bound_here(session, fitting)
     )

@@ -1,4 +1,4 @@
-"""A session under another interpreter, as steps see it; and calls of it that are timed there."""
+"""A session under another interpreter, as steps see it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.sessions.rpc_client import HeldThere
-from onnxbuild.onnxkit.timing import rounds
-from onnxbuild.onnxkit.timing.concurrency import run_window
 
 
 class HostedSession:
@@ -26,9 +24,9 @@ class HostedSession:
         """What a function returns there, given the session and more arguments."""
         return self._held.host.call(function, self._held, *arguments)
 
-    def bound(self, function: Callable[..., Any], *arguments: object) -> HostedCall:
-        """The call that a function makes there of the session and more arguments."""
-        return HostedCall(self._held.host.keep(function, self._held, *arguments))
+    def keep(self, function: Callable[..., Any], *arguments: object) -> HeldThere:
+        """As `call`, and what the function returns stays there."""
+        return self._held.host.keep(function, self._held, *arguments)
 
     def get_inputs(self) -> list[NodeArgument]:
         """Name, type and shape of each."""
@@ -50,36 +48,6 @@ class HostedSession:
     def end_profiling(self) -> str:
         """The path of the profile."""
         return str(self.call(_end_profiling))
-
-
-class HostedCall(rounds.Elsewhere):
-    """A call that does its work in a host's process, and is timed there.
-
-    Args:
-        held: The call there.
-    """
-
-    def __init__(self, held: HeldThere) -> None:
-        self._held = held
-
-    def __call__(self) -> None:
-        """Do it once, for its effect; there and back takes a tenth of a millisecond more."""
-        self._held.host.call(_do, self._held)
-
-    def burst(self, *, discard: bool) -> list[int]:
-        """See rounds.Elsewhere."""
-        taken: list[int] = self._held.host.call(_burst, self._held, discard)
-        return taken
-
-    def runs_in(self, seconds: float) -> int:
-        """See rounds.Elsewhere."""
-        return int(self._held.host.call(rounds.runs_in, self._held, seconds))
-
-    def window(self, calls: Sequence[Any], seconds: float) -> tuple[list[float], float]:
-        """See rounds.Elsewhere."""
-        held = [each._held for each in calls]  # noqa: SLF001 - of the same kind
-        found: tuple[list[float], float] = self._held.host.call(run_window, held, seconds)
-        return found
 
 
 class NodeArgument:
@@ -112,11 +80,3 @@ def _run(session: Any, names: list[str] | None, feeds: dict[str, Any]) -> list[A
 
 def _end_profiling(session: Any) -> str:
     return str(session.end_profiling())
-
-
-def _do(call: Callable[[], object]) -> None:
-    call()
-
-
-def _burst(call: Callable[[], object], discard: bool) -> list[int]:  # noqa: FBT001 - over the wire
-    return rounds.burst(call, discard=discard)

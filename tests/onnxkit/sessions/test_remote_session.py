@@ -16,6 +16,7 @@ from onnxbuild.core.target import Link, Target
 from onnxbuild.onnxkit.benchmark.candidate import Contender, cost_alone
 from onnxbuild.onnxkit.benchmark.io_binding import bind_io, copy_times_ms
 from onnxbuild.onnxkit.benchmark.memory import resident_bytes, room_bytes
+from onnxbuild.onnxkit.benchmark.remote_call import bound_there
 from onnxbuild.onnxkit.benchmark.runners import onnx_runtime
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.providers.placement import placement_of
@@ -156,7 +157,7 @@ def test_a_burst_goes_there_and_back_once_however_many_runs_it_is(
     asked = asked_for(tmp_path, target=elsewhere, library=None, settings=SessionSettings())
     host = CountingHost(interpreter, "")
     session = HostedSession(host.keep(open_here, asked))
-    run_once = session.bound(bind_io, FEEDS, 0)
+    run_once = bound_there(session, bind_io, FEEDS, 0)
     host.asked = 0
     taken = burst(run_once, discard=True)
     assert len(taken) == 20

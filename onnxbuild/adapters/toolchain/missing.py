@@ -1,0 +1,29 @@
+"""What a step lacks where a member of its toolchain is missing, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnxbuild.core.ports import Missing
+from onnxbuild.core.step import COMPILER, COMPILERS, GPU
+
+
+def missing_member(name: str, programs: Iterable[str]) -> Missing:
+    """Name a missing member of a toolchain, and what to do.
+
+    Args:
+        name: As in a kind's `toolchain`.
+        programs: Folders that steps find programs in.
+    """
+    if name == COMPILER:
+        return Missing(
+            f"a C++ compiler; there is no {' and no '.join(COMPILERS)} in {', '.join(programs)}",
+            fix="install one (`apt-get install g++`), or leave this format out of `formats`",
+        )
+    if name == GPU:
+        return Missing(
+            "an NVIDIA GPU with its driver, and TensorRT (libnvinfer): one of them is not on this "
+            "machine",
+            fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
+        )
+    return Missing(f"the package '{name}', which is not installed", fix=f"pip install {name}")
