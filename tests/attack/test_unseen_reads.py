@@ -330,6 +330,38 @@ def test_what_children_read_of_granted_folders_counts(project, granted, child):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
+GRANTED_LISTINGS = {
+    "Python": "def value():\n    return 1 + len(os.listdir({path!r}))\n",
+    "ls": "def value():\n    return 1 + len(subprocess.check_output(['ls', {path!r}]))\n",
+}
+
+
+@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
+def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
+    (granted / "one.txt").touch()
+    Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    (granted / "two.txt").touch()
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+def test_links_below_usr_that_are_only_resolved_do_not_count(project, granted):
+    """As trust.md says; links elsewhere do, and what is read through any link does."""
+    for number in (1, 2):
+        (granted / f"step{number}").mkdir()
+        (granted / f"step{number}/scale.txt").write_text(f"{number}")
+    (granted / "latest").symlink_to("step1")
+    resolved = f"os.path.realpath({str(granted / 'latest')!r})"
+    code = f"def value():\n    return 1 + len(os.listdir({resolved}))\n"
+    Program("", code, writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    relinks("latest", "step2")(granted)
+    machine = str(granted).startswith(("/usr/", "/dev/"))
+    assert project.run(*ONLY).ran == ([] if machine else ["reference"])
+
+
 DATABASE = """
 def value():
     import sqlite3

@@ -238,7 +238,9 @@ class Sightings:
         if real in self._sites or asked in self._sites:
             self.sites_listed = self.sites_listed or not by_step
             return
-        if f"{real}/".startswith(self._software) or f"{real}/".startswith(NOT_FILES):
+        if f"{real}/".startswith(self._software):
+            return
+        if f"{real}/".startswith(NOT_FILES) and not self._is_shared_by_others(real):
             return
         self.listed.setdefault(asked, identity(real))
 
@@ -275,8 +277,12 @@ class Sightings:
         if self._paths.in_project(asked):
             return False
         if real.startswith(SHARED_MEMORY):
-            return real.split("/")[3] not in self._shared  # made by this step
+            return not self._is_shared_by_others(real)
         return is_system_file(asked, real, executed=access is Access.EXECUTE)
+
+    def _is_shared_by_others(self, real: str) -> bool:
+        """Whether a path is of shared memory that this step did not make."""
+        return real.startswith(SHARED_MEMORY) and real.split("/")[3] in self._shared
 
     def _may_write(self, real: str) -> bool:
         if real.startswith((self._job, *NOT_FILES)):
