@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -328,6 +329,34 @@ def test_what_children_read_of_granted_folders_counts(project, granted, child):
     scale.write_text("3")
     edited = project.run(*ONLY)
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+READ_OF_PREFIX = {
+    "Python": "def value():\n    return open({path!r}).read()\n",
+    "cat": OF_CHILDREN["cat"],
+}
+
+
+@pytest.mark.parametrize("reader", READ_OF_PREFIX)
+@pytest.mark.parametrize("prefix", [sys.prefix, sys.base_prefix], ids=["environment", "Python"])
+def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, reader):
+    """As NLTK's data are, in `share` or a folder of their own."""
+    if not os.access(prefix, os.W_OK):
+        pytest.skip(f"{prefix} can't be written")
+    folder = Path(prefix) / f"onnxbuild-test-{uuid.uuid4().hex}"
+    folder.mkdir()
+    try:
+        scale = folder / "scale.txt"
+        scale.write_text("2")
+        code = READ_OF_PREFIX[reader].format(path=str(scale))
+        Program("", code, writes("x", "")).lay(project)
+        assert project.run(*ONLY).code == 0
+        assert project.run(*ONLY).ran == []
+        scale.write_text("3")
+        edited = project.run(*ONLY)
+        assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+    finally:
+        shutil.rmtree(folder)
 
 
 GRANTED_LISTINGS = {

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from onnxbuild.adapters.disk.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
+from onnxbuild.adapters.observe.installed_paths import is_data_of_prefix, prefixes_of
 from onnxbuild.adapters.observe.sighted_paths import SightedPaths
 from onnxbuild.adapters.observe.system_places import (
     MACHINE,
@@ -82,6 +83,7 @@ class Sightings:
         self._paths = SightedPaths(job=job, project=project, unseen=unseen, software=software)
         self._job, self._unseen = f"{job}/", below(unseen)
         self._software = below(software)
+        self._prefixes = prefixes_of(software)
         self._sites = tuple(sites)
         self._in_sites = below(sites)
         self._interpreter = interpreter
@@ -204,7 +206,7 @@ class Sightings:
         by_step: bool,
         who: Callable[[], str],
     ) -> int:
-        if real.startswith(self._software):
+        if real.startswith(self._software) and not is_data_of_prefix(real, self._prefixes):
             if (
                 found == FILE
                 and real.startswith(self._in_sites)
