@@ -78,6 +78,7 @@ SEEN_BY_PYTHON = {
     "lines of a source, by linecache",
     "a function's source, by inspect",
     "a module named like one of Python's own",
+    "a file that is made where there is none",
 }
 """What Python's own watch records, too: the record is complete without the kernel."""
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -328,6 +329,66 @@ def test_what_children_read_of_granted_folders_counts(project, granted, child):
     scale.write_text("3")
     edited = project.run(*ONLY)
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+READ_OF_PREFIX = {
+    "Python": "def value():\n    return open({path!r}).read()\n",
+    "cat": OF_CHILDREN["cat"],
+}
+
+
+@pytest.mark.parametrize("reader", READ_OF_PREFIX)
+@pytest.mark.parametrize("prefix", [sys.prefix, sys.base_prefix], ids=["environment", "Python"])
+def test_what_is_put_next_to_an_environments_packages_counts(project, prefix, reader):
+    """As NLTK's data are, in `share` or a folder of their own."""
+    if not os.access(prefix, os.W_OK):
+        pytest.skip(f"{prefix} can't be written")
+    folder = Path(prefix) / f"onnxbuild-test-{uuid.uuid4().hex}"
+    folder.mkdir()
+    try:
+        scale = folder / "scale.txt"
+        scale.write_text("2")
+        code = READ_OF_PREFIX[reader].format(path=str(scale))
+        Program("", code, writes("x", "")).lay(project)
+        assert project.run(*ONLY).code == 0
+        assert project.run(*ONLY).ran == []
+        scale.write_text("3")
+        edited = project.run(*ONLY)
+        assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+    finally:
+        shutil.rmtree(folder)
+
+
+GRANTED_LISTINGS = {
+    "Python": "def value():\n    return 1 + len(os.listdir({path!r}))\n",
+    "ls": "def value():\n    return 1 + len(subprocess.check_output(['ls', {path!r}]))\n",
+}
+
+
+@pytest.mark.parametrize("lister", GRANTED_LISTINGS)
+def test_what_is_listed_of_granted_folders_counts(project, granted, lister):
+    (granted / "one.txt").touch()
+    Program("", GRANTED_LISTINGS[lister].format(path=str(granted)), writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    assert project.run(*ONLY).ran == []
+    (granted / "two.txt").touch()
+    edited = project.run(*ONLY)
+    assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
+
+
+def test_links_below_usr_that_are_only_resolved_do_not_count(project, granted):
+    """As trust.md says; links elsewhere do, and what is read through any link does."""
+    for number in (1, 2):
+        (granted / f"step{number}").mkdir()
+        (granted / f"step{number}/scale.txt").write_text(f"{number}")
+    (granted / "latest").symlink_to("step1")
+    resolved = f"os.path.realpath({str(granted / 'latest')!r})"
+    code = f"def value():\n    return 1 + len(os.listdir({resolved}))\n"
+    Program("", code, writes("x", "")).lay(project)
+    assert project.run(*ONLY).code == 0
+    relinks("latest", "step2")(granted)
+    machine = str(granted).startswith(("/usr/", "/dev/"))
+    assert project.run(*ONLY).ran == ([] if machine else ["reference"])
 
 
 DATABASE = """

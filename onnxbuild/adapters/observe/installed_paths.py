@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -12,6 +13,31 @@ from onnxbuild.adapters.observe.system_places import below, is_of_gpu
 
 ABSENT = 0
 """The mode of a path where nothing is."""
+
+_OF_SOFTWARE = (
+    "bin/", "conda-meta/", "etc/", "include/", "lib/", "lib64/", "libexec/", "ssl/", "var/",
+    "share/locale/", "share/terminfo/", "share/zoneinfo/",
+)  # fmt: skip
+"""Below an environment: what belongs to Python, its packages and the machine."""
+
+
+def prefixes_of(software: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders of software that are an interpreter's or an environment's own."""
+    return below([each for each in software if os.path.isfile(f"{each}/bin/python")])
+
+
+def is_data_of_prefix(real: str, prefixes: Sequence[str]) -> bool:
+    """Return whether a path is of a folder next to an environment's `bin` and `lib`: anybody puts files there.
+
+    Args:
+        real: Absolute, links resolved.
+        prefixes: See `prefixes_of`.
+    """
+    for prefix in prefixes:
+        if real.startswith(prefix):
+            inside = real[len(prefix) :]
+            return "/" in inside and not inside.startswith(_OF_SOFTWARE)
+    return False
 
 
 class InstalledPaths:
@@ -24,6 +50,7 @@ class InstalledPaths:
 
     def __init__(self, software: Sequence[str], is_step: Callable[[], bool]) -> None:
         self._software = below(software)
+        self._prefixes = prefixes_of(software)
         self._is_step = is_step
         self._real = RealFolders()
 
@@ -44,7 +71,7 @@ class InstalledPaths:
             return None
         folder, _, name = path.rpartition("/")
         real = f"{self._real.of_folder(folder)}/{name}"
-        if not real.startswith(self._software):
+        if not real.startswith(self._software) or is_data_of_prefix(real, self._prefixes):
             return None
         try:
             return real, stat_quietly(real, follow_symlinks=False).st_mode

@@ -152,11 +152,9 @@ class Observer:
             return
         flags = arguments[2] if isinstance(arguments[2], int) else 0
         access = flags & os.O_ACCMODE
-        if (
-            access == os.O_WRONLY
-            or flags & os.O_TRUNC
-            or (flags & os.O_EXCL and not os.path.lexists(path))
-        ):
+        if flags & os.O_EXCL and os.path.lexists(path):
+            self._note_data(path)  # the call fails: it is there already, and not the step's own
+        elif access == os.O_WRONLY or flags & (os.O_TRUNC | os.O_EXCL):
             self._note_written(path)
         elif not reads_lines():
             self._note_data(path)

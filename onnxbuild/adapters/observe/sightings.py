@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from onnxbuild.adapters.disk.statcache import ABSENT, FILE, FOLDER, OTHER, identity, kind_of
+from onnxbuild.adapters.observe.installed_paths import is_data_of_prefix, prefixes_of
 from onnxbuild.adapters.observe.sighted_paths import SightedPaths
 from onnxbuild.adapters.observe.system_places import (
     MACHINE,
@@ -82,6 +83,7 @@ class Sightings:
         self._paths = SightedPaths(job=job, project=project, unseen=unseen, software=software)
         self._job, self._unseen = f"{job}/", below(unseen)
         self._software = below(software)
+        self._prefixes = prefixes_of(software)
         self._sites = tuple(sites)
         self._in_sites = below(sites)
         self._interpreter = interpreter
@@ -204,7 +206,7 @@ class Sightings:
         by_step: bool,
         who: Callable[[], str],
     ) -> int:
-        if real.startswith(self._software):
+        if real.startswith(self._software) and not is_data_of_prefix(real, self._prefixes):
             if (
                 found == FILE
                 and real.startswith(self._in_sites)
@@ -238,7 +240,9 @@ class Sightings:
         if real in self._sites or asked in self._sites:
             self.sites_listed = self.sites_listed or not by_step
             return
-        if f"{real}/".startswith(self._software) or f"{real}/".startswith(NOT_FILES):
+        if f"{real}/".startswith(self._software):
+            return
+        if f"{real}/".startswith(NOT_FILES) and not self._is_shared_by_others(real):
             return
         self.listed.setdefault(asked, identity(real))
 
@@ -275,8 +279,12 @@ class Sightings:
         if self._paths.in_project(asked):
             return False
         if real.startswith(SHARED_MEMORY):
-            return real.split("/")[3] not in self._shared  # made by this step
+            return not self._is_shared_by_others(real)
         return is_system_file(asked, real, executed=access is Access.EXECUTE)
+
+    def _is_shared_by_others(self, real: str) -> bool:
+        """Whether a path is of shared memory that this step did not make."""
+        return real.startswith(SHARED_MEMORY) and real.split("/")[3] in self._shared
 
     def _may_write(self, real: str) -> bool:
         if real.startswith((self._job, *NOT_FILES)):
