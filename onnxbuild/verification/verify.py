@@ -12,7 +12,6 @@ import yaml
 from onnxbuild import __version__
 from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.delivery import Blob
-from onnxbuild.catalog import CATALOG
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.errors import EXIT_NOT_REPRODUCIBLE
 from onnxbuild.core.step import REPORT_FILE
