@@ -55,10 +55,13 @@ def benchmarked():
     """The step forks itself, so it wants a process in which nothing has run yet, as it has one in builds."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "onnx", "onnxruntime", "tests.steps.test_benchmark"])
-    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
-        yield lambda folder, models, programs={}, **options: pool.submit(
-            in_this_process, folder, models, options, programs
-        ).result(timeout=120)
+
+    def benchmarked(folder, models, programs={}, **options):  # noqa: B006 - never changed
+        with ProcessPoolExecutor(1, mp_context=context) as pool:  # a new one each time
+            asked = pool.submit(in_this_process, folder, models, options, programs)
+            return asked.result(timeout=120)
+
+    return benchmarked
 
 
 @pytest.fixture(scope="module")

@@ -134,7 +134,7 @@ def test_golden_inputs_go_through_all_of_it_if_programs_are_trusted(others):
     assert "ok      fp32-optimized on cpu: 4 golden points within tolerance" in plain.out
     for name in ("torchscript", "torch-export"):
         assert (
-            f"skipped {name} on cpu: a program of PyTorch, a provider's engine or a compiled model may"
+            f"skipped {name} on cpu: a program of PyTorch, a provider's engine or cache, a compiled model, "
             in plain.out
         )
     trusting = others("verify", "dist/tiny-1.0", "--run", "--trust-programs")
@@ -453,7 +453,10 @@ def test_engines_and_compiled_models_count_as_programs(others):
     whole.again(OPTIMIZED, "variants/fp32")
     done = look_at(release_of(others), "--run")
     for name in ("fp32-optimized", "fp32"):
-        assert f"skipped {name} on cpu: a program of PyTorch, a provider's engine or a" in done.out
+        assert (
+            f"skipped {name} on cpu: a program of PyTorch, a provider's engine or cache"
+            in done.out
+        )
     trusting = look_at(release_of(others), "--run", "--trust-programs")
     assert "ok      fp32-optimized on cpu: 4 golden points" in trusting.out
     edit_json(release_of(others) / ORT / "manifest.json", lambda m: m.update(kind="compiled"))
