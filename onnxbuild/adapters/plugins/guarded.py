@@ -20,7 +20,7 @@ Run = Callable[[StepContext], Outcome]
 AnyFeature = TypeVar("AnyFeature", bound=Feature)
 
 
-_PASSING = (BuildError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_PASSING = (BuildError,)
 """Of hooks; a lack of memory in one is the plug-in's."""
 
 

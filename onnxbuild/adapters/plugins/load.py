@@ -143,7 +143,7 @@ def _taken(empty: Plugin, values: Callable[[], Iterator[tuple[str, object]]]) ->
         return PluginError(_said(error), where=_place(empty, place), fix=empty.mend)
 
     try:
-        with external_code(blamed, passing=(KeyboardInterrupt, GeneratorExit)):
+        with external_code(blamed, passing=(), exits_too=True):
             for file, value in values():  # noqa: B007 - the last one is shown
                 more = features_of([value], empty.name)
                 features += more[0]
