@@ -64,7 +64,10 @@ class Index:
     def _connect(path: Path | None) -> sqlite3.Connection:
         name = ":memory:" if path is None else str(path)
         with ExitStack() as undo:
-            connection = sqlite3.connect(name, timeout=_WAIT_S, isolation_level=None)
+            # Used by one thread; the garbage collector may run in another and close it there.
+            connection = sqlite3.connect(
+                name, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+            )
             undo.callback(connection.close)
             lay_tables(connection, path)
             undo.pop_all()

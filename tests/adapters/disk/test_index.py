@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -62,3 +63,9 @@ def test_a_row_that_is_damaged_anywhere_is_no_row(index, table, column, value):
 def test_a_time_of_use_that_is_damaged_is_long_ago(index, value):
     index._connection.execute(f"UPDATE memo SET used_s={value}")
     assert index.memo_used_s("q") == 0.0
+
+
+def test_the_garbage_collector_may_close_it_in_any_thread(tmp_path):
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(Index, tmp_path / "index.db").result()  # gone here, made there
+    assert Index(tmp_path / "index.db").stat("x") is None
