@@ -20,17 +20,18 @@ class SchemaBuilder:
     """Writes schemas of dataclasses and gathers the nested ones.
 
     Attributes:
+        templated: For editors, where every scalar may be a template and a part of a recipe may be elsewhere.
         definitions: Class name -> schema, for `$defs`.
     """
 
     def __init__(self, *, templated: bool) -> None:
-        self._templated = templated
+        self.templated = templated
         self.definitions: dict[str, Schema] = {}
         self._named: dict[str, type] = {}
 
     def value(self, schema: Schema) -> Schema:
         """A scalar's schema that, for editors, takes a template as well."""
-        if not self._templated or schema.get("type") == "string" and "enum" not in schema:  # noqa: RUF021
+        if not self.templated or schema.get("type") == "string" and "enum" not in schema:  # noqa: RUF021
             return schema
         return {"anyOf": [schema, {"$ref": "#/$defs/template"}]}
 

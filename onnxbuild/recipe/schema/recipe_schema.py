@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Composition, composition
 from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
+from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
@@ -49,6 +50,7 @@ def _schema(*, templated: bool) -> Schema:
         schema.setdefault("description", PARTS.get(key, ""))
     definitions = {
         "entrypoint": _entrypoint(builder),
+        "model": _model(builder),
         "dummy_input": _dummy_input(builder),
         "axis": _axis(builder),
         "variant": _variant(builder),
@@ -69,7 +71,11 @@ def _schema(*, templated: bool) -> Schema:
         "additionalProperties": False,
         "required": ["version"],
         "if": {"not": {"required": ["extends"]}},
-        "then": {"required": ["version", "name", "model", "dummy_inputs"]},
+        "then": {
+            "required": ["version", "name", "model"],
+            "if": {"properties": {"model": _is_file()}, "required": ["model"]},
+            "else": {"required": ["dummy_inputs"]},
+        },
         "$defs": definitions,
     }
 
@@ -92,7 +98,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             },
             {"pattern": SYMBOL},
         ),
-        "model": {"$ref": "#/$defs/entrypoint"},
+        "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
         "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
@@ -156,14 +162,42 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
     return sections
 
 
-def _entrypoint(builder: SchemaBuilder) -> Schema:
-    target = {
+def _target() -> Schema:
+    return {
         "type": "string",
         "title": "FILE.py:CALLABLE or package.module:CALLABLE",
         "description": PARTS["entrypoint"],
     }
+
+
+def _entrypoint(builder: SchemaBuilder) -> Schema:
+    whole = _closed("an entrypoint", _callable(builder), ["entrypoint"])
+    return {"anyOf": [_target(), whole]}
+
+
+def _model(builder: SchemaBuilder) -> Schema:
+    """A callable, or a file of one of the frontends that take one."""
+    properties = _callable(builder)
+    for name, source in _files().items():
+        properties[name] = {"type": "string", "minLength": 1, "description": source.help}
+        properties |= builder.properties(source.options)
+    whole = _closed("a model", properties, [])
+    whole["anyOf"] = [{"required": [key]} for key in ("entrypoint", *_files())]
+    return {"anyOf": [_target(), whole]}
+
+
+def _is_file() -> Schema:
+    return {"type": "object", "anyOf": [{"required": [name]} for name in _files()]}
+
+
+def _files() -> dict[str, ModelSource]:
+    sources = {name: each.model_source for name, each in FRONTENDS.items()}
+    return {name: source for name, source in sources.items() if source is not None}
+
+
+def _callable(builder: SchemaBuilder) -> dict[str, Schema]:
     properties: dict[str, Schema] = {
-        "entrypoint": target,
+        "entrypoint": _target(),
         "args": {"type": "object", "propertyNames": {"pattern": SYMBOL}, "default": {}},
         "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
         "env": {
@@ -176,7 +210,7 @@ def _entrypoint(builder: SchemaBuilder) -> Schema:
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
-    return {"anyOf": [target, _closed("an entrypoint", properties, ["entrypoint"])]}
+    return properties
 
 
 def _dummy_input(builder: SchemaBuilder) -> Schema:
@@ -197,7 +231,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
-    return _closed("a dummy input", properties, ["dtype", "shape"])
+    return _closed("a dummy input", properties, _unless_editing(builder, ["dtype", "shape"]))
 
 
 def _axis(builder: SchemaBuilder) -> Schema:
@@ -210,7 +244,12 @@ def _axis(builder: SchemaBuilder) -> Schema:
         for key, minimum in least.items()
     }
     properties["multiple_of"]["default"] = 1
-    return _closed("an axis", properties, ["min", "max", "example"])
+    return _closed("an axis", properties, _unless_editing(builder, ["min", "max", "example"]))
+
+
+def _unless_editing(builder: SchemaBuilder, required: list[str]) -> list[str]:
+    """The keys, once a model's file has filled in what is not written."""
+    return [] if builder.templated else required
 
 
 def _variant(builder: SchemaBuilder) -> Schema:

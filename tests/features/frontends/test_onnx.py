@@ -8,7 +8,9 @@ from onnx import TensorProto, helper
 import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
-from onnxbuild.features.frontends.onnx import IMPORT, ImportOnnxParams, name_axes
+from onnxbuild.onnxkit.ready_onnx.adapt import name_axes
+from onnxbuild.steps.import_onnx import KIND as IMPORT
+from onnxbuild.steps.import_onnx import ImportOnnxParams
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
 from tests.steps.graphs import run_model
