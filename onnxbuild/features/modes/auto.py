@@ -90,7 +90,7 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
         ),
         inputs,
         at=variant.location,
-        spares=() if choice else tuple(each for each in inputs if each != "benchmark"),
+        optional_inputs=() if choice else tuple(each for each in inputs if each != "benchmark"),
     )
     return OutputRef(step, "model")
 
