@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnxbuild.api import BuildResult, Request, build, graph_of, load
-from onnxbuild.choices import chosen_sessions
+from onnxbuild.choices import choices_of
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
@@ -126,10 +126,8 @@ def diagnose(
     wanted += [] if goal is None else goal.steps
     result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
     chain = _where_it_ran(chain, request, result)
-    if sessions := chosen_sessions(
-        result
-    ):  # remedies are judged, and nothing is searched for them
-        request = replace(request, choices={**(request.choices or {}), **sessions})
+    if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
+        request = replace(request, choices={**(request.choices or {}), **chosen})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error

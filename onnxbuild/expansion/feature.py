@@ -13,6 +13,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import VariantSession
@@ -181,6 +182,7 @@ class Feature:
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
+        choices: What its steps choose by measuring.
         diagnosis: What `diagnose` must know of its steps.
     """
 
@@ -198,6 +200,7 @@ class Feature:
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.session_faults import faults, remarks
@@ -39,4 +40,5 @@ FEATURE = Feature(
     remarks=remarks,
     reports_on=_reports_on,
     laid=_laid,
+    choices=(Choice(session.KIND.name),),
 )
