@@ -73,7 +73,7 @@ class Deliverable:
             `program` of the user's framework, or a `package` of another.
         variant: The variant that it is, or that it is made of; empty for programs.
         judged_by: Names of the steps that judge it.
-        measured_by: Target -> name of the step that measures it.
+        measured_by: Target -> names of the steps that measure it there.
 
     Raises:
         ValueError: A name can't be that of one entry of a folder.
@@ -85,7 +85,7 @@ class Deliverable:
     family: Family = "variant"
     variant: str = ""
     judged_by: tuple[str, ...] = ()
-    measured_by: Mapping[str, str] = field(default_factory=dict)
+    measured_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (self.recipe, self.name, *(name for _, name in self.parts if name)):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.api import Request, build
+from onnxbuild.api import Request, build, graph_of
+from onnxbuild.catalog import all_features
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
@@ -67,12 +69,13 @@ def measure_cost(
         for key, value in (request.settings or {}).items()
         if key.partition(".")[0] != "quantization"
     }
+    alone = (each.side_by_side.alone for each in all_features() if each.side_by_side)
     settings = {
         **kept,
         "quantization": json.dumps(quantization),
-        "benchmark.baseline": "false",
+        **{key: value for each in alone for key, value in each.items()},
     }
-    step = f"{recipe.name}:benchmark"
+    step = _measuring_step(graph_of(replace(request, settings=settings, only=())), recipe)
     asked = replace(request, settings=settings, only=(step,))
     result = build(asked, options, events, lay=False)
     if step not in result.graph.steps:
@@ -87,6 +90,16 @@ def measure_cost(
     with artifacts_shown(asked, result, [step]) as folders:
         ratios = _ratios(folders.get(step))
     return Cost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
+
+
+def _measuring_step(graph: Graph, recipe: Recipe) -> str:
+    """Return the name of the step that measures the variants side by side on the first target."""
+    kinds = {each.side_by_side.kind for each in all_features() if each.side_by_side}
+    (mended,) = (
+        each for each in graph.deliverables if (each.recipe, each.name) == (recipe.name, _MENDED)
+    )
+    steps = mended.measured_by[recipe.targets[0].name]
+    return next(name for name in steps if graph.steps[graph.resolve(name)].kind in kinds)
 
 
 def _ratios(folder: Path | None) -> tuple[Ratio | None, Ratio | None]:

@@ -177,8 +177,8 @@ def diagnose(
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not (breaches or found.misses_goal):
         return found
-    if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
-        losses = measured_losses(request, goal.variant, variant.mode, options, events)
+    if goal is not None and found.misses_goal:
+        losses = measured_losses(request, recipe, variant, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
     found = _tried(request, found, options, tell)
     if found.misses_goal and found.cure is not None:

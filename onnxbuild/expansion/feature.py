@@ -16,9 +16,27 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
+from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+__all__ = [
+    "Artifact",
+    "ArtifactFormat",
+    "Column",
+    "Feature",
+    "Frontend",
+    "Laid",
+    "Mode",
+    "PackageFormat",
+    "ProgramFormat",
+    "Section",
+    "Subject",
+    "Trial",
+    "WrittenVariant",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +74,6 @@ class Column:
     place: int = 100
     of_all: bool = False
     if_any: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A key of a recipe.
-
-    Attributes:
-        name: The key.
-        options: Frozen dataclass of what may stand below it, each field with its help.
-        callables: Keys below it that take a callable of the user's -> (name in
-            Recipe.entrypoints, help).
-        short: The option that a plain word stands for: `optimize: none`.
-        by_variant: A variant may write its own over the recipe's.
-    """
-
-    name: str
-    options: type
-    callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    short: str = ""
-    by_variant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +181,7 @@ class Feature:
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
         choices: What its steps choose by measuring.
+        side_by_side: The step that measures all variants, if it brings one.
         diagnosis: What `diagnose` must know of its steps.
     """
 
@@ -201,6 +200,7 @@ class Feature:
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
     choices: tuple[Choice, ...] = ()
+    side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
@@ -68,7 +69,7 @@ def _measures(graph: Graph) -> dict[str, set[tuple[str, str]]]:
     """Step that measures -> (recipe, name) of each bundle that it measures."""
     found: dict[str, set[tuple[str, str]]] = {}
     for each in graph.deliverables:
-        for step in each.measured_by.values():
+        for step in chain.from_iterable(each.measured_by.values()):
             found.setdefault(graph.resolve(step), set()).add((each.recipe, each.name))
     return found
 
