@@ -13,6 +13,7 @@ from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.scope import Scope, Source
@@ -52,28 +53,6 @@ class Laid:
     report: OutputRef
     file: str
     target: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table that a build ends with.
-
-    Attributes:
-        title: Its heading.
-        step: The last part of the address of the step that measures it; empty for the one that makes
-            the bundle.
-        cell: (what the step measured, the variant's name) -> the text, `-` for none.
-        place: Columns stand in this order.
-        of_all: One step measures all variants; else each has its own.
-        if_any: Left out where no variant has it.
-    """
-
-    title: str
-    step: str
-    cell: Callable[[Mapping[str, Any], str], str]
-    place: int = 100
-    of_all: bool = False
-    if_any: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +156,8 @@ class Feature:
         laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+        steps_of: Variant -> names of steps that belong to it alone and are not below it; `--only` takes
+            the variant for each.
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
@@ -196,6 +177,7 @@ class Feature:
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = _nothing
+    steps_of: Callable[[str], Iterable[str]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()

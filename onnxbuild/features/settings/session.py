@@ -1,4 +1,4 @@
-"""`session`: how ONNX Runtime runs a model; searched for, or profiled."""
+"""`session`: how ONNX Runtime runs a model, written down or searched for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.session_faults import faults, remarks
 from onnxbuild.expansion.sessions import SECTION
 from onnxbuild.onnxkit.sessions.options import SessionOptions
-from onnxbuild.steps import profile, session, tune
+from onnxbuild.steps import session, tune
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
@@ -35,7 +35,7 @@ def _laid(
 FEATURE = Feature(
     name=SECTION,
     sections=(Section(name=SECTION, options=SessionOptions, by_variant=True),),
-    kinds=(session.KIND, tune.KIND, profile.KIND),
+    kinds=(session.KIND, tune.KIND),
     faults=faults,
     remarks=remarks,
     reports_on=_reports_on,
