@@ -17,6 +17,7 @@ from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifact_of, artifacts_shown, size_bytes
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
 from onnxbuild.onnxkit.timing.ratios import Ratio
+from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.wiring import RunOptions
 
 _FP32, _TRIED, _MENDED = "fp32", "tried", "mended"
@@ -60,7 +61,7 @@ def measure_cost(
     Returns: None where one can't be built.
     """
     quantization = {
-        _FP32: "none",
+        _FP32: plain_mode().name,
         _TRIED: json.loads(variants[0]),
         _MENDED: json.loads(variants[1]),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
@@ -150,6 +151,7 @@ class Feature:
         sections: Keys of the recipe that it brings.
         kinds: The step kinds that it brings.
         faults: What is wrong with a recipe that no schema can say.
+        points: Points at which it runs the model, whose inputs must fit into memory.
         remarks: What is allowed and usually a mistake; takes the cores that this process may use, too.
         reports: Reports on a variant that enter its bundle: input of `package` -> report.
         reports_on: The same, of the target with that number.
@@ -170,6 +172,7 @@ class Feature:
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     faults: Callable[[Parts], Iterable[Fault]] = _nothing
+    points: Callable[[Recipe], Iterable[Point]] = _nothing
     remarks: Callable[[Recipe, int], Iterable[str]] = _nothing
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
     reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_names

@@ -17,6 +17,11 @@ class Section:
             Recipe.entrypoints, help).
         short: The option that a plain word stands for: `optimize: none`.
         by_variant: A variant may write its own over the recipe's.
+        holds_tolerances: Below it are tolerances by precision; a variant or a format may write its own
+            tolerances under the same key.
+        has_points: Its option `points` lists sizes of axes.
+        files: Those of `callables` that also take `dummy`, or the paths of .npy and .npz files.
+        needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
     """
 
     name: str
@@ -24,3 +29,7 @@ class Section:
     callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     short: str = ""
     by_variant: bool = False
+    holds_tolerances: bool = False
+    has_points: bool = False
+    files: tuple[str, ...] = ()
+    needs_onnx: str = ""

@@ -61,7 +61,7 @@ def _doubt(metrics: Mapping[str, Any]) -> str:
 
 FEATURE = Feature(
     name=SECTION,
-    sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions),),
+    sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions, has_points=True),),
     kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
     laid=_laid,
     columns=(

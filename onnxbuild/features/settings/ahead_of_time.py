@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION
@@ -16,6 +17,19 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     yield from asked_faults(parts, SECTION)
 
 
+def _remarks(recipe: Recipe, cores: int) -> Iterator[str]:
+    del cores
+    asked = recipe.section(SECTION, AheadOfTimeOptions).asked
+    if asked and all(each.environment for each in recipe.targets):
+        yield (
+            f"{recipe.name}: {', '.join(asked)} of {SECTION}: made, validated and measured "
+            "with the ONNX Runtime of onnxbuild's environment; every target has another"
+        )
+
+
 FEATURE = Feature(
-    name=SECTION, sections=(Section(name=SECTION, options=AheadOfTimeOptions),), faults=_faults
+    name=SECTION,
+    sections=(Section(name=SECTION, options=AheadOfTimeOptions),),
+    faults=_faults,
+    remarks=_remarks,
 )
