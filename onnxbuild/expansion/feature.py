@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
@@ -142,6 +143,11 @@ def _no_names(*_: object) -> Mapping[str, Any]:
     return {}
 
 
+def _no_fault(_path: Path) -> str:
+    """The check of a form of which any file is one."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One thing that a recipe may ask for.
@@ -249,10 +255,12 @@ class ProgramFormat(Feature):
     Attributes:
         options: Frozen dataclass of its options.
         program: Add the steps that make it.
+        file_fault: What is wrong with a file of this form, without running it; empty if nothing is.
     """
 
     options: type
     program: Callable[[Scope, Format], OutputRef]
+    file_fault: Callable[[Path], str] = _no_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,11 +271,13 @@ class ArtifactFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         artifact: Add the step that makes it of a variant's model.
+        file_fault: What is wrong with the file that is opened, without running it; empty if nothing is.
     """
 
     options: type
     help: str
     artifact: Callable[[Scope, Variant, OutputRef, Any], Artifact]
+    file_fault: Callable[[Path], str] = _no_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
