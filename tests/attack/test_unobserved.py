@@ -90,7 +90,7 @@ def lay(program: Program, project: Project) -> None:
 
 
 @pytest.mark.parametrize("what", END_TO_END)
-def test_reproduce_tells_that_a_record_is_not_complete(project, what):
+def test_reproduce_says_that_a_record_is_not_complete(project, what):
     lay(FOUND[what], project)
     observed = project("reproduce", "tiny.yaml", *ONLY)
     assert observed.code == 0, observed.out + observed.err
