@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnxbuild.api import BuildResult, Request, build, graph_of, load
-from onnxbuild.choices import chosen_sessions
+from onnxbuild.choices import choices_of
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
@@ -126,10 +126,8 @@ def diagnose(
     wanted += [] if goal is None else goal.steps
     result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
     chain = _where_it_ran(chain, request, result)
-    if sessions := chosen_sessions(
-        result
-    ):  # remedies are judged, and nothing is searched for them
-        request = replace(request, choices={**(request.choices or {}), **sessions})
+    if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
+        request = replace(request, choices={**(request.choices or {}), **chosen})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
@@ -179,8 +177,8 @@ def diagnose(
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not (breaches or found.misses_goal):
         return found
-    if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
-        losses = measured_losses(request, goal.variant, variant.mode, options, events)
+    if goal is not None and found.misses_goal:
+        losses = measured_losses(request, recipe, variant, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
     found = _tried(request, found, options, on_trial)
     if found.misses_goal and found.cure is not None:

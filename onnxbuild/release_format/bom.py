@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
-from onnxbuild.release_format.bundles import SECTIONS, bundles_of
+from onnxbuild.release_format.bundles import BUNDLE, SECTIONS, bundles_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.packages import packages_of
@@ -146,7 +146,7 @@ def _model(
         "precision": figures.precision,
         "size_bytes": figures.model_bytes,
         **_particulars(manifest),
-        "bundle_sha256": lock.steps[variant["step"]].outputs["bundle"].sha256,
+        "bundle_sha256": lock.steps[variant["step"]].outputs[BUNDLE].sha256,
     }
     return Component(
         name=f"{about['name']}/{name}",

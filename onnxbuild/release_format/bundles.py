@@ -34,8 +34,9 @@ class Section:
     needs: str
 
 
-BUNDLE, GOLDEN = "bundle", "reference"
-"""Name and kind of a step's one output, where that is a bundle, and where it is golden files."""
+BUNDLE, GOLDEN, REPORT = "bundle", "reference", "report"
+"""Name and kind of a step's one output: of every step that makes a bundle, golden files, or a report that
+features list as `released`."""
 
 _NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
 

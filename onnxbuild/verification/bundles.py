@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
 from onnxbuild.core.digest import Digest
-from onnxbuild.onnxkit.ahead_of_time.ort_canonical import IDENTIFIER
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.release_format.bundles import Section, manifest_in, section_bundles, section_of
@@ -19,10 +17,6 @@ from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import config_faults
-
-_IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
-
-_CODE = ".so"
 
 _EARLIER_LOADERS = frozenset(
     {
@@ -53,10 +47,15 @@ def check_bundles(release: Released) -> Iterator[Fault]:
             if opened not in release.files:
                 yield Fault(place, f"names {manifest.file!r}, which is not there")
                 continue
-            form = _FORMS.get(manifest.kind)
-            fault = form(release.folder / opened) if form else ""
+            fault = _file_fault(manifest.kind, release.folder / opened)
             if fault:
                 yield Fault(opened, f"is no {manifest.kind} file: {fault}")
+
+
+def _file_fault(kind: str, path: Path) -> str:
+    """Return what is wrong with a model's file, as the feature that makes such files checks it."""
+    form = PROGRAM_FORMATS.get(kind) or ARTIFACT_FORMATS.get(kind)
+    return form.file_fault(path) if form else ""
 
 
 def _check_name(
@@ -108,59 +107,3 @@ def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterato
     found = release.read(place) if place in release.files else b""
     if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
         yield Fault(place, f"is not the loader that onnxbuild {__version__} writes")
-
-
-def _ort_fault(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(_IDENTIFIER_AT + len(IDENTIFIER))
-    return (
-        "" if head[_IDENTIFIER_AT:] == IDENTIFIER else "it lacks the mark of ONNX Runtime's format"
-    )
-
-
-def _torchscript_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: "/code/" in name, "code of TorchScript")
-
-
-def _exported_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: name.endswith("models/model.json"), "exported graph")
-
-
-def _package_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: name.endswith(_CODE), "machine code", native=True)
-
-
-def _archive_fault(
-    path: Path, wanted: Callable[[str], bool], what: str, *, native: bool = False
-) -> str:
-    """What is wrong with one of PyTorch's archives; empty if nothing is.
-
-    Args:
-        path: The file.
-        wanted: Whether a record is what makes it of its form.
-        what: What that record is.
-        native: Whether machine code may be in it.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            records = archive.infolist()
-            names = Counter(record.filename for record in records)
-            if twice := [name for name, count in names.items() if count > 1]:
-                return f"it holds {twice[0]} twice"
-            if packed := [r.filename for r in records if r.compress_type != zipfile.ZIP_STORED]:
-                return f"{packed[0]} in it is compressed, as PyTorch writes nothing"
-            if damaged := archive.testzip():
-                return f"{damaged} in it is damaged"
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        return f"it is no archive of PyTorch: {error}"
-    if not native and (code := [name for name in names if name.endswith(_CODE)]):
-        return f"it holds machine code, {code[0]}"
-    return "" if any(map(wanted, names)) else f"it holds no {what}"
-
-
-_FORMS: Mapping[str, Callable[[Path], str]] = {
-    "torchscript": _torchscript_fault,
-    "torch-export": _exported_fault,
-    "aotinductor": _package_fault,
-    "ort": _ort_fault,
-}

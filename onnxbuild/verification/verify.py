@@ -19,7 +19,7 @@ from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
-from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, SECTIONS, bundles_of
+from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, REPORT, SECTIONS, bundles_of
 from onnxbuild.release_format.checksums import Fault, Files
 from onnxbuild.release_format.forms import following, read_json, resolved_bytes
 from onnxbuild.release_format.layout import (
@@ -193,8 +193,8 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
             measured = release.lock.measurements[step]
             yield from check_json(release.read(path), path, measured, "the lock says")
         else:
-            report = Artifact("report", ((REPORT_FILE, release.files[path]),))
-            yield from check_artifact(release.lock, step, "report", report, path)
+            report = Artifact(REPORT, ((REPORT_FILE, release.files[path]),))
+            yield from check_artifact(release.lock, step, REPORT, report, path)
 
 
 def _check_bom(release: Released) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from onnxbuild.expansion.artifacts import add_artifact
 from onnxbuild.expansion.feature import Artifact, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.ahead_of_time.ort_form import ort_fault
 from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import ort_format
@@ -31,4 +32,5 @@ FEATURE = ArtifactFormat(
     help="`{}` or options: the variant as `.ort`, in VARIANT-ort/",
     kinds=(ort_format.KIND,),
     artifact=_artifact,
+    file_fault=ort_fault,
 )

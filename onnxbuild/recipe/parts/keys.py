@@ -38,7 +38,7 @@ PARTS: Mapping[str, str] = {
     "opset": "version of ONNX's operator set",
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
     "formats": "what is made of the model: a list, or format -> its options; variants are of `onnx`",
-    "format.validate": "tolerances of this format; before those of fp32",
+    "format.tolerances": "tolerances of this format; before those of fp32",
     "providers": "where models are validated and measured, in order of preference: providers of ONNX "
     "Runtime with their options, chains of them, plug-ins",
     "target.provider": "which provider, where the name is your own",
@@ -71,8 +71,6 @@ PARTS: Mapping[str, str] = {
     "max": "greatest size",
     "example": "size the model is exported with; from min to max",
     "mode": "how weights and activations are stored",
-    "variant.validate": "tolerances of this variant; before those of its precision",
-    "variant.optimize": "over the recipe's `optimize`, for this variant",
-    "variant.session": "over the recipe's `session`, for this variant",
+    "variant.tolerances": "tolerances of this variant; before those of its precision",
 }
 """Key -> one line for the schema, the reference page and the editor."""

@@ -11,6 +11,7 @@ from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Compo
 from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
+from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
 from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
 
@@ -115,7 +116,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
                 value(modes),
                 _named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
             ],
-            "default": "none",
+            "default": plain_mode().name,
         },
         "formats": {
             "anyOf": [
@@ -275,7 +276,8 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
     definitions = {}
     own = {
         each.name: {
-            "description": PARTS[f"variant.{each.name}"], "$ref": f"#/$defs/{each.name}"
+            "description": f"over the recipe's `{each.name}`, for this variant",
+            "$ref": f"#/$defs/{each.name}",
         }
         for each in SECTIONS.values()
         if each.by_variant
@@ -284,7 +286,7 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
         properties: dict[str, Schema] = {
             "mode": {"const": name, "description": PARTS["mode"]},
             **(builder.properties(mode.options) if mode.options else {}),
-            "validate": {"description": PARTS["variant.validate"], **_tolerances()},
+            tolerances_key(): {"description": PARTS["variant.tolerances"], **_tolerances()},
             **own,
         }
         definitions[f"mode_{name}"] = _closed(f"mode '{name}'", properties, [])
@@ -296,7 +298,7 @@ def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
     for name, each in PROGRAM_FORMATS.items():
         properties: dict[str, Schema] = {
             **builder.properties(each.options),
-            "validate": {"description": PARTS["format.validate"], **_tolerances()},
+            tolerances_key(): {"description": PARTS["format.tolerances"], **_tolerances()},
         }
         definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])
     return definitions
