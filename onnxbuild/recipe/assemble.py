@@ -16,7 +16,7 @@ from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
-from onnxbuild.recipe.declared.model_sources import ModelSources, source_of
+from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
@@ -109,7 +109,7 @@ class Loader:
     ) -> Recipe | None:
         completed = self._models.complete(root, self._faults)
         is_complete = self._complete and completed is not None
-        root = root if completed is None else completed
+        root = _without_filled_in(root) if completed is None else completed
         model = self._models.entrypoint
         known = self._validator.known
         faults = [f for key in root.members if key in known for f in self._check(key, root)]
@@ -154,6 +154,12 @@ class Loader:
 
 def _rendered_part(root: Node) -> Node:
     members = {key: m for key, m in root.members.items() if key not in _UNRENDERED}
+    return mapping(members, root.at)
+
+
+def _without_filled_in(root: Node) -> Node:
+    """The recipe without the keys that a model's file completes: what is missing there is not known."""
+    members = {key: m for key, m in root.members.items() if key not in FILLED_IN}
     return mapping(members, root.at)
 
 

@@ -24,8 +24,9 @@ from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.external_data import is_name_below
 from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
-from onnxbuild.onnxkit.ready_onnx.outline import OutlineError, outline_of
+from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
+from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.steps import check, import_onnx, raise_opset

@@ -7,12 +7,19 @@ not parsed. The numbers of fields are those of onnx.proto (ONNX IR specification
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_VARINT, _EIGHT_BYTES, _TEXT, _FOUR_BYTES = 0, 1, 2, 5
-"""Wire types of protocol buffers."""
+from onnxbuild.onnxkit.ready_onnx.wire import (
+    Message,
+    OutlineError,
+    fields,
+    message_in,
+    number_in,
+    packed,
+    signed,
+    text_in,
+)
 
 _DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string",
@@ -21,9 +28,6 @@ _DTYPES = {
 }  # fmt: skip
 _EXTERNAL = 1
 _DEEPEST = 32
-_LONGEST_VARINT = 10
-
-Message = memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,6 @@ class Outline:
     files: tuple[str, ...]
 
 
-class OutlineError(ValueError):
-    """The file is no ONNX model, or is cut short; the text says which."""
-
-
 def outline_of(path: Path) -> Outline:
     """Read a model's outline.
 
@@ -88,13 +88,13 @@ def outline_of(path: Path) -> Outline:
 def _model(message: Message) -> Outline:
     graph: Message | None = None
     opset = 0
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 7:  # noqa: PLR2004 - graph
-            graph = _message(value)
+            graph = message_in(value)
         elif number == 8:  # noqa: PLR2004 - opset_import: domain, version
-            imported = dict(_fields(_message(value)))
-            if _text(imported.get(1, memoryview(b""))) in ("", "ai.onnx"):
-                opset = _number(imported.get(2, 0))
+            imported = dict(fields(message_in(value)))
+            if text_in(imported.get(1, memoryview(b""))) in ("", "ai.onnx"):
+                opset = number_in(imported.get(2, 0))
     if graph is None:
         raise OutlineError("it holds no graph: it is no ONNX model, or it was cut short")
     return _Graph(graph).outline(opset)
@@ -111,15 +111,15 @@ class _Graph:
         inputs: list[Message] = []
         outputs: list[Message] = []
         nodes: list[Message] = []
-        for number, value in _fields(message):
+        for number, value in fields(message):
             if number == 1:
-                nodes.append(_message(value))
+                nodes.append(message_in(value))
             elif number == 5:  # noqa: PLR2004 - initializer
-                self._weight(_message(value))
+                self._weight(message_in(value))
             elif number == 11:  # noqa: PLR2004 - input
-                inputs.append(_message(value))
+                inputs.append(message_in(value))
             elif number == 12:  # noqa: PLR2004 - output
-                outputs.append(_message(value))
+                outputs.append(message_in(value))
         for node in nodes:
             self._node(node, 0)
         self._inputs, self._outputs = map(_value, inputs), map(_value, outputs)
@@ -142,20 +142,20 @@ class _Graph:
     def _weight(self, tensor: Message) -> None:
         dims: list[int] = []
         name = ""
-        for number, value in _fields(tensor):
+        for number, value in fields(tensor):
             if number == 1:
-                dims += [value] if isinstance(value, int) else _packed(value)
+                dims += [value] if isinstance(value, int) else packed(value)
             elif number == 8:  # noqa: PLR2004 - name
-                name = _text(value)
+                name = text_in(value)
         self._file_of(tensor)
         self._weights[name] = tuple(dims)
 
     def _file_of(self, tensor: Message) -> None:
         entries, is_outside = dict[str, str](), False
-        for number, value in _fields(tensor):
+        for number, value in fields(tensor):
             if number == 13:  # noqa: PLR2004 - external_data: key, value
-                entry = dict(_fields(_message(value)))
-                entries[_text(entry.get(1, memoryview(b"")))] = _text(
+                entry = dict(fields(message_in(value)))
+                entries[text_in(entry.get(1, memoryview(b"")))] = text_in(
                     entry.get(2, memoryview(b""))
                 )
             elif number == 14:  # noqa: PLR2004 - data_location
@@ -167,15 +167,15 @@ class _Graph:
         inputs: list[str] = []
         attributes: list[Message] = []
         operator, output = "", ""
-        for number, value in _fields(node):
+        for number, value in fields(node):
             if number == 1:
-                inputs.append(_text(value))
+                inputs.append(text_in(value))
             elif number == 2:  # noqa: PLR2004 - output
-                output = output or _text(value)
+                output = output or text_in(value)
             elif number == 4:  # noqa: PLR2004 - op_type
-                operator = _text(value)
+                operator = text_in(value)
             elif number == 5:  # noqa: PLR2004 - attribute
-                attributes.append(_message(value))
+                attributes.append(message_in(value))
         axis = 0
         for attribute in attributes:
             axis = self._attribute(attribute, depth, axis)
@@ -187,36 +187,36 @@ class _Graph:
     def _attribute(self, attribute: Message, depth: int, axis: int) -> int:
         """Look for files in the tensors and graphs of an attribute; returns what `axis` is by now."""
         name, value_of = "", 0
-        for number, value in _fields(attribute):
+        for number, value in fields(attribute):
             if number == 1:
-                name = _text(value)
+                name = text_in(value)
             elif number == 3:  # noqa: PLR2004 - i
-                value_of = _signed(_number(value))
+                value_of = signed(number_in(value))
             elif number in (5, 10):  # t, tensors
-                self._file_of(_message(value))
+                self._file_of(message_in(value))
             elif number in (6, 11):  # g, graphs
-                self._subgraph(_message(value), depth + 1)
+                self._subgraph(message_in(value), depth + 1)
         return value_of if name == "axis" else axis
 
     def _subgraph(self, message: Message, depth: int) -> None:
         if depth > _DEEPEST:
             raise OutlineError(f"graphs in graphs are nested deeper than {_DEEPEST}")
-        for number, value in _fields(message):
+        for number, value in fields(message):
             if number == 1:
-                self._node(_message(value), depth)
+                self._node(message_in(value), depth)
             elif number == 5:  # noqa: PLR2004 - initializer
-                self._file_of(_message(value))
+                self._file_of(message_in(value))
 
 
 def _value(message: Message) -> OutlinedValue:
     name, dtype, shape = "", "unknown", None
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1:
-            name = _text(value)
+            name = text_in(value)
         elif number == 2:  # noqa: PLR2004 - type
-            for kind, below in _fields(_message(value)):
+            for kind, below in fields(message_in(value)):
                 if kind == 1:  # a tensor
-                    dtype, shape = _tensor_type(_message(below))
+                    dtype, shape = _tensor_type(message_in(below))
                 elif kind in (4, 5, 8, 9):
                     dtype = {4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}[kind]
     return OutlinedValue(name, dtype, shape)
@@ -224,87 +224,21 @@ def _value(message: Message) -> OutlinedValue:
 
 def _tensor_type(message: Message) -> tuple[str, tuple[int | str, ...] | None]:
     dtype, shape = "unknown", None
-    for number, value in _fields(message):
+    for number, value in fields(message):
         if number == 1:
-            dtype = _DTYPES.get(_number(value), f"type {value}")
+            dtype = _DTYPES.get(number_in(value), f"type {value}")
         elif number == 2:  # noqa: PLR2004 - shape
             shape = tuple(
-                _dimension(_message(dim)) for each, dim in _fields(_message(value)) if each == 1
+                _dimension(message_in(dim)) for each, dim in fields(message_in(value)) if each == 1
             )
     return dtype, shape
 
 
 def _dimension(message: Message) -> int | str:
     """A size, or an axis' name; both negative sizes and `?` are written where there is none."""
-    for number, value in _fields(message):
-        if number == 1 and (size := _signed(_number(value))) >= 0:
+    for number, value in fields(message):
+        if number == 1 and (size := signed(number_in(value))) >= 0:
             return size
-        if number == 2 and (name := _text(value)) != "?":  # noqa: PLR2004 - dim_param
+        if number == 2 and (name := text_in(value)) != "?":  # noqa: PLR2004 - dim_param
             return name
     return ""
-
-
-def _fields(message: Message) -> Iterator[tuple[int, int | Message]]:
-    """Yield (number, value) of a message's fields: an int, or the bytes.
-
-    Raises:
-        OutlineError, IndexError: It ends within a field, or is no message.
-    """
-    at, end = 0, len(message)
-    while at < end:
-        tag, at = _varint(message, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == _VARINT:
-            value, at = _varint(message, at)
-            yield number, value
-            continue
-        if wire == _TEXT:
-            size, at = _varint(message, at)
-        elif wire in (_EIGHT_BYTES, _FOUR_BYTES):
-            size = 8 if wire == _EIGHT_BYTES else 4
-        else:
-            raise OutlineError("it is no ONNX model")
-        if not number or at + size > end:
-            raise OutlineError("it is no ONNX model, or it was cut short")
-        yield number, message[at : at + size]
-        at += size
-
-
-def _varint(message: Message, at: int) -> tuple[int, int]:
-    value = shift = 0
-    for _ in range(_LONGEST_VARINT):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - no further byte
-            return value, at
-        shift += 7
-    raise OutlineError("it is no ONNX model")
-
-
-def _packed(message: int | Message) -> list[int]:
-    whole, found, at = _message(message), list[int](), 0
-    while at < len(whole):
-        value, at = _varint(whole, at)
-        found.append(value)
-    return found
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _number(value: int | Message) -> int:
-    if not isinstance(value, int):
-        raise OutlineError("it is no ONNX model")
-    return value
-
-
-def _message(value: int | Message) -> Message:
-    if isinstance(value, int):
-        raise OutlineError("it is no ONNX model")
-    return value
-
-
-def _text(value: int | Message) -> str:
-    return str(_message(value), "utf-8")

@@ -21,6 +21,9 @@ from onnxbuild.recipe.templates.extend import (
     sibling_names,
 )
 
+FILLED_IN = ("dummy_inputs", "dynamic_axes")
+"""Keys of which a recipe may write a part and a model's file says the rest."""
+
 _CALLABLE = ("entrypoint", "args", "files", "env")
 
 

@@ -87,3 +87,23 @@ def _title(kind: type) -> str:
     """`VariantTolerances` -> `variant tolerances`, `Tolerance` -> `a tolerance`."""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()
     return words if words.endswith("s") else f"a {words}"
+
+
+def closed(title: str, properties: Mapping[str, Schema], required: list[str]) -> Schema:
+    """A mapping of these keys alone."""
+    return {
+        "type": "object",
+        "title": title,
+        "properties": dict(properties),
+        "additionalProperties": False,
+        "required": required,
+    }
+
+
+def named(item: Schema, names: Schema, *, least: int = 0, title: str = "") -> Schema:
+    """A mapping whose keys are the user's own."""
+    bounds: Schema = {"minProperties": least} if least else {}
+    titled: Schema = {"title": title} if title else {}
+    return {
+        "type": "object", **titled, **bounds, "propertyNames": names, "additionalProperties": item,
+    }  # fmt: skip

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Composition, composition
 from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
-from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
 from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
-from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
+from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder, closed, named
+from onnxbuild.recipe.schema.model_schema import entrypoint_schema, file_schema, model_schema
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -50,8 +49,8 @@ def _schema(*, templated: bool) -> Schema:
     for key, schema in properties.items():
         schema.setdefault("description", PARTS.get(key, ""))
     definitions = {
-        "entrypoint": _entrypoint(builder),
-        "model": _model(builder),
+        "entrypoint": entrypoint_schema(builder),
+        "model": model_schema(builder),
         "dummy_input": _dummy_input(builder),
         "axis": _axis(builder),
         "variant": _variant(builder),
@@ -74,7 +73,7 @@ def _schema(*, templated: bool) -> Schema:
         "if": {"not": {"required": ["extends"]}},
         "then": {
             "required": ["version", "name", "model"],
-            "if": {"properties": {"model": _is_file()}, "required": ["model"]},
+            "if": {"properties": {"model": file_schema()}, "required": ["model"]},
             "else": {"required": ["dummy_inputs"]},
         },
         "$defs": definitions,
@@ -90,7 +89,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
         "description": {"type": "string"},
         "extends": {"type": "string"},
         "vars": {"type": "object", "propertyNames": {"pattern": SYMBOL}},
-        "matrix": _named(
+        "matrix": named(
             {
                 "type": "array",
                 "minItems": 1,
@@ -101,20 +100,20 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
         ),
         "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
-        "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
+        "dummy_inputs": named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
             "type": "array",
             "items": {"type": "string", "pattern": r"^\S+$", "title": "a name without blanks"},
             "uniqueItems": True,
             "default": [],
         },
-        "dynamic_axes": _named({"$ref": "#/$defs/axis"}, {"pattern": SYMBOL}),
+        "dynamic_axes": named({"$ref": "#/$defs/axis"}, {"pattern": SYMBOL}),
         "opset": value({"type": "integer", "minimum": OPSET_MIN, "maximum": OPSET_MAX})
         | {"default": 18},
         "quantization": {
             "anyOf": [
                 value(modes),
-                _named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
+                named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
             ],
             "default": plain_mode().name,
         },
@@ -163,57 +162,6 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
     return sections
 
 
-def _target() -> Schema:
-    return {
-        "type": "string",
-        "title": "FILE.py:CALLABLE or package.module:CALLABLE",
-        "description": PARTS["entrypoint"],
-    }
-
-
-def _entrypoint(builder: SchemaBuilder) -> Schema:
-    whole = _closed("an entrypoint", _callable(builder), ["entrypoint"])
-    return {"anyOf": [_target(), whole]}
-
-
-def _model(builder: SchemaBuilder) -> Schema:
-    """A callable, or a file of one of the frontends that take one."""
-    properties = _callable(builder)
-    for name, source in _files().items():
-        properties[name] = {"type": "string", "minLength": 1, "description": source.help}
-        properties |= builder.properties(source.options)
-    whole = _closed("a model", properties, [])
-    whole["anyOf"] = [{"required": [key]} for key in ("entrypoint", *_files())]
-    return {"anyOf": [_target(), whole]}
-
-
-def _is_file() -> Schema:
-    return {"type": "object", "anyOf": [{"required": [name]} for name in _files()]}
-
-
-def _files() -> dict[str, ModelSource]:
-    sources = {name: each.model_source for name, each in FRONTENDS.items()}
-    return {name: source for name, source in sources.items() if source is not None}
-
-
-def _callable(builder: SchemaBuilder) -> dict[str, Schema]:
-    properties: dict[str, Schema] = {
-        "entrypoint": _target(),
-        "args": {"type": "object", "propertyNames": {"pattern": SYMBOL}, "default": {}},
-        "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
-        "env": {
-            "anyOf": [
-                {"type": "array", "items": {"type": "string", "pattern": SYMBOL}},
-                _named(builder.value({"type": ["string", "integer"]}), {"pattern": SYMBOL}),
-            ],
-            "default": [],
-        },
-    }
-    for key, schema in properties.items():
-        schema["description"] = PARTS[key]
-    return properties
-
-
 def _dummy_input(builder: SchemaBuilder) -> Schema:
     value = builder.value
     size = {"type": "integer", "minimum": 1}
@@ -232,7 +180,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
-    return _closed("a dummy input", properties, _unless_editing(builder, ["dtype", "shape"]))
+    return closed("a dummy input", properties, _unless_editing(builder, ["dtype", "shape"]))
 
 
 def _axis(builder: SchemaBuilder) -> Schema:
@@ -245,7 +193,7 @@ def _axis(builder: SchemaBuilder) -> Schema:
         for key, minimum in least.items()
     }
     properties["multiple_of"]["default"] = 1
-    return _closed("an axis", properties, _unless_editing(builder, ["min", "max", "example"]))
+    return closed("an axis", properties, _unless_editing(builder, ["min", "max", "example"]))
 
 
 def _unless_editing(builder: SchemaBuilder, required: list[str]) -> list[str]:
@@ -289,42 +237,23 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
             tolerances_key(): {"description": PARTS["variant.tolerances"], **_tolerances()},
             **own,
         }
-        definitions[f"mode_{name}"] = _closed(f"mode '{name}'", properties, [])
+        definitions[f"mode_{name}"] = closed(f"mode '{name}'", properties, [])
     return definitions
 
 
 def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
-    definitions = {f"format_{ONNX}": _closed(f"format '{ONNX}'", {}, [])}
+    definitions = {f"format_{ONNX}": closed(f"format '{ONNX}'", {}, [])}
     for name, each in PROGRAM_FORMATS.items():
         properties: dict[str, Schema] = {
             **builder.properties(each.options),
             tolerances_key(): {"description": PARTS["format.tolerances"], **_tolerances()},
         }
-        definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])
+        definitions[f"format_{name}"] = closed(f"format '{name}'", properties, [])
     return definitions
 
 
 def _tolerances() -> Schema:
     return {"$ref": "#/$defs/VariantTolerances"}
-
-
-def _closed(title: str, properties: Mapping[str, Schema], required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "title": title,
-        "properties": dict(properties),
-        "additionalProperties": False,
-        "required": required,
-    }
-
-
-def _named(item: Schema, names: Schema, *, least: int = 0, title: str = "") -> Schema:
-    """A mapping whose keys are the user's own."""
-    bounds: Schema = {"minProperties": least} if least else {}
-    titled: Schema = {"title": title} if title else {}
-    return {
-        "type": "object", **titled, **bounds, "propertyNames": names, "additionalProperties": item,
-    }  # fmt: skip
 
 
 def _pattern(pattern: str, builder: SchemaBuilder) -> Schema:
