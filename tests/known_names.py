@@ -22,7 +22,7 @@ OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "provi
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
-        "plugin", "scope", "section", "side_by_side", "variants",
+        "model_source", "plugin", "scope", "section", "side_by_side", "variants",
     }
 )  # fmt: skip
 """Modules of expansion/ that say how features are asked; the others hold what some features share."""

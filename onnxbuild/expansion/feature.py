@@ -18,6 +18,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
+from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
@@ -206,12 +207,14 @@ class Frontend(Feature):
         score: Its score by the user's metric, that variants are held to; None if the recipe evaluates
             nothing.
         is_measured: The benchmark can run the user's own model next to the variants.
+        model_source: How `model` names a file of this frontend's; None where it names a callable.
     """
 
     source: Callable[[Scope], Source]
     reference: Callable[[Scope, Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[Scope], OutputRef | None]
     is_measured: bool = True
+    model_source: ModelSource | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
