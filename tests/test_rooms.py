@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import runpy
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.known_names import PLACES, WORDS, all_known, known, names
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ def bill_of_materials(
     bom = Bom(
         serial_number=_serial_number(about, files),
         metadata=BomMetaData(
-            timestamp=datetime.fromtimestamp(about["epoch_s"], timezone.utc),
+            timestamp=datetime.fromtimestamp(about["epoch_s"], UTC),
             component=whole,
             tools=ToolRepository(components=[builder]),
             properties=properties,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.graphs import keep
 from onnxbuild.onnxkit.model.scopes import Scope, scopes
@@ -115,7 +115,7 @@ def _constant(attribute: onnx.AttributeProto) -> onnx.TensorProto | None:
         tensor = onnx.TensorProto()
         tensor.CopyFrom(attribute.t)
         return tensor
-    values = {
+    values: Mapping[str, Callable[[], Any]] = {
         "value_float": lambda: np.float32(attribute.f),
         "value_floats": lambda: np.array(attribute.floats, np.float32),
         "value_int": lambda: np.int64(attribute.i),
