@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import tomllib
 from pathlib import Path
@@ -78,3 +79,12 @@ def test_every_reason_to_know_a_feature_by_name_is_used():
 )
 def test_a_name_that_is_smuggled_in_is_found(line, name):
     assert list(known(f'"""benchmark"""\n{line}\n', names())) == [(2, name)]
+
+
+def test_each_public_class_has_a_name_of_its_own():
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "onnxbuild").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -98,7 +98,7 @@ class Deliverable:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedSteps:
     """What is left out of a graph.
 
     Attributes:
@@ -135,7 +135,7 @@ class Graph:
         step = self.resolve(name)
         return (step, *(alias for alias, each in self.aliases.items() if each == step))
 
-    def left_out_with(self, name: str) -> LeftOut:
+    def left_out_with(self, name: str) -> ExcludedSteps:
         """Return what is left out with a step that is not applicable: all steps that need its outputs."""
         gone: dict[str, None] = {}
         needed = False
@@ -148,7 +148,7 @@ class Graph:
             users = self._users.get(each, ())
             needed |= not users
             stack += [user for user, is_optional in users if not is_optional]
-        return LeftOut(tuple(each for each in self.steps if each in gone), needed)
+        return ExcludedSteps(tuple(each for each in self.steps if each in gone), needed)
 
     @cached_property
     def _users(self) -> dict[str, list[tuple[str, bool]]]:

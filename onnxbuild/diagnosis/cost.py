@@ -24,7 +24,7 @@ _FP32, _TRIED, _MENDED = "fp32", "tried", "mended"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RemedyCost:
     """Sizes in bytes, and speeds as ratios of times: above 1 where the mended one is faster.
 
     Attributes:
@@ -48,7 +48,7 @@ def measure_cost(
     variants: tuple[str, str],
     options: RunOptions,
     events: Sequence[EventSink] = (),
-) -> Cost | None:
+) -> RemedyCost | None:
     """Build the recipe's benchmark of three variants alone; what is built already is not built again.
 
     Args:
@@ -90,7 +90,7 @@ def measure_cost(
         sizes[name] = size_bytes(made)
     with artifacts_shown(asked, result, [step]) as folders:
         ratios = _ratios(folders.get(step))
-    return Cost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
+    return RemedyCost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
 
 
 def _measuring_step(graph: Graph, recipe: Recipe) -> str:

@@ -13,7 +13,7 @@ from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
-from onnxbuild.diagnosis.cost import Cost, measure_cost
+from onnxbuild.diagnosis.cost import RemedyCost, measure_cost
 from onnxbuild.diagnosis.ranking import by_loss, measured_losses
 from onnxbuild.diagnosis.remedies import (
     as_setting,
@@ -27,7 +27,7 @@ from onnxbuild.diagnosis.resolved_trial import pin_trial
 from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
-from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
+from onnxbuild.diagnosis.trials import RemedyTrial, Trials, is_broken
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -78,9 +78,9 @@ class Diagnosis:
     nodes: tuple[NodeError, ...] = ()
     effects: Mapping[str, float] = field(default_factory=dict)
     groups: tuple[tuple[str, ...], ...] = ()
-    trials: tuple[Trial, ...] = ()
-    cure: Trial | None = None
-    cost: Cost | None = None
+    trials: tuple[RemedyTrial, ...] = ()
+    cure: RemedyTrial | None = None
+    cost: RemedyCost | None = None
 
     @property
     def misses_goal(self) -> bool:
@@ -97,7 +97,7 @@ def diagnose(
     trial: str = "",
     points: int = 4,
     bisect: bool = True,
-    on_trial: Callable[[Trial], None] | None = None,
+    on_trial: Callable[[RemedyTrial], None] | None = None,
 ) -> Diagnosis:
     """Find where a variant's error comes from.
 
@@ -202,7 +202,7 @@ def _tried(
     request: Request,
     found: Diagnosis,
     options: RunOptions,
-    on_trial: Callable[[Trial], None] | None,
+    on_trial: Callable[[RemedyTrial], None] | None,
 ) -> Diagnosis:
     """The diagnosis with remedies tried on the gates that fail and the goal that is missed."""
     assert found.looked is not None
@@ -229,7 +229,7 @@ def _tried(
 
 def _cost(
     request: Request, found: Diagnosis, options: RunOptions, events: Sequence[EventSink]
-) -> Cost | None:
+) -> RemedyCost | None:
     assert found.cure is not None
     tried = as_setting(found.recipe, found.variant)
     mended = found.cure.remedy.settings[f"quantization.{found.variant.name}"]

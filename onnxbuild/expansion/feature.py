@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
-    "Artifact",
+    "AheadOfTimeModel",
     "ArtifactFormat",
     "Column",
     "Feature",
@@ -116,7 +116,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class AheadOfTimeModel:
     """What is made of a variant ahead of time.
 
     Attributes:
@@ -186,7 +186,7 @@ class Feature:
     laid: Callable[
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
-    laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = _nothing
+    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
     steps_of: Callable[[str], Iterable[str]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
@@ -279,7 +279,7 @@ class ArtifactFormat(Feature):
 
     options: type
     help: str
-    artifact: Callable[[Scope, Variant, OutputRef, Any], Artifact]
+    artifact: Callable[[Scope, Variant, OutputRef, Any], AheadOfTimeModel]
     file_fault: Callable[[Path], str] = _no_fault
 
 

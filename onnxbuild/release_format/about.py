@@ -39,7 +39,7 @@ class Title:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReleaseSource:
     """Where a release comes from.
 
     Attributes:
@@ -91,7 +91,9 @@ def is_matrix(recipes: Sequence[Recipe]) -> bool:
     return len(recipes) > 1 or "@" in recipes[0].name
 
 
-def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source) -> dict[str, Any]:
+def about(
+    title: Title, recipes: Sequence[Recipe], graph: Graph, source: ReleaseSource
+) -> dict[str, Any]:
     """The release.json.
 
     Args:

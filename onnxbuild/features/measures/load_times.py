@@ -8,13 +8,15 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.artifacts import SECTION
 from onnxbuild.expansion.asked import AheadOfTimeOptions
-from onnxbuild.expansion.feature import Artifact, Feature, Laid, Subject
+from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Laid, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
 from onnxbuild.steps import load_times
 
 
-def _laid_ahead(scope: Scope, subject: Subject, artifacts: Sequence[Artifact]) -> Sequence[Laid]:
+def _laid_ahead(
+    scope: Scope, subject: Subject, artifacts: Sequence[AheadOfTimeModel]
+) -> Sequence[Laid]:
     recipe, variant = scope.recipe, subject.variant
     if not artifacts or not recipe.section(SECTION, AheadOfTimeOptions).load_times:
         return ()

@@ -86,7 +86,9 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
             variant=variant.name,
             goal=options.goal,
             margin=options.margin,
-            trials=tuple(choose.Trial(trial, written(each)) for trial, each in trials.items()),
+            trials=tuple(
+                choose.MeasuredTrial(trial, written(each)) for trial, each in trials.items()
+            ),
             choice=choice,
         ),
         inputs,

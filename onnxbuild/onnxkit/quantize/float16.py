@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.graphs import keep
-from onnxbuild.onnxkit.model.scopes import Scope, scopes
+from onnxbuild.onnxkit.model.scopes import GraphScope, scopes
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, tidy_casts
 from onnxbuild.onnxkit.quantize.fp32_nodes import hide_kept, restore_kept
 
@@ -36,7 +36,7 @@ def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
     """
     import onnx
 
-    large: set[tuple[Scope | None, str]] = set()
+    large: set[tuple[GraphScope | None, str]] = set()
     found = []
     for scope in scopes(model):
         large |= {
