@@ -11,9 +11,13 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from onnxbuild import catalog
+
+hypothesis.settings.register_profile("untimed")
+hypothesis.settings.load_profile("untimed")  # a busy machine is no fault of an example
 
 HERE = Path(__file__).parent
 BUILDING = {"attack", "cli", "steps", "verification"}

@@ -98,7 +98,7 @@ def resolved(recipe):
         raise
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
@@ -120,7 +120,7 @@ def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
             assert targets_of(whole, [recipe], [at.local]) == [name]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
@@ -173,7 +173,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_no_two_steps_share_a_log(demo, names):

@@ -114,7 +114,7 @@ def histograms(draw):
     return grid, seen, Histogram(*bounds, counts, 0), centers
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(histograms())
 def test_mse_is_never_worse_than_the_whole_range_on_any_histogram(drawn):
     grid, seen, histogram, centers = drawn
