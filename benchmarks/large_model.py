@@ -2,7 +2,7 @@
 
 A GPT-2 with the widths of GPT-2 large, as many layers as the size asks for, and seeded weights goes
 through every mode, one step at a time, on short sequences: memory is what is measured. Peaks are
-the kernel's of each step's process, mapped files included, as the run's own events tell them.
+the kernel's of each step's process, mapped files included, as the run's own events report them.
 
     python -m benchmarks.large_model [--gib 3] [--modes fp32 fp16 dynamic ...] [--only STEP ...]
         [--folder build/large_model] [--memory 24GiB] [--keep] [--json FILE]
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main() -> None:
-    """Make the project, run it, tell what each step took."""
+    """Make the project, run it, report what each step took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=3.0, help="of fp32 weights, about")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))

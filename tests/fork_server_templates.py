@@ -48,8 +48,8 @@ def serve(address: str, threads: int | None) -> None:
     Cores(threads).take(0)
     preload()
     if not address:
-        with socket.socket(fileno=0) as told:
-            _Template(cores, told).serve()
+        with socket.socket(fileno=0) as reported:
+            _Template(cores, reported).serve()
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)

@@ -34,15 +34,15 @@ _LAUNCHER = """\
 import array, glob, json, os, socket, sys
 python, path, patterns, address, parent = {python!r}, {path!r}, {startup!r}, {address!r}, {parent!r}
 environment = dict(os.environ, PATH=path)
-told = json.loads(sys.argv[4])
+reported = json.loads(sys.argv[4])
 if sys.argv[5] == parent:
     read = dict()
     for name in [name for pattern in patterns for name in glob.glob(pattern)]:
         with open(name) as file:
             read[name] = file.read()
-    surroundings = [python, environment, told["threads"], read]
+    surroundings = [python, environment, reported["threads"], read]
     message = json.dumps(dict(argument=sys.argv[4], surroundings=surroundings))
-    passed = array.array("i", [told["socket"], 1, 2])
+    passed = array.array("i", [reported["socket"], 1, 2])
     template = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     template.connect(address)
     template.sendmsg([message.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
@@ -72,7 +72,7 @@ def launcher(python: str) -> str:
     # What another interpreter runs when it starts; nobody changes this one's.
     startup = [f"{site}/*.pth", f"{site}/__editable__*"] if python != sys.executable else []
     _, _, folders = clean_environment({})["PATH"].partition(os.pathsep)
-    told = {
+    reported = {
         "base": sys.executable,
         "python": python,
         "path": f"{bin_folder}{os.pathsep}{folders}",
@@ -82,7 +82,7 @@ def launcher(python: str) -> str:
         "forked": FORKED,
     }
     launcher = folder / "python"
-    launcher.write_text(_LAUNCHER.format(**told))
+    launcher.write_text(_LAUNCHER.format(**reported))
     launcher.chmod(0o755)
     return str(launcher)
 

@@ -217,7 +217,7 @@ def test_a_searched_variant_with_its_own_optimization_has_its_own_baseline(demo)
     assert graph.steps["demo:plain/fidelity"].inputs["baseline"].step == "demo:baseline"
 
 
-def test_a_step_of_what_is_made_ahead_of_time_can_be_asked_for_beside_a_variant(demo):
+def test_a_step_of_what_is_made_ahead_of_time_can_be_asked_for_next_to_a_variant(demo):
     graph = resolve([demo], HOST, only=["tuned", "plain-ort/validate"])
     assert "demo:plain-ort/validate" in graph.steps
     assert "demo:plain/validate" not in graph.steps

@@ -35,11 +35,11 @@ def forked(python: str, environment: dict[str, str], threads: int | None) -> set
             continue
         for template in [first, *first.children()]:
             with contextlib.suppress(psutil.NoSuchProcess):
-                interpreter, *_, told, _ = template.cmdline()
-                own = (interpreter, template.environ(), json.loads(told)[1])
+                interpreter, *_, reported, _ = template.cmdline()
+                own = (interpreter, template.environ(), json.loads(reported)[1])
                 if own == (python, environment, threads):
                     children = template.children()
-                    found |= {each.pid for each in children if each.cmdline()[4] == told}
+                    found |= {each.pid for each in children if each.cmdline()[4] == reported}
     return found
 
 
@@ -51,11 +51,11 @@ def fork_server(
     launcher = fork_servers.command(python=python)[3]
     before = forked(python, environment, threads)
     ours, theirs = socket.socketpair()
-    told = {"socket": theirs.fileno(), "threads": threads, "moved": []}
+    reported = {"socket": theirs.fileno(), "threads": threads, "moved": []}
     anew = ["-s", "-c", START]
     with theirs:
         process = subprocess.Popen(
-            [launcher, *anew, json.dumps(told), fork_servers.PARENT],
+            [launcher, *anew, json.dumps(reported), fork_servers.PARENT],
             pass_fds=(theirs.fileno(),),
             env=environment,
             cwd="/",

@@ -256,14 +256,16 @@ def test_a_step_of_a_distribution_that_raises_is_named_with_its_line(project):
     ],
 )
 def test_a_step_that_lies_about_what_it_makes_is_named(project, change, what):
-    lies = {
+    false_claims = {
         "return Outcome(": "return tuple(",
         'context.output("report")': 'context.output("other")',
     }
     own(project)
     file = project.root / "tools" / "own.py"
-    lie = next(each for each in lies if each in change)
-    file.write_text(file.read_text().replace(lie, lies[lie]).replace("tuple({}, ", "tuple((), *"))
+    claim = next(each for each in false_claims if each in change)
+    file.write_text(
+        file.read_text().replace(claim, false_claims[claim]).replace("tuple({}, ", "tuple((), *")
+    )
     code, text = project.run("run", "demo.yaml", "--only", "fp32/count")
     assert code == 1, text
     assert what in text

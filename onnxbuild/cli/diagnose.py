@@ -119,7 +119,7 @@ def command(
             trial=trial,
             points=points,
             bisect=not no_bisect,
-            tell=lambda trial: click.echo(trial_line(trial)),
+            on_trial=lambda trial: click.echo(trial_line(trial)),
         )
     show_stages(found)
     show_nodes(found, shown, below)

@@ -54,7 +54,7 @@ class Step:
 
     @property
     def occasion(self) -> str:
-        """What tells this measurement from an earlier one; empty where an earlier result will do."""
+        """Tells apart measurements: an earlier one is not reused. Empty where it may be."""
         return str(getattr(self.params, "occasion", ""))
 
 
@@ -102,7 +102,7 @@ class LeftOut:
 
     Attributes:
         steps: Their names, in graph order.
-        is_needed: One of them is there for its own sake: that is a failure.
+        is_needed: One of them was asked for by name: that is a failure.
     """
 
     steps: tuple[str, ...]

@@ -68,7 +68,7 @@ class Provider:
         library_distributions: How the names of the distributions begin that it loads libraries from.
         preload_dlls: Whether `onnxruntime.preload_dlls` finds its libraries.
         preloaded_libraries: Patterns of libraries in installed packages that are loaded before it.
-        symptoms: Texts that tell why it does not load, besides those of any library.
+        symptoms: Texts that say why it does not load, besides those of any library.
         requirement: Pattern of the text that names the versions that it needs, as its first group.
         libraries: How to install the libraries that it was linked with.
         remarks: Mode of quantization -> why a variant of it brings no benefit there.

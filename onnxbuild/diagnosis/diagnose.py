@@ -97,7 +97,7 @@ def diagnose(
     trial: str = "",
     points: int = 4,
     bisect: bool = True,
-    tell: Callable[[Trial], None] | None = None,
+    on_trial: Callable[[Trial], None] | None = None,
 ) -> Diagnosis:
     """Find where a variant's error comes from.
 
@@ -109,7 +109,7 @@ def diagnose(
         trial: Of a variant with `mode: auto`, the trial to look at; empty for the chosen one.
         points: How many reference points nodes are compared at, those with the most error first.
         bisect: Try remedies, if a gate fails or a goal is missed.
-        tell: Called with each remedy that is tried, if given.
+        on_trial: Called with each remedy that is tried, if given.
 
     Raises:
         UsageError: There is no such variant or trial.
@@ -182,7 +182,7 @@ def diagnose(
     if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
         losses = measured_losses(request, goal.variant, variant.mode, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
-    found = _tried(request, found, options, tell)
+    found = _tried(request, found, options, on_trial)
     if found.misses_goal and found.cure is not None:
         return replace(found, cost=_cost(request, found, options, events))
     return found
@@ -204,7 +204,7 @@ def _tried(
     request: Request,
     found: Diagnosis,
     options: RunOptions,
-    tell: Callable[[Trial], None] | None,
+    on_trial: Callable[[Trial], None] | None,
 ) -> Diagnosis:
     """The diagnosis with remedies tried on the gates that fail and the goal that is missed."""
     assert found.looked is not None
@@ -213,7 +213,7 @@ def _tried(
     wanted = dict.fromkeys(name for name, _ in found.breaches)
     if goal is not None:  # what is pasted must pass the gates, too
         wanted |= dict.fromkeys((*goal.steps, *(gate.name for gate in chain.gates)))
-    trials = Trials(replace(request, only=tuple(wanted)), chain, goal, options, tell)
+    trials = Trials(replace(request, only=tuple(wanted)), chain, goal, options, on_trial)
     cure = None
     kept, milder = kept_nodes(found.variant, step), milder_step(step)
     if kept is not None and found.groups:

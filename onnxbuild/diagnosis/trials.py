@@ -44,7 +44,7 @@ class Trials:
         chain: The variant's way.
         goal: A search's goal, in addition to the gates; None for none.
         options: How to use the machine.
-        tell: Called with each trial, if given.
+        on_trial: Called with each trial, if given.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Trials:
         chain: Chain,
         goal: SearchGoal | None,
         options: RunOptions,
-        tell: Callable[[Trial], None] | None,
+        on_trial: Callable[[Trial], None] | None,
     ) -> None:
         self._request = request
         self._chain = chain
         self._goal = goal
         self._options = options
-        self._tell = tell
+        self._on_trial = on_trial
         self.tried: list[Trial] = []
 
     def first(self, remedies: Sequence[Remedy]) -> Trial | None:
@@ -89,8 +89,8 @@ class Trials:
         if trial is None or trial.passed:
             trial = self._judge(remedy, request, build(request, self._options, lay=False))
         self.tried.append(trial)
-        if self._tell is not None:
-            self._tell(trial)
+        if self._on_trial is not None:
+            self._on_trial(trial)
         return trial
 
     def _by_goal(self, remedy: Remedy, request: Request) -> Trial | None:

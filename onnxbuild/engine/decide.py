@@ -135,12 +135,14 @@ def decide(
     if traces:
         newest = traces[0].observed
         now = current_state(newest, action.outside, fingerprints)
-        return Miss(_told(changed_observed(newest, now), action))
+        return Miss(_reasons_of(changed_observed(newest, now), action))
     last = history.last(step.name)
-    return Miss((FIRST_BUILD,) if last is None else _told(changed_action(last, action), action))
+    return Miss(
+        (FIRST_BUILD,) if last is None else _reasons_of(changed_action(last, action), action)
+    )
 
 
-def _told(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:
+def _reasons_of(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:
     """The reasons with files outside the project named as they are on this machine."""
     if not action.outside:
         return reasons
@@ -153,7 +155,7 @@ def _told(reasons: tuple[Reason, ...], action: Action) -> tuple[Reason, ...]:
 def input_fault(
     step: str, inputs: Mapping[str, Artifact], store: Store, *, by_content: bool
 ) -> StepError | None:
-    """The first damage in what a step is built from: nothing right can come of it.
+    """The first damage in what a step is built from: its result could not be right.
 
     Args:
         step: The step's name.

@@ -243,7 +243,7 @@ class Loop:
             self._schedule.finish(name)
 
     def _leave_out(self, name: str, not_applicable: Finding, log: str) -> None:
-        """Go on without the step and what follows it; that fails if it is wanted for its own sake."""
+        """Go on without the step and what follows it; that fails if it was asked for by name."""
         gone = self._graph.left_out_with(name)
         followers = tuple(each for each in gone.steps if each != name)
         self.report.left_out.update(gone.steps)

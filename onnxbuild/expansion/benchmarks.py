@@ -98,7 +98,7 @@ def _measured(
             if baseline and scope.is_measured
             else dataclasses.replace(options, baseline=False),
             ranking=not baseline,
-            rivals=_compared_with(scope, {*models, *programs}) if baseline else (),
+            comparison_models=_compared_with(scope, {*models, *programs}) if baseline else (),
             occasion=scope.comparison.measurement_id if scope.comparison and baseline else "",
             sessions={n: each.settings for n, each in sessions.items() if not each.steps},
         ),

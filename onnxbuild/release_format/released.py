@@ -67,7 +67,7 @@ def read_release(files: Files) -> Released:
     try:
         about = read_json(content)
     except ValueError as error:
-        raise _untold(str(error)) from error
+        raise _unreadable(str(error)) from error
     form = about.get("format") if isinstance(about, dict) else None
     if isinstance(form, int) and form != FORMAT:
         raise NotReproducibleError(
@@ -77,9 +77,9 @@ def read_release(files: Files) -> Released:
         )
     fault = about_fault(about, files.digests)
     if fault:
-        raise _untold(f"it {fault}" if fault.startswith(("has", "is")) else fault)
+        raise _unreadable(f"it {fault}" if fault.startswith(("has", "is")) else fault)
     if json_bytes(about) != content:
-        raise _untold("it says it in other bytes than a release has")
+        raise _unreadable("it says it in other bytes than a release has")
     with following(about["lock"]):
         text = files.read(about["lock"]).decode("utf-8")
         try:
@@ -91,7 +91,7 @@ def read_release(files: Files) -> Released:
     return Released(files.folder, files.digests, about, lock)
 
 
-def _untold(why: str) -> NotReproducibleError:
+def _unreadable(why: str) -> NotReproducibleError:
     return NotReproducibleError(
         f"it does not say what is in it: {printable(why)}", where=RELEASE_FILE
     )

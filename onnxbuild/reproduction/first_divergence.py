@@ -63,7 +63,9 @@ def first_divergence(graph: Graph, stored: Report, fresh: Report) -> Divergence 
     """
     expected = {failure.step for failure in stored.failures}
     failures = {
-        failure.step: _told(failure) for failure in fresh.failures if failure.step not in expected
+        failure.step: _message(failure)
+        for failure in fresh.failures
+        if failure.step not in expected
     }
     unlike = {
         name: output or ""
@@ -88,7 +90,7 @@ def first_divergence(graph: Graph, stored: Report, fresh: Report) -> Divergence 
     )
 
 
-def _told(failure: Failure) -> str:
+def _message(failure: Failure) -> str:
     """What was wrong, and where if that is not the step."""
     what, where = failure.error.what, failure.error.where
     return what if where in {"", failure.step} else f"{where}: {what}"

@@ -35,7 +35,7 @@ from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
     absence,
-    environment_told,
+    environment_note,
     left_out,
     skipped,
 )
@@ -110,7 +110,7 @@ class BenchmarkParams:
         target: Where the models run.
         options: The recipe's.
         ranking: Whether to go on, up to four times as long, until the fastest is known.
-        rivals: Models among the inputs that the others are compared with.
+        comparison_models: Models among the inputs that the others are compared with.
         occasion: Tells one measurement from another; empty where an earlier one will do.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
@@ -122,7 +122,7 @@ class BenchmarkParams:
     target: Target
     options: BenchmarkOptions
     ranking: bool
-    rivals: tuple[str, ...] = ()
+    comparison_models: tuple[str, ...] = ()
     occasion: str = ""
     sessions: dict[str, SessionSettings] = field(default_factory=dict)
 
@@ -146,7 +146,7 @@ def run(context: StepContext) -> Outcome:
     context = ContextSubset(context, frozenset(f"{MODEL}{name}" for name in missed))
     options = params.options
     threads = options.threads or usable_cores()
-    line_up = LineUp(context, params.target, threads, params.sessions, params.rivals)
+    line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
     feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
     contenders = line_up.contenders(
@@ -181,7 +181,7 @@ def run(context: StepContext) -> Outcome:
     report = {
         "host": {**found.to_json(), "threads": threads},
         "provider": params.target.name,
-        **environment_told(context),
+        **environment_note(context),
         "method": {**METHOD, **(IN_GROUPS if len(groups) > 1 else {})},
         **({"groups": groups} if len(groups) > 1 else {}),
         "models": {
@@ -192,7 +192,7 @@ def run(context: StepContext) -> Outcome:
             for each in contenders
         },
         "points": [
-            show_point(point, feeds[point.name], measured[point.name], params.rivals)
+            show_point(point, feeds[point.name], measured[point.name], params.comparison_models)
             for point in points
         ],
         **_extras(context, line_up, points[0], feeds[points[0].name], costs),
@@ -216,7 +216,7 @@ def run(context: StepContext) -> Outcome:
 def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
     params: BenchmarkParams = context.params
-    compared_with = [each for each in (BASELINE, *params.rivals) if each in costs]
+    compared_with = [each for each in (BASELINE, *params.comparison_models) if each in costs]
     if params.target.environment is not None:
         host_of(params.target.environment.interpreter, context.where)  # it takes room, too
     return group_contenders(costs, compared_with, context.memory_bytes, context.where)
@@ -284,7 +284,7 @@ def _extras(
 
 KIND = StepKind(
     name="benchmark",
-    version=9,
+    version=10,
     params=BenchmarkParams,
     inputs=("model/*", "session/*", "program/*", "target?"),
     outputs={"report": "report"},

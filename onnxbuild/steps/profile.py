@@ -1,4 +1,4 @@
-"""ONNX Runtime's own profile of a variant, and what it comes to."""
+"""ONNX Runtime's own profile of a variant, and its sums by operator."""
 
 from __future__ import annotations
 

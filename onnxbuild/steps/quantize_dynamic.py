@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.linear_nodes import Constants, is_branch, linear_nodes
 from onnxbuild.onnxkit.model.model_files import (
-    has_weights_beside,
+    has_external_weights,
     load_model,
     placement,
     save_model,
@@ -161,7 +161,7 @@ def _take_rounded(
         name = linear.node.name
         if name not in excluded and (not included or name in included):
             constants.take(linear.node, 1, source.tensor(found[name].weight))
-    if not has_weights_beside(context.input("model")):
+    if not has_external_weights(context.input("model")):
         return model
     save_model(model, context.scratch / "taken")  # all in one file again
     return load_model(context.scratch / "taken", weights="mapped")

@@ -45,8 +45,8 @@ METHOD = (
     "one question at a time, from the recipe's settings: the answers and the best so far take turns in "
     "one process, in random order, as in a benchmark, each burst after a pause of 50 ms; `ratio` is an "
     "answer's time by the best's, [value, low, high] with 95 % confidence, over all points; the fastest "
-    "answer whose interval lies below 1 is the best from then on. `proof` is the end beside the "
-    "recipe's settings, measured anew: it is chosen if that interval lies below 1, too"
+    "answer whose interval is below 1 is the best from then on. `proof` is the end against the "
+    "recipe's settings, measured anew: it is chosen if that interval is below 1, too"
 )
 
 
@@ -107,7 +107,7 @@ def run(context: StepContext) -> Outcome:
     noise = tuple(f"the machine was noisy: {why}" for why in machine.noisy)
     return Outcome(
         metrics={"tuned": shown(found.chosen, params.settings)},
-        notes=(_told(params, found), *noise),
+        notes=(_note_of(params, found), *noise),
     )
 
 
@@ -147,7 +147,7 @@ class _Bench:
     def _compare(
         self, best: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
-        calls = {"beside": self._bound(best)}
+        calls = {"best": self._bound(best)}
         refused: dict[str, str] = {}
         for number, settings in enumerate(tried):
             try:
@@ -169,14 +169,14 @@ class _Bench:
             )
             for point in self._feeds
         }
-        self._note(best, {point: each["beside"] for point, each in turns.items()})
+        self._note(best, {point: each["best"] for point, each in turns.items()})
         ratios: list[Ratio | str] = []
         for number, settings in enumerate(tried):
             name = str(number)
             if name in refused:
                 ratios.append(refused[name])
                 continue
-            ratios.append(ratio_over([(each[name], each["beside"]) for each in turns.values()]))
+            ratios.append(ratio_over([(each[name], each["best"]) for each in turns.values()]))
             self._note(settings, {point: each[name] for point, each in turns.items()})
         measured_ns = sum(
             run
@@ -217,8 +217,8 @@ class _Bench:
         p50_ms = self._p50_ms[number]
         return {
             "question": asked.question,
-            "beside": shown(asked.current, default),
-            "beside_p50_ms": p50_ms.get(shown(asked.current)),
+            "current": shown(asked.current, default),
+            "current_p50_ms": p50_ms.get(shown(asked.current)),
             "tried": [
                 {
                     "settings": shown(settings, default),
@@ -249,7 +249,7 @@ def _bounds(ratio: Ratio) -> list[float | None]:
     return [None if each is None else round(each, 4) for each in (ratio.value, *bounds)]
 
 
-def _told(params: TuneParams, found: Found) -> str:
+def _note_of(params: TuneParams, found: Found) -> str:
     on = "" if params.target.is_cpu else f" on {params.target.name}"
     who = f"variant '{params.variant}'{on}"
     if found.proof is None:
@@ -266,7 +266,7 @@ def _told(params: TuneParams, found: Found) -> str:
 
 KIND = StepKind(
     name="tune",
-    version=2,
+    version=3,
     params=TuneParams,
     inputs=("model", "target?"),
     outputs={"report": "report"},

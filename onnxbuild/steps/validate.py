@@ -19,7 +19,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_referenc
 from onnxbuild.onnxkit.providers.open_on_target import (
     NotOnTargetError,
     absence,
-    environment_told,
+    environment_note,
     open_on,
     skipped,
 )
@@ -112,7 +112,7 @@ def run(context: StepContext) -> Outcome:
         "variant": params.variant,
         "precision": params.precision,
         "provider": params.target.name,
-        **environment_told(context),
+        **environment_note(context),
         "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),

@@ -69,7 +69,7 @@ def _judge_point(
     try:
         found = program.run(point.feeds)
     except PROGRAM_ERRORS as error:
-        what = f"PyTorch fails: {type(error).__name__}: {_told_by(error)}"
+        what = f"PyTorch fails: {type(error).__name__}: {_message_of(error)}"
         failed = Judgement(None, (("comparable", what, float("inf")),))
         return dict.fromkeys(point.outputs, failed)
     return {
@@ -78,7 +78,7 @@ def _judge_point(
     }
 
 
-def _told_by(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """TorchScript reports the fault in the last line of its traceback, others in the first."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     raised = [line for line in lines if line.startswith("RuntimeError: ")]

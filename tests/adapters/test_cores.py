@@ -1,4 +1,4 @@
-"""Steps are kept to their share of the cores, beside each other on others."""
+"""Steps are kept to their share of the cores, next to each other on others."""
 
 from __future__ import annotations
 

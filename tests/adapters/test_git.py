@@ -69,7 +69,7 @@ def test_an_untracked_file_counts_only_if_it_is_used(repository, used):
     assert found.changed == ("project/extra.py", "project/w.cache")
 
 
-def test_a_file_that_git_was_told_to_trust_is_not_trusted(repository, used):
+def test_a_file_that_git_was_reported_to_trust_is_not_trusted(repository, used):
     git(repository, "update-index", "--assume-unchanged", "project/weights.bin")
     used[1].write_text("edited in secret")
     assert look(repository / "project", used).changed == ("project/weights.bin",)
@@ -135,21 +135,19 @@ def test_a_replaced_object_is_not_what_the_commit_has(repository, used):
     second = head()
     git(repository, "update-ref", "HEAD", first)
     git(repository, "replace", first, second)
-    told = subprocess.run(
+    reported = subprocess.run(
         ["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True
     )
-    assert told.stdout == b""
+    assert reported.stdout == b""
     assert look(repository / "project", used, used).changed == ("project/weights.bin",)
 
 
-def test_files_beyond_the_repository_are_told_apart(repository, used, tmp_path):
+def test_files_beyond_the_repository_are_distinguished(repository, used, tmp_path):
     (tmp_path / "beyond.bin").write_text("x")
-    (repository / "beside.bin").write_text("x")
-    found = look(
-        repository / "project", [*used, tmp_path / "beyond.bin", repository / "beside.bin"]
-    )
+    (repository / "next.bin").write_text("x")
+    found = look(repository / "project", [*used, tmp_path / "beyond.bin", repository / "next.bin"])
     assert found.beyond == (tmp_path / "beyond.bin",)
-    assert found.changed == ("beside.bin",)
+    assert found.changed == ("next.bin",)
 
 
 def test_a_name_that_is_no_text_is_escaped(repository, used):

@@ -306,7 +306,7 @@ def vendored(project, site, order):
 )
 def test_a_copy_put_first_of_what_is_loaded_is_refused(project, site, order):
     vendored(project, site, order)
-    error = project.told("base")["error"]
+    error = project.reported("base")["error"]
     assert "plain Python would import 'dep' from vendor/dep/__init__.py" in error
     assert "sys.path.append" in error
 

@@ -1,6 +1,6 @@
 """A cheap world on a real disk: real engine, store, index, memo and views; steps that take no time.
 
-As a program it builds what lines of JSON ask for, each in a process of its own, which can be told
+As a program it builds what lines of JSON ask for, each in a process of its own, which can be reported
 to kill itself before its n-th file operation: every moment of a build can be tried, and tried again.
 """
 
@@ -146,9 +146,9 @@ class Server:
         paths = {name: str(path) for name, path in vars(place).items()}
         self._process.stdin.write(json.dumps([paths, list(steps), kill_at, edit, rot]) + "\n")
         self._process.stdin.flush()
-        told = json.loads(self._process.stdout.readline())
-        assert "bug" not in told, told["bug"]
-        return Ended(**told)
+        reported = json.loads(self._process.stdout.readline())
+        assert "bug" not in reported, reported["bug"]
+        return Ended(**reported)
 
     def kill(self) -> None:
         """End it, and the build that it waits for; its caller fails."""
@@ -273,7 +273,7 @@ class _CheapExecutor:
             stack += [line.split()[1] for line in lines if line.startswith("import ")]
         inputs = {name: self._store.paths(each) for name, each in job.inputs.items()}
         files = {path: hash_file(str(self._project / path)) for path in job.action.files}
-        told = [
+        reported = [
             to_json(params),
             {
                 name: {file: hash_file(str(blob)) for file, blob in blobs.items()}
@@ -283,7 +283,7 @@ class _CheapExecutor:
             dict(sorted(seen.items())),
             dict(job.action.toolchain),
         ]
-        body = canonical_json(told)
+        body = canonical_json(reported)
         if params.lossy:
             body = b"%d" % (int(sha(body.decode())[:8], 16) % 2)
         folder = self._temp / job.step.name
@@ -309,7 +309,7 @@ class _CheapExecutor:
 # --- the program --------------------------------------------------------------------------------
 
 
-def _told(
+def _answer_of(
     place: Place,
     steps: Sequence[Mapping[str, Any]],
     kill_at: int,
@@ -352,7 +352,7 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             with os.fdopen(write, "w") as answer:
-                json.dump(_told(place, steps, kill_at, edit, rot), answer)
+                json.dump(_answer_of(place, steps, kill_at, edit, rot), answer)
             os._exit(0)
         os.close(write)
         with os.fdopen(read) as answer:

@@ -1,4 +1,4 @@
-"""The real command in a process of its own, and what it told."""
+"""The real command in a process of its own, and what it reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATIENCE_S = 300.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What a run told.
+    """What a run reported.
 
     Attributes:
         code: Exit code.
@@ -42,10 +42,10 @@ class Seen:
     @property
     def texts(self) -> str:
         """All that it said in words: notices, reasons, failures."""
-        told = [event["text"] for event in self.of("notice")]
-        told += [reason for event in self.of("step_started") for reason in event["reasons"]]
-        told += [f"{event['what']}\n{event['fix']}" for event in self.of("step_failed")]
-        return "\n".join([*told, self.err])
+        reported = [event["text"] for event in self.of("notice")]
+        reported += [reason for event in self.of("step_started") for reason in event["reasons"]]
+        reported += [f"{event['what']}\n{event['fix']}" for event in self.of("step_failed")]
+        return "\n".join([*reported, self.err])
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Command:
 
 
 def seen(process: subprocess.Popen[str]) -> Seen:
-    """What a process that was started tells until its end."""
+    """What a process that was started prints until its end."""
     out, err = process.communicate(timeout=_PATIENCE_S)
     return _seen(process.returncode, out, err)
 

@@ -78,7 +78,7 @@ def test_code_sees_the_arguments_that_python_file_would_give_it(project):
     assert done.code == 0, done.out
 
 
-def test_code_that_wants_arguments_is_told_where_they_are_given(project):
+def test_code_that_wants_arguments_is_reported_where_they_are_given(project):
     put(project, "import argparse; parser = argparse.ArgumentParser()")
     put(project, "parser.add_argument('--size', required=True); parser.parse_args()")
     done = project(*EXPORT)

@@ -391,10 +391,12 @@ def test_notes_of_runs_have_nothing_outside_removed(world, note):
     world.check(ended=world.build())
 
 
-@pytest.mark.parametrize("told", [{"name": "../../x", "keys": ["../../outside/victim"]}, [], 7])
-def test_pins_have_nothing_outside_removed_or_kept(world, told):
+@pytest.mark.parametrize(
+    "reported", [{"name": "../../x", "keys": ["../../outside/victim"]}, [], 7]
+)
+def test_pins_have_nothing_outside_removed_or_kept(world, reported):
     (world.store / "pins").mkdir(exist_ok=True)
-    (world.store / "pins/p.json").write_text(json.dumps(told))
+    (world.store / "pins/p.json").write_text(json.dumps(reported))
     world.collect_or_refuse()
     world.check_outside()
 

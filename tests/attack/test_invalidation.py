@@ -314,10 +314,12 @@ def test_each_file_that_is_not_declared_is_refused_by_name(place):
     arguments = (*others, "--only", "export", "--keep-going")
     seen = place.command(first).run(*arguments, env=place.environment)
     assert seen.code == 5
-    told = {event["step"]: event for event in seen.of("step_failed")}
-    assert told.keys() == recipes.keys()
+    reported = {event["step"]: event for event in seen.of("step_failed")}
+    assert reported.keys() == recipes.keys()
     for step, path in recipes.items():
-        assert told[step]["exit_code"] == 5
-        assert told[step]["what"].startswith(f"'{path}' is read but not declared (read at models/")
-        assert f"`files: [{path}]`" in told[step]["fix"]
+        assert reported[step]["exit_code"] == 5
+        assert reported[step]["what"].startswith(
+            f"'{path}' is read but not declared (read at models/"
+        )
+        assert f"`files: [{path}]`" in reported[step]["fix"]
     assert seen.of("step_finished") == []

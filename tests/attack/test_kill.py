@@ -49,7 +49,7 @@ def _victim(process: subprocess.Popen[str], which: str) -> psutil.Process:
 
 
 def _events(store: Path) -> int:
-    """How many events a first run has told so far."""
+    """How many events a first run has reported so far."""
     return sum(path.read_bytes().count(b"\n") for path in store.glob("runs/*/events.jsonl"))
 
 

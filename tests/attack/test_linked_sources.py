@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
-def test_a_source_that_is_a_link_out_of_the_project_is_told_as_one(project, tmp_path):
+def test_a_source_that_is_a_link_out_of_the_project_is_reported_as_one(project, tmp_path):
     there = tmp_path / "elsewhere.py"
     (project.folder / "models/helper.py").rename(there)
     (project.folder / "models/helper.py").symlink_to(there)

@@ -43,8 +43,8 @@ def test_an_undeclared_file_is_named(project):
     read(project, "open(b'x/w\\xff.bin').read()")
     done = project(*EXPORT, "--json")
     assert done.code == 5
-    told = [json.loads(line) for line in done.out.splitlines()]
-    (failed,) = [each for each in told if each["type"] == "step_failed"]
+    reported = [json.loads(line) for line in done.out.splitlines()]
+    (failed,) = [each for each in reported if each["type"] == "step_failed"]
     assert failed["what"] == f"'x/{ODD}' is read but not declared (read at models/tiny.py:6)"
     assert failed["fix"].startswith("rename it, since no recipe can hold a name that is not UTF-8")
 

@@ -190,8 +190,8 @@ def test_only_what_a_declared_file_holds_counts(project, home):
     seen = project.run("--only", "export")
     assert seen.ran == ["export"]
     assert f"file {home}/deep/three/width.txt: " in seen.out
-    told = project("why", "tiny.yaml:export")
-    assert f"file {home}/deep/three/width.txt: " in told.out
+    reported = project("why", "tiny.yaml:export")
+    assert f"file {home}/deep/three/width.txt: " in reported.out
 
     (home / "deep/three/more.txt").write_text("unread")
     project.write("tiny.yaml", recipe.format(files="~/deep/three/*", env=""))

@@ -20,8 +20,8 @@ def test_a_glob_that_could_match_the_store_builds_and_is_up_to_date(project, pat
     project.write("weights/a.json", "{}")
     project.write(".venv/pyvenv.cfg", "")
     declare(project, pattern)
-    told = ["--store", store] if store else []
-    arguments = ("run", "tiny.yaml", "--only", "export", *told)
+    reported = ["--store", store] if store else []
+    arguments = ("run", "tiny.yaml", "--only", "export", *reported)
     first = project(*arguments)
     assert first.code == 0, first.out + first.err
     again = project(*arguments)

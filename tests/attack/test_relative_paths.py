@@ -68,7 +68,7 @@ def test_a_relative_import_folder_and_a_relative_listing_are_observed(project):
 
 
 @pytest.mark.slow
-def test_what_is_written_beside_goes_with_the_step_and_the_project_stays_as_it_was(project):
+def test_what_is_written_next_to_goes_with_the_step_and_the_project_stays_as_it_was(project):
     reading(project, "open('cache.txt', 'w').write('8'); width = int(open('cache.txt').read())")
     (project.folder / "cache.txt").unlink()  # by hand, it was left here
     assert export(project).code == 0

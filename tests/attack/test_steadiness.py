@@ -95,7 +95,7 @@ def test_projects_that_share_a_store_share_results_and_get_what_is_theirs(made, 
 
 
 @pytest.mark.parametrize("part", ["out", "cas", "ac"])
-def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, part):
+def test_a_part_on_another_filesystem_is_reported(made, tmp_path, part):
     store = tmp_path / "store"
     (store / part).mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "none", store / part]
@@ -110,7 +110,7 @@ def test_a_part_on_another_filesystem_is_told_of(made, tmp_path, part):
 
 
 @pytest.mark.parametrize("part", ["out", "cas", "ac", "runs", "tmp", "locks"])
-def test_a_part_that_is_a_symbolic_link_is_told_of_and_nothing_is_written_there(
+def test_a_part_that_is_a_symbolic_link_is_reported_and_nothing_is_written_there(
     made, tmp_path, part
 ):
     store, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
@@ -141,15 +141,15 @@ def test_a_store_of_a_newer_format_is_left_alone_by_every_verb(made, store):
     (store / "FORMAT").write_text("2\n")
     (store / "index.db").unlink()
     before = _content(store)
-    told = (
+    reported = (
         f"error: the store {store} has format 2; this onnxbuild writes 1\n"
         "  fix: upgrade onnxbuild, or choose another folder with --store FOLDER\n"
     )
     seen = made.run(store)
-    assert (seen.code, seen.events, seen.err) == (1, [], told)
+    assert (seen.code, seen.events, seen.err) == (1, [], reported)
     command = Command(made.project, "tiny.yaml")
     for verb in (["plan", "tiny.yaml"], ["cache", "verify"], ["cache", "gc"]):
-        assert command.call(*verb, "--store", str(store)) == (1, "", told)
+        assert command.call(*verb, "--store", str(store)) == (1, "", reported)
     assert _content(store) == before
 
 
@@ -215,7 +215,7 @@ def test_a_disk_that_is_full_at_any_moment_loses_nothing(made, disk, kib):
 
 
 @pytest.mark.parametrize("part", ["", "ac", "cas/sha256", "tmp", "locks", "runs", "out"])
-def test_a_folder_that_may_not_be_written_is_told_of(made, tmp_path, part):
+def test_a_folder_that_may_not_be_written_is_reported(made, tmp_path, part):
     store = tmp_path / "store"
     assert made.run(store).code == 0
     for name in ("ac", "cas/sha256", "out"):

@@ -56,7 +56,7 @@ def test_a_variable_that_steps_see_enters_the_keys_of_those_that_run_code(projec
     assert "host CUDA_VISIBLE_DEVICES: 0 -> 1" in changed.out
 
 
-def test_a_lock_tells_such_a_variable(project):
+def test_a_lock_says_such_a_variable(project):
     assert project("lock", "tiny.yaml", env={"LD_LIBRARY_PATH": "/opt/one"}).code == 0
     held = project("run", "tiny.yaml", "--locked", env={"LD_LIBRARY_PATH": "/opt/other"})
     assert held.code == 4
@@ -81,11 +81,11 @@ def test_what_a_fresh_build_counts_otherwise_is_found(project, count):
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")
     assert seen.code == 4, seen.out
-    told = "depends on the umask" if "umask" in count else "depends on the number of cores"
-    assert told in seen.err
+    reported = "depends on the umask" if "umask" in count else "depends on the number of cores"
+    assert reported in seen.err
 
 
-def test_times_and_inodes_of_files_are_named_beside_paths(project):
+def test_times_and_inodes_of_files_are_named_next_to_paths(project):
     code = "import os\n    torch.manual_seed(os.stat(__file__).st_mtime_ns)\n"
     project.edit("models/tiny.py", "torch.manual_seed(0)\n", code)
     seen = project("reproduce", "tiny.yaml", "--only", "export")

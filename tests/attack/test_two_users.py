@@ -56,10 +56,10 @@ class User:
         return json.loads(text)
 
     def builds(self, place: cheap.Place, steps: Sequence[Mapping[str, Any]] = STEPS) -> int:
-        told = self.does(lambda: cheap._told(place, steps, 0, (0, "", ""), (0, "")))
-        assert "bug" not in told, told["bug"]
-        assert told["error"] == ""
-        return int(told["code"])
+        reported = self.does(lambda: cheap._answer_of(place, steps, 0, (0, "", ""), (0, "")))
+        assert "bug" not in reported, reported["bug"]
+        assert reported["error"] == ""
+        return int(reported["code"])
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def lay(program: Program, project: Project) -> None:
         program.edit(project.folder)  # a file that is not there is missing in no copy
 
 
-def test_reproduce_tells_that_a_record_is_not_complete(project):
+def test_reproduce_says_that_a_record_is_not_complete(project):
     """One way of reading through the command; below, all of them through what it calls."""
     lay(FOUND["imported by a script"], project)
     observed = project("reproduce", "tiny.yaml", *ONLY)

@@ -409,7 +409,7 @@ def test_a_file_that_is_opened_to_be_read_and_written_counts(project, granted):
     assert (edited.code, edited.ran) == (0, ["reference"]), edited.out
 
 
-# --- what is refused is told, even to code that goes on ----------------------------------------------
+# --- what is refused is reported, even to code that goes on ----------------------------------------------
 
 SWALLOWED = {
     "safetensors": "from safetensors.torch import load_file\ndef value():\n    try:\n"
@@ -458,7 +458,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("how", WRITTEN)
-def test_a_write_that_was_refused_is_told_as_one(project, how):
+def test_a_write_that_was_refused_is_reported_as_one(project, how):
     code, name = WRITTEN[how]
     Program("", f"def value():\n    {code}\n    return 2\n", writes("x", "")).lay(project)
     seen = project.run(*ONLY)

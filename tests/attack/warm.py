@@ -31,7 +31,7 @@ class Warm:
         self.connection: socket.socket | None = None
 
     def run(self, recipe: Path, store: Path | None = None) -> Seen:
-        """What `onnxbuild run RECIPE --store STORE` would do and tell."""
+        """What `onnxbuild run RECIPE --store STORE` would do and print."""
         sink, place = JsonSink(), None if store is None else str(store)
         try:
             result = build(
@@ -42,8 +42,8 @@ class Warm:
         except BuildError as error:
             return Seen(error.exit_code, sink.events, f"error: {error}\n")
         except OSError as error:  # as the command's edge has it
-            told = store_error(error, error.filename or "the output")
-            return Seen(EXIT_STEP, sink.events, f"error: {told}\n")
+            reported = store_error(error, error.filename or "the output")
+            return Seen(EXIT_STEP, sink.events, f"error: {reported}\n")
         return Seen(result.exit_code, sink.events)
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class _WarmExecutor(InProcessExecutor):
     def close(self) -> None:
         while (
             self._running
-        ):  # what the fork server still tells of these jobs is not for the next run
+        ):  # what the fork server still sends of these jobs is not for the next run
             for each in self._running.values():
                 kill_group(each.pid)
             self._receive()

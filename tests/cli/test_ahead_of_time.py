@@ -17,16 +17,16 @@ def asking(project, text):
     return project
 
 
-def test_each_lies_in_a_folder_of_its_own_judged_and_told_with_its_load_time(project):
+def test_each_is_in_a_folder_of_its_own_judged_and_reported_with_its_load_time(project):
     built = asking(project, "ort: {}, optimized: {}").run()
     assert built.code == 0, built.out + built.err
     assert {"fp32-ort/make", "fp32-ort/validate", "fp32-optimized/package"} <= set(built.ran)
     out = project.folder / "artifacts/out/tiny"
     assert sorted(path.name for path in out.iterdir()) == ["fp32", "fp32-optimized", "fp32-ort"]
     for name in ("fp32-ort", "fp32-optimized"):
-        told = json.loads((out / name / "manifest.json").read_text())
-        assert told["validation"]["cpu"]["passed"]
-        assert told["size_bytes"] > 0
+        reported = json.loads((out / name / "manifest.json").read_text())
+        assert reported["validation"]["cpu"]["passed"]
+        assert reported["size_bytes"] > 0
         loads = json.loads((out / name / "load-times.json").read_text())["loads"]
         assert set(loads) == {"portable", "ort", "optimized"}
         subprocess.run(["sha256sum", "-c", "SHA256SUMS", "--quiet"], cwd=out / name, check=True)

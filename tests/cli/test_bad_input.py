@@ -89,13 +89,13 @@ SENTENCES = [
 
 
 @pytest.mark.smoke
-def test_all_faults_of_a_recipe_are_told_at_once_each_with_its_place_and_fix(project):
+def test_all_faults_of_a_recipe_are_reported_at_once_each_with_its_place_and_fix(project):
     project.write("tiny.yaml", FAULTY)
-    told = refused(project).removeprefix("error: ").splitlines()
-    assert told[::2] == [f"tiny.yaml:{sentence}" for sentence in SENTENCES]
-    assert all(line.startswith("  fix: ") for line in told[1::2])
-    assert "  fix: remove it: `opset` is there already" in told
-    assert "  fix: add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`" in told
+    reported = refused(project).removeprefix("error: ").splitlines()
+    assert reported[::2] == [f"tiny.yaml:{sentence}" for sentence in SENTENCES]
+    assert all(line.startswith("  fix: ") for line in reported[1::2])
+    assert "  fix: remove it: `opset` is there already" in reported
+    assert "  fix: add `calibration: {data: FILE.py:CALLABLE}` or `{data: FILE.npz}`" in reported
 
 
 BOMB = "\n".join(
@@ -107,7 +107,7 @@ BOMB = "\n".join(
 
 
 @pytest.mark.parametrize(
-    ("recipe", "told"),
+    ("recipe", "reported"),
     [
         (
             RECIPE + "opset: 18\nopset: 17\n",
@@ -161,26 +161,26 @@ BOMB = "\n".join(
     ],
     ids=["twice", "syntax", "bomb", "undeclared", "internals", "no file", "no callable"],
 )
-def test_a_recipe_that_cant_be_read_further_has_one_message(cheap, recipe, told):
+def test_a_recipe_that_cant_be_read_further_has_one_message(cheap, recipe, reported):
     cheap.write("tiny.yaml", recipe)
-    assert refused(cheap) == f"error: {told}"
+    assert refused(cheap) == f"error: {reported}"
 
 
 def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
     cheap.write("tiny.yaml", RECIPE + "opsett: 18\n")
-    told = refused(cheap)
+    reported = refused(cheap)
     for verb in ("plan", "graph", "lint", "why"):
         name = "tiny.yaml:export" if verb == "why" else "tiny.yaml"
         result = cheap(verb, name)
         assert result.code == 2
-        assert told.removeprefix("error: ").strip() in result.out + result.err
+        assert reported.removeprefix("error: ").strip() in result.out + result.err
 
 
 # --- the command line -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (
             ("tyni.yaml",),
@@ -215,10 +215,10 @@ def test_every_verb_refuses_a_faulty_recipe_alike(cheap):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_command_line_says_what_is_wrong(cheap, arguments, told):
+def test_a_wrong_command_line_says_what_is_wrong(cheap, arguments, reported):
     result = cheap("run", *arguments)
     assert result.code == 2
-    assert (result.err == told) if told.startswith("error: ") else (told in result.err)
+    assert (result.err == reported) if reported.startswith("error: ") else (reported in result.err)
     assert not (cheap.folder / "artifacts").exists()
 
 
@@ -241,7 +241,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "reported"),
     [
         (
             "raise ValueError('boom')\ndef load(): ...\n",
@@ -326,10 +326,10 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
         "input missing", "input not taken", "NaN", "killed", "segfault",
     ],
 )  # fmt: skip
-def test_a_model_that_does_not_work_fails_its_step_with_one_message(project, model, told):
+def test_a_model_that_does_not_work_fails_its_step_with_one_message(project, model, reported):
     project.write("models/tiny.py", model)
     out = failed(project)
-    for sentence in told:
+    for sentence in reported:
         assert sentence in out
     assert out.count("FAILED") == 1
 
@@ -510,8 +510,8 @@ def test_a_disk_that_fills_up_in_a_step_fails_that_step(project, disk):
     project.edit("models/tiny.py", "    torch.manual_seed(0)", body)
     result = project.run("--store", str(folder), "--only", "reference")
     assert result.code == 1
-    told = result.out + result.err
-    assert "no space left on the disk" in told or "No space left on device" in told
+    reported = result.out + result.err
+    assert "no space left on the disk" in reported or "No space left on device" in reported
     assert list((folder / "ac").iterdir()) == []
     assert list((folder / "tmp").iterdir()) == []
 

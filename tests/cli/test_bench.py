@@ -1,4 +1,4 @@
-"""`onnxbuild bench`: now, side by side, beside models from elsewhere."""
+"""`onnxbuild bench`: now, side by side, with models from elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def in_ort_format(path, model):
     return str(path)
 
 
-def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_path):
+def test_models_from_elsewhere_are_measured_next_to_the_variants(project, tmp_path):
     assert project.run().code == 0
     bundle = tmp_path / "old" / "fp32"
     shutil.copytree(project.folder / "artifacts/out/tiny/fp32", bundle)
@@ -65,28 +65,28 @@ def test_models_from_elsewhere_are_measured_beside_the_variants(project, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"name": "inptu"}, "takes inptu; the recipe feeds input"),
         ({"dtype": TensorProto.INT64}, "is int64; the recipe feeds float32"),
         ({"shape": ("batch", 5)}, "has the shape ['batch', 5]; the recipe feeds ['batch', 4]"),
     ],
 )
-def test_a_model_of_other_inputs_is_refused(project, tmp_path, changes, told):
+def test_a_model_of_other_inputs_is_refused(project, tmp_path, changes, reported):
     file = other_model(tmp_path / "other.onnx", **changes)
     done = project("bench", "tiny.yaml", "--against", file)
     assert done.code == 1
-    assert told in done.out + done.err
+    assert reported in done.out + done.err
 
 
 def test_what_is_no_model_is_refused_before_anything_is_built(project, tmp_path):
-    for path, told in (
+    for path, reported in (
         (tmp_path / "gone.onnx", "there is nothing at"),
         (tmp_path, "there is no model in"),
     ):
         done = project("bench", "tiny.yaml", "--against", str(path))
         assert done.code == 2
-        assert told in done.err
+        assert reported in done.err
         assert "name an .onnx or .ort file" in done.err
     assert not (project.folder / "artifacts").exists()
     (tmp_path / "junk.onnx").write_bytes(b"version https://git-lfs")

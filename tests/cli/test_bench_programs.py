@@ -54,12 +54,12 @@ def exported(path, module, feed, *, by_name=False):
 
 
 def bench(project, *against):
-    rivals = [each for path in against for each in ("--against", str(path))]
-    done = project("bench", "tiny.yaml", *rivals, "--json", *QUICKLY)
+    others = [each for path in against for each in ("--against", str(path))]
+    done = project("bench", "tiny.yaml", *others, "--json", *QUICKLY)
     return done, json.loads(done.out)["tiny"]["cpu"] if done.code == 0 else {}
 
 
-def test_bundles_and_files_of_programs_are_measured_beside_the_variants(project, tmp_path):
+def test_bundles_and_files_of_programs_are_measured_next_to_the_variants(project, tmp_path):
     project.write("tiny.yaml", (project.folder / "tiny.yaml").read_text() + FORMATS)
     built = project.run("--only", "torchscript", "--only", "torch-export")
     assert built.code == 0, built.out + built.err
@@ -73,14 +73,14 @@ def test_bundles_and_files_of_programs_are_measured_beside_the_variants(project,
     )
     done, report = bench(project, old / "torchscript", old / "torch-export", *files)
     assert done.code == 0, done.out + done.err
-    rivals = {"old/torchscript", "old/torch-export", "trace", "graph", "named"}
+    others = {"old/torchscript", "old/torch-export", "trace", "graph", "named"}
     results = report["points"][0]["results"]
-    assert set(results) == {"pytorch", "fp32", *rivals}
-    assert set(results["fp32"]["against"]) == rivals
+    assert set(results) == {"pytorch", "fp32", *others}
+    assert set(results["fp32"]["against"]) == others
     assert report["models"]["trace"]["size_bytes"] == (tmp_path / "trace.pt").stat().st_size
 
 
-def test_a_program_stands_beside_a_recipe_without_onnx(project, tmp_path):
+def test_a_program_stands_next_to_a_recipe_without_onnx(project, tmp_path):
     project.edit("tiny.yaml", "quantization: {fp32: none}\n", "formats: [torchscript]\n")
     done, report = bench(project, scripted(tmp_path / "other.pt", Net(), (2, 4)))
     assert done.code == 0, done.out + done.err
@@ -105,8 +105,8 @@ def weights(path):
 def other_manifest(path):
     path.mkdir()
     scripted(path / "model.pt", Net(), (2, 4))
-    told = {"by_keyword": False, "file": "model.pt", "format": "torchscript"}
-    (path / "manifest.json").write_text(json.dumps(told))
+    reported = {"by_keyword": False, "file": "model.pt", "format": "torchscript"}
+    (path / "manifest.json").write_text(json.dumps(reported))
     return path
 
 
@@ -144,7 +144,7 @@ ODD = {
         lambda path: exported(path, Net().double(), torch.zeros(2, 4).double()), "double.pt2", 1,
         "is float64; the recipe feeds float32",
     ),
-    "another shape that only a run tells": (
+    "another shape that only a run shows": (
         lambda path: scripted(path, Net(5), (2, 5)), "wide.pt", 1,
         "does not take what the recipe feeds, input float32[2, 4]",
     ),
@@ -159,14 +159,14 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda name: name.replace(" ", "-"))
 def test_what_can_not_be_compared_is_refused_by_name(project, tmp_path, odd):
-    make, name, code, told = ODD[odd]
+    make, name, code, reported = ODD[odd]
     path = tmp_path / name
     make(path)
     done = project(
         "bench", "tiny.yaml", "--against", str(path), "--set", "benchmark.baseline=false"
     )
     assert done.code == code, done.out + done.err
-    assert told in done.out + done.err
+    assert reported in done.out + done.err
     assert "fix: " in done.out + done.err
 
 

@@ -123,7 +123,7 @@ def test_a_callable_calibrates_with_as_many_samples_as_are_asked_for(calibrating
     assert "99 samples are few to calibrate with; 100 are usual" in few.out
 
 
-def test_dummy_inputs_work_and_are_told_to_be_no_calibration(calibrating):
+def test_dummy_inputs_work_and_are_reported_to_be_no_calibration(calibrating):
     done = calibrate(calibrating, "dummy")
     assert done.code == 0, done.out + done.err
     assert (
@@ -146,11 +146,11 @@ def refusals(project: Project, data: dict[str, str]) -> dict[str, str]:
     files = [f"{name}.yaml" for name in data]
     done = project("run", *files, "--keep-going", "--only", "int8/calibrate")
     assert done.code == 1, done.out + done.err
-    _, *told = done.out.split("FAILED  ")
-    return {each.partition(":")[0]: each.split("blocked ")[0] for each in told}
+    _, *reported = done.out.split("FAILED  ")
+    return {each.partition(":")[0]: each.split("blocked ")[0] for each in reported}
 
 
-def test_a_callables_bad_samples_are_told(calibrating):
+def test_a_callables_bad_samples_are_reported(calibrating):
     expected = {
         "nothing": ("models/data.py:nothing yields no sample", "yield at least one mapping"),
         "misnamed": (
@@ -177,24 +177,24 @@ def test_a_callables_bad_samples_are_told(calibrating):
         ),
         "ragged": ("input 'input' is no array: ", "as by padding"),
     }
-    told = refusals(calibrating, {name: f"models/data.py:{name}" for name in expected})
+    reported = refusals(calibrating, {name: f"models/data.py:{name}" for name in expected})
     for name, (what, fix) in expected.items():
-        assert told[name].startswith(f"{name}:int8/calibrate: {what}"), told[name]
-        assert fix in told[name]
-    assert "(models/data.py:misnamed, sample 0)" in told["misnamed"]
-    assert "(models/data.py:broken, sample 1)" in told["broken"]
-    assert "(models/data.py:infinite, sample 1)" in told["infinite"]
+        assert reported[name].startswith(f"{name}:int8/calibrate: {what}"), reported[name]
+        assert fix in reported[name]
+    assert "(models/data.py:misnamed, sample 0)" in reported["misnamed"]
+    assert "(models/data.py:broken, sample 1)" in reported["broken"]
+    assert "(models/data.py:infinite, sample 1)" in reported["infinite"]
     line = DATA.splitlines().index('    yield {"input": {}["gone"]}') + 1
-    assert f"at models/data.py:{line}" in told["raising"]
+    assert f"at models/data.py:{line}" in reported["raising"]
 
 
-def test_a_callable_that_is_not_there_is_told_before_anything_runs(calibrating):
+def test_a_callable_that_is_not_there_is_reported_before_anything_runs(calibrating):
     done = calibrate(calibrating, "models/data.py:fees")
     assert done.code == 2
     assert "did you mean 'feeds'?" in done.out + done.err
 
 
-def test_bad_files_are_told_by_name_with_what_to_do(calibrating, data):
+def test_bad_files_are_reported_by_name_with_what_to_do(calibrating, data):
     np.savez(data / "whole.npz", input=rows(4))
     content = (data / "whole.npz").read_bytes()
     (data / "empty.npz").write_bytes(b"")
@@ -226,18 +226,18 @@ def test_bad_files_are_told_by_name_with_what_to_do(calibrating, data):
         "objects": ("'data/objects.npz' can't be read", "arrays of objects are refused"),
     }
     named = {name: f"data/{name}.npz" for name in expected}
-    told = refusals(
+    reported = refusals(
         calibrating,
         {**named, "among": "data/several/*.npy", "other": "data/several/*.*"},
     )
     for name, (what, fix) in expected.items():
-        assert told[name].startswith(f"{name}:int8/calibrate: {what}"), told[name]
-        assert named[name] in told[name]
-        assert fix in told[name]
-    assert "input 'input' holds 4 NaN" in told["among"]
-    assert "(data/several/b.npy, sample 0)" in told["among"]
-    assert "'data/several/notes.txt' is neither an .npy nor an .npz file" in told["other"]
-    assert "`data/*.npz`" in told["other"]
+        assert reported[name].startswith(f"{name}:int8/calibrate: {what}"), reported[name]
+        assert named[name] in reported[name]
+        assert fix in reported[name]
+    assert "input 'input' holds 4 NaN" in reported["among"]
+    assert "(data/several/b.npy, sample 0)" in reported["among"]
+    assert "'data/several/notes.txt' is neither an .npy nor an .npz file" in reported["other"]
+    assert "`data/*.npz`" in reported["other"]
 
 
 def test_a_folder_without_data_is_a_fault_of_the_recipe(calibrating, data):
@@ -247,7 +247,7 @@ def test_a_folder_without_data_is_a_fault_of_the_recipe(calibrating, data):
     assert "fix:" in done.err
 
 
-def test_a_pattern_that_matches_no_node_is_told_with_the_names_there_are(calibrating):
+def test_a_pattern_that_matches_no_node_is_reported_with_the_names_there_are(calibrating):
     done = calibrating.run(
         "--only", "int8/quantize", "--set", 'quantization.int8.nodes_to_exclude=["*/attention/*"]'
     )

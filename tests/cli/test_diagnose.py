@@ -75,12 +75,14 @@ def outlier(project):
 
 def test_the_node_whose_weights_8_bits_can_not_hold_is_found_and_the_yaml_mends_it(outlier):
     assert outlier.run("--only", "int8/validate").code == 3
-    told = outlier("diagnose", "tiny.yaml:int8")
-    assert told.code == 0, told.out + told.err
-    assert "tiny:int8/validate fails: cosine" in told.out
-    assert "first step where the error appears: tiny:int8/quantize (quantize-dynamic)" in told.out
-    assert "the least that passes: 1 node in fp32; paste this:" in told.out
-    nodes = pasted(told.out)["int8"]["nodes_to_exclude"]
+    reported = outlier("diagnose", "tiny.yaml:int8")
+    assert reported.code == 0, reported.out + reported.err
+    assert "tiny:int8/validate fails: cosine" in reported.out
+    assert (
+        "first step where the error appears: tiny:int8/quantize (quantize-dynamic)" in reported.out
+    )
+    assert "the least that passes: 1 node in fp32; paste this:" in reported.out
+    nodes = pasted(reported.out)["int8"]["nodes_to_exclude"]
     assert len(nodes) == 1
     setting = f"quantization.int8.nodes_to_exclude={json.dumps(nodes)}"
     again = outlier.run("--only", "int8/validate", "--set", setting)
@@ -94,8 +96,8 @@ def test_the_node_whose_weights_8_bits_can_not_hold_is_found_and_the_yaml_mends_
 def test_the_run_itself_names_a_node_that_costs_more_than_all_others_and_what_to_write(outlier):
     done = outlier.run("--only", "int8/validate")
     assert done.code == 3
-    told = r"Gemm node '(\S+)' alone makes (\d+\.?\d*) % of the error of variant 'int8' \(worst cosine"
-    (name, share) = re.search(told, done.out).groups()
+    reported = r"Gemm node '(\S+)' alone makes (\d+\.?\d*) % of the error of variant 'int8' \(worst cosine"
+    (name, share) = re.search(reported, done.out).groups()
     assert float(share) > 90
     (line,) = re.findall(r"leave it in fp32 with `(nodes_to_exclude: .*)`", done.out)
     assert name in line
@@ -108,32 +110,32 @@ def test_the_run_itself_names_a_node_that_costs_more_than_all_others_and_what_to
 
 def test_values_beyond_fp16_are_named_and_kept_in_fp32(project):
     make(project, OVERFLOW, "quantization: {half: fp16}\n")
-    told = project("diagnose", "tiny.yaml:half")
-    assert told.code == 0, told.out + told.err
-    assert "first node with values lost: " in told.out
-    assert " inf" in told.out
-    assert "first step where the error appears: tiny:half/convert (convert-fp16)" in told.out
-    assert "passes: " in told.out
-    assert pasted(told.out)["half"]["mode"] == "fp16"  # the recipe has it in short
-    nodes = pasted(told.out)["half"]["node_block_list"]
+    reported = project("diagnose", "tiny.yaml:half")
+    assert reported.code == 0, reported.out + reported.err
+    assert "first node with values lost: " in reported.out
+    assert " inf" in reported.out
+    assert "first step where the error appears: tiny:half/convert (convert-fp16)" in reported.out
+    assert "passes: " in reported.out
+    assert pasted(reported.out)["half"]["mode"] == "fp16"  # the recipe has it in short
+    nodes = pasted(reported.out)["half"]["node_block_list"]
     assert any("exp" in name.lower() for name in nodes)
 
 
 def test_a_variant_that_passes_is_looked_at_and_nothing_is_tried(outlier):
-    told = outlier(
+    reported = outlier(
         "diagnose", "tiny.yaml:int8", "--set", "quantization.int8.validate.cosine_min=0"
     )
-    assert told.code == 0, told.out + told.err
-    assert "every gate passes" in told.out
-    assert "not tried by building; the worst 3 nodes of 4 to leave in fp32:" in told.out
-    assert "\ntry " not in told.out
+    assert reported.code == 0, reported.out + reported.err
+    assert "every gate passes" in reported.out
+    assert "not tried by building; the worst 3 nodes of 4 to leave in fp32:" in reported.out
+    assert "\ntry " not in reported.out
 
 
 def test_a_variant_that_is_not_there_is_a_usage_error(project):
-    told = project("diagnose", "tiny.yaml:fp23")
-    assert told.code == 2
-    assert "there is no variant 'fp23'; there are fp32" in told.err
-    assert "did you mean 'fp32'?" in told.err
+    reported = project("diagnose", "tiny.yaml:fp23")
+    assert reported.code == 2
+    assert "there is no variant 'fp23'; there are fp32" in reported.err
+    assert "did you mean 'fp32'?" in reported.err
 
 
 HEADS = """
@@ -203,13 +205,16 @@ def test_weights_that_4_bits_can_not_hold_are_named_and_kept(project):
         "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
         "validate: {cosine_min: 0.98}}}\n",
     )
-    told = project("diagnose", "tiny.yaml:small")
-    assert told.code == 0, told.out + told.err
-    assert "first step where the error appears: tiny:small/quantize (quantize-weights)" in told.out
-    yaml_ = pasted(told.out)
+    reported = project("diagnose", "tiny.yaml:small")
+    assert reported.code == 0, reported.out + reported.err
+    assert (
+        "first step where the error appears: tiny:small/quantize (quantize-weights)"
+        in reported.out
+    )
+    yaml_ = pasted(reported.out)
     assert 1 <= len(yaml_["small"]["nodes_to_exclude"]) < 4
     assert yaml_["small"]["block_size"] == 16
-    replace_quantization(project, told.out)
+    replace_quantization(project, reported.out)
     mended = project.run("--only", "small/validate")
     assert mended.code == 0, mended.out + mended.err
 
@@ -263,14 +268,14 @@ def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
     failing = searching.run("--only", "small/validate")
     assert failing.code == 3, failing.out + failing.err
     assert "to see where it goes wrong: onnxbuild diagnose tiny.yaml:small" in failing.err
-    told = searching("diagnose", "tiny.yaml:small")
-    assert told.code == 0, told.out + told.err
-    assert "'small' is looked at as its trial 'int8-" in told.out
-    assert told.ran == ["small/validate"]  # of a trial it is given the fp32 model, too
-    written = pasted(told.out)["small"]
+    reported = searching("diagnose", "tiny.yaml:small")
+    assert reported.code == 0, reported.out + reported.err
+    assert "'small' is looked at as its trial 'int8-" in reported.out
+    assert reported.ran == ["small/validate"]  # of a trial it is given the fp32 model, too
+    written = pasted(reported.out)["small"]
     assert written["mode"] == "dynamic"
     assert written["validate"] == {"cosine_min": 0.99999}
-    replace_quantization(searching, told.out)
+    replace_quantization(searching, reported.out)
     mended = searching.run("--only", "small/validate")
     assert mended.code == 0, mended.out + mended.err
     assert mended.ran == []
@@ -278,15 +283,15 @@ def test_what_a_search_chose_is_looked_at_as_the_trial_that_it_is(searching):
 
 def test_a_trial_is_looked_at_by_name_without_the_search(searching):
     passing = ("--set", "quantization.small.validate.cosine_min=0")
-    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-keep-5", *passing)
-    assert told.code == 0, told.out + told.err
-    assert "every gate passes\nthe goal of the search is met: cosine_min " in told.out
-    assert "'small' is looked at as its trial 'int8-keep-5'" in told.out
-    assert pasted(told.out)["small"]["keep_most_sensitive"] == 0.05
-    assert not [step for step in told.ran if step.startswith(("small/choose", "small/trials"))]
+    reported = searching("diagnose", "tiny.yaml:small", "--trial", "int8-keep-5", *passing)
+    assert reported.code == 0, reported.out + reported.err
+    assert "every gate passes\nthe goal of the search is met: cosine_min " in reported.out
+    assert "'small' is looked at as its trial 'int8-keep-5'" in reported.out
+    assert pasted(reported.out)["small"]["keep_most_sensitive"] == 0.05
+    assert not [step for step in reported.ran if step.startswith(("small/choose", "small/trials"))]
 
 
-def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_told(searching):
+def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_reported(searching):
     searching.edit("tiny.yaml", "include: [dynamic, fp16]", "include: [dynamic]")
     searching.edit("tiny.yaml", "trials: 2", "trials: 1")
     searching.edit(
@@ -295,18 +300,19 @@ def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_told
     searching.edit("tiny.yaml", "validate: {cosine_min: 0.99999}", "validate: {cosine_min: 0.5}")
     failing = searching.run("--only", "small/choose")
     assert failing.code == 3, failing.out + failing.err
-    told = searching("diagnose", "tiny.yaml:small")
-    assert told.code == 0, told.out + told.err
-    assert "the goal of the search is missed: cosine_min 0." in told.out
+    reported = searching("diagnose", "tiny.yaml:small")
+    assert reported.code == 0, reported.out + reported.err
+    assert "the goal of the search is missed: cosine_min 0." in reported.out
     assert re.search(
-        r"try     1 node in fp32, \S+ MB: fails: cosine_min 0\.\d+, sqnr_db", told.out
+        r"try     1 node in fp32, \S+ MB: fails: cosine_min 0\.\d+, sqnr_db", reported.out
     )
     assert re.search(
-        r"the least that meets the goal: [23] nodes in fp32, cosine_min 0\.9999\d*, sqnr", told.out
+        r"the least that meets the goal: [23] nodes in fp32, cosine_min 0\.9999\d*, sqnr",
+        reported.out,
     )
     cost = r"it costs: \S+ MB, \S+ MB as it was, \S+ MB in fp32; (.* x|too few rounds).* the speed it had; "
-    assert re.search(cost, told.out)
-    nodes = pasted(told.out)["small"]["nodes_to_exclude"]
+    assert re.search(cost, reported.out)
+    nodes = pasted(reported.out)["small"]["nodes_to_exclude"]
     assert 2 <= len(nodes) < 4
     found = json.loads(searching("diagnose", "tiny.yaml:small", "--json").out)
     assert found["goal"]["missed"].startswith("cosine_min 0.")
@@ -317,26 +323,28 @@ def test_a_missed_goal_is_met_by_the_fewest_nodes_in_fp32_and_their_cost_is_told
     assert [each["passed"] for each in found["trials"]][:1] == [False]
 
 
-def test_a_goal_that_no_list_of_nodes_meets_is_told_as_such_with_where_else_to_search(searching):
+def test_a_goal_that_no_list_of_nodes_meets_is_reported_as_such_with_where_else_to_search(
+    searching,
+):
     searching.edit("tiny.yaml", "include: [dynamic, fp16]", "include: [dynamic]")
     searching.edit("tiny.yaml", "trials: 2", "trials: 1")
     searching.edit("tiny.yaml", "goal: {cosine_min: 0.5}", "goal: {cosine_min: 1}")
     searching.edit("tiny.yaml", "validate: {cosine_min: 0.99999}", "validate: {cosine_min: 0.5}")
-    told = searching("diagnose", "tiny.yaml:small")
-    assert told.code == 0, told.out + told.err
+    reported = searching("diagnose", "tiny.yaml:small")
+    assert reported.code == 0, reported.out + reported.err
     assert re.search(
         r"even with 3 nodes in fp32 \(\S+ MB\), of 4 in few bits, 'int8-\S+' fails: cosine_min 0\.9",
-        told.out,
+        reported.out,
     )
-    assert "`include: [dynamic, weight_only, fp16]`" in told.out
-    assert "quantization:" not in told.out
+    assert "`include: [dynamic, weight_only, fp16]`" in reported.out
+    assert "quantization:" not in reported.out
 
 
 def test_a_trial_that_is_not_there_is_a_usage_error(searching):
-    told = searching("diagnose", "tiny.yaml:small", "--trial", "int8-dynamik")
-    assert told.code == 2
-    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, " in told.err
-    assert "did you mean 'int8-dynamic'?" in told.err
+    reported = searching("diagnose", "tiny.yaml:small", "--trial", "int8-dynamik")
+    assert reported.code == 2
+    assert "'small' has no trial 'int8-dynamik'; it tries int8-dynamic, " in reported.err
+    assert "did you mean 'int8-dynamic'?" in reported.err
     other = searching("diagnose", "tiny.yaml:fp32", "--trial", "x", "--set", "quantization=none")
     assert other.code == 2
     assert "'fp32' has no trials: its mode is none, which searches for nothing" in other.err
@@ -350,9 +358,9 @@ def test_a_failing_metric_says_what_to_type_with_the_settings_of_the_run(project
     done = project.run("--only", "fp32/evaluate", "--set", "evaluate.min=5")
     assert done.code == 3, done.out + done.err
     assert "onnxbuild diagnose tiny.yaml:fp32 --set evaluate.min=5" in done.err
-    told = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
-    assert told.code == 0
-    assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in told.out
+    reported = project("diagnose", "tiny.yaml:fp32", "--set", "evaluate.min=5")
+    assert reported.code == 0
+    assert "tiny:fp32/evaluate fails: models/data.py:closeness is " in reported.out
 
 
 TURNING = """
@@ -394,12 +402,12 @@ def test_a_node_in_the_body_of_a_loop_is_kept_by_way_of_the_loop(project):
         "quantization: {small: {mode: weight_only, block_size: 16, accuracy_level: 0, "
         "validate: {cosine_min: 0.98}}}\n",
     )
-    told = project("diagnose", "tiny.yaml:small")
-    assert told.code == 0, told.out + told.err
-    assert "2 nodes are in bodies, whose values can't be compared one by one" in told.out
-    assert re.search(r"what runs them stands for them: (\S+) \(Loop\)", told.out)
-    assert re.search(r"first node below 20 dB: \S+ \(Loop\)", told.out)
-    assert any("MatMul" in name for name in pasted(told.out)["small"]["nodes_to_exclude"])
-    replace_quantization(project, told.out)
+    reported = project("diagnose", "tiny.yaml:small")
+    assert reported.code == 0, reported.out + reported.err
+    assert "2 nodes are in bodies, whose values can't be compared one by one" in reported.out
+    assert re.search(r"what runs them stands for them: (\S+) \(Loop\)", reported.out)
+    assert re.search(r"first node below 20 dB: \S+ \(Loop\)", reported.out)
+    assert any("MatMul" in name for name in pasted(reported.out)["small"]["nodes_to_exclude"])
+    replace_quantization(project, reported.out)
     mended = project.run("--only", "small/validate")
     assert mended.code == 0, mended.out + mended.err

@@ -71,10 +71,10 @@ def test_it_is_validated_and_measured_there(built):
 
 def test_a_diagnosis_looks_at_what_ran_there_and_says_so(built):
     other = "providers={other: {chain: [qnn, cpu], environment: {python: venv/bin/python}}}"
-    told = built("diagnose", "tiny.yaml:fp32", "--no-bisect", "--set", other)
-    assert told.code == 0, told.out + told.err
-    assert "looked at on target 'other', with onnxruntime" in told.out
-    assert " of interpreter venv/bin/python\n" in told.out
+    reported = built("diagnose", "tiny.yaml:fp32", "--no-bisect", "--set", other)
+    assert reported.code == 0, reported.out + reported.err
+    assert "looked at on target 'other', with onnxruntime" in reported.out
+    assert " of interpreter venv/bin/python\n" in reported.out
 
 
 def test_the_next_run_does_nothing_and_a_moved_project_neither(built, project):
@@ -122,7 +122,7 @@ def test_a_lock_holds_the_environment_too(project):
     assert "numpy of interpreter venv/bin/python" in refused.err
 
 
-def test_an_environment_that_is_of_no_use_is_told(project):
+def test_an_environment_that_is_of_no_use_is_reported(project):
     shutil.rmtree(project.folder / "venv")
     gone = project.run()
     assert gone.code == 1
@@ -142,7 +142,7 @@ def test_a_list_becomes_an_environment_and_a_lost_one_is_made_again(project, tmp
     )
     cache = tmp_path / "cache"
     env = {"ONNXBUILD_CACHE": str(cache), COLD: "1"}
-    told = {name: os.environ.get(name) for name in env}
+    reported = {name: os.environ.get(name) for name in env}
     os.environ.update(env)
     try:
         planned = project("plan", "tiny.yaml")
@@ -168,11 +168,11 @@ def test_a_list_becomes_an_environment_and_a_lost_one_is_made_again(project, tmp
         assert f"removed the environment of {project.folder}/list.txt (" in collected
         assert list((cache / "environments").iterdir()) == []
     finally:
-        for name, value in told.items():
+        for name, value in reported.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def test_openvino_validates_and_measures_beside_the_cpu(tmp_path):
+def test_openvino_validates_and_measures_next_to_the_cpu(tmp_path):
     """With the environment of recipes/openvino.txt, where it has been made."""
     known = Environments(StatCache(Index(Path(":memory:"))), lambda path: str(RECIPES / path))
     if known.is_missing(Environment(requirements="openvino.txt")):

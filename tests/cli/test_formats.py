@@ -1,4 +1,4 @@
-"""`onnxbuild run` on a recipe with formats beside ONNX, and on one without ONNX."""
+"""`onnxbuild run` on a recipe with formats other than ONNX, and on one without ONNX."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_a_size_baked_into_a_trace_fails_the_run_with_a_gates_code(project):
     )
     found = project.run("--json")
     assert found.code == 3, found.out + found.err
-    told = [json.loads(line) for line in found.out.splitlines()]
-    assert "method: script" in json.dumps(told)
+    reported = [json.loads(line) for line in found.out.splitlines()]
+    assert "method: script" in json.dumps(reported)
     assert not (project.folder / "artifacts/out/tiny/torchscript/model.pt").exists()
 
 

@@ -35,16 +35,16 @@ def manifest(project):
 
 
 @pytest.mark.slow
-def test_a_target_that_is_not_here_is_told_on_every_run_and_in_the_manifest(built):
+def test_a_target_that_is_not_here_is_reported_on_every_run_and_in_the_manifest(built):
     again = built.run()
     assert (again.code, again.ran) == (0, [])
     assert again.out.count(SKIPPED) == 1
     assert again.out.endswith("nothing to do\n")
-    told = manifest(built)
-    assert told["targets"]["cuda"]["skipped"].startswith("does not load: ")
-    assert told["targets"]["cpu"]["placement"]["nodes"].keys() == {"CPUExecutionProvider"}
-    assert told["validation"].keys() == {"cpu"}
-    assert [each["name"] for each in told["providers"]] == [
+    reported = manifest(built)
+    assert reported["targets"]["cuda"]["skipped"].startswith("does not load: ")
+    assert reported["targets"]["cpu"]["placement"]["nodes"].keys() == {"CPUExecutionProvider"}
+    assert reported["validation"].keys() == {"cpu"}
+    assert [each["name"] for each in reported["providers"]] == [
         "CPUExecutionProvider",
         "CUDAExecutionProvider",
     ]  # fmt: skip
@@ -80,12 +80,14 @@ def test_a_model_that_ran_nowhere_is_not_delivered(built):
 
 
 @pytest.mark.slow
-def test_doctor_tells_why_each_provider_does_not_load(built):
-    told = built("doctor")
-    assert told.code == 0
-    assert "provider     cpu: loads\n" in told.out
+def test_doctor_says_why_each_provider_does_not_load(built):
+    reported = built("doctor")
+    assert reported.code == 0
+    assert "provider     cpu: loads\n" in reported.out
     path = os.pathsep.join(("/usr/local/bin", "/usr/bin", "/bin"))
     compiler = shutil.which("g++", path=path) or shutil.which("clang++", path=path)
-    assert f"\nc++          {compiler or 'no g++ and no clang++'}" in told.out
-    assert "             - no NVIDIA device: " in told.out
-    assert "- openvino: it is in onnxruntime-openvino: give the target an environment" in told.out
+    assert f"\nc++          {compiler or 'no g++ and no clang++'}" in reported.out
+    assert "             - no NVIDIA device: " in reported.out
+    assert (
+        "- openvino: it is in onnxruntime-openvino: give the target an environment" in reported.out
+    )

@@ -76,7 +76,7 @@ def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_release_is_whole_and_tells_what_it_is(project):
+def test_a_release_is_whole_and_says_what_it_is(project):
     done = project.release()
     assert done.code == 0, done.out + done.err
     archive, folder = project.dist / "tiny-1.0.0.tar", project.dist / "tiny-1.0.0"
@@ -204,7 +204,7 @@ def test_a_checkout_that_git_converted_is_no_clean_one(project, tmp_path):
     assert there.released() == []
 
 
-def test_files_outside_the_repository_are_told_and_names_that_no_text_holds_are_escaped(
+def test_files_outside_the_repository_are_reported_and_names_that_no_text_holds_are_escaped(
     project, tmp_path
 ):
     outside = tmp_path / "outside.txt"

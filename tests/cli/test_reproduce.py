@@ -92,15 +92,15 @@ def test_a_sum_that_depends_on_threads_is_found(project):
     )
     seen = reproduce(project, "--only", "reference", "--json")
     assert seen.code == 4, seen.err
-    told = json.loads(seen.out.splitlines()[-1])
-    assert (told["type"], told["step"], told["output"]) == (
+    reported = json.loads(seen.out.splitlines()[-1])
+    assert (reported["type"], reported["step"], reported["output"]) == (
         "reproduced",
         "tiny:reference",
         "reference",
     )
-    assert "array 'output.logits': float32 [" in told["what"]
+    assert "array 'output.logits': float32 [" in reported["what"]
     cores = len(os.sched_getaffinity(0))
-    assert f"(cores {cores} -> 1 alone makes it differ)" in told["what"]
+    assert f"(cores {cores} -> 1 alone makes it differ)" in reported["what"]
 
 
 def test_randomness_without_a_seed_is_found(project):
@@ -258,7 +258,7 @@ def test_a_build_that_fails_ends_with_its_exit_code(project):
     assert "fresh build" not in seen.out
 
 
-def test_a_step_that_is_not_there_is_told(project):
+def test_a_step_that_is_not_there_is_reported(project):
     seen = reproduce(project, "--only", "nothing")
     assert seen.code == 2
 

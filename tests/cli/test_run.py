@@ -99,11 +99,11 @@ def test_a_step_can_be_asked_for_alone_and_its_story_be_read(cheap):
     inspected = cheap("inspect", "tiny.yaml:fp32")
     assert inspected.code == 2
     events = cheap("run", "tiny.yaml", "--only", "check", "--json")
-    told = [json.loads(line) for line in events.out.splitlines()]
-    assert [each["type"] for each in told] == [
+    reported = [json.loads(line) for line in events.out.splitlines()]
+    assert [each["type"] for each in reported] == [
         "run_started", "step_cached", "step_started", "step_finished", "run_finished",
     ]  # fmt: skip
-    assert told[-1]["exit_code"] == 0
+    assert reported[-1]["exit_code"] == 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sums that saturate on a target without VNNI: replayed on data, told with the fix."""
+"""Sums that saturate on a target without VNNI: replayed on data, reported with the fix."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def saturating(project):
     return project
 
 
-def test_a_planted_matmul_is_told_with_its_share_and_the_fix_in_both_modes(saturating):
+def test_a_planted_matmul_is_reported_with_its_share_and_the_fix_in_both_modes(saturating):
     done = saturating.run("--only", "dynamic/saturation", "--only", "static/saturation")
     assert done.code == 0, done.out + done.err
     for variant in ("dynamic", "static"):
@@ -72,7 +72,7 @@ def test_a_target_with_vnni_has_nothing_to_replay(saturating):
     assert done.code == 2
 
 
-def test_without_calibration_data_random_inputs_are_told_as_such(saturating):
+def test_without_calibration_data_random_inputs_are_reported_as_such(saturating):
     saturating.edit("tiny.yaml", "calibration: {data: models/data.py:feeds, samples: 20}\n", "")
     text = (saturating.folder / "tiny.yaml").read_text()
     kept = [line for line in text.splitlines() if "mode: static" not in line]

@@ -44,7 +44,7 @@ def asking(project):
     return project
 
 
-def test_each_8_bit_variant_gets_its_table_and_the_run_tells_the_worst(asking):
+def test_each_8_bit_variant_gets_its_table_and_the_run_says_the_worst(asking):
     first = asking.run()
     assert first.code == 0, first.out + first.err
     assert {"sensitivity", "kept/sensitivity"} <= set(first.ran)

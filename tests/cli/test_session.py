@@ -79,7 +79,7 @@ def test_what_is_found_is_locked_and_built_the_same_without_measuring(tuning, tm
     assert tuning("lock", "--check", "tiny.yaml").code == 0
 
 
-def test_a_run_tells_what_was_found_and_the_next_does_nothing(tuning):
+def test_a_run_says_what_was_found_and_the_next_does_nothing(tuning):
     first = tuning.run("--only", "fp32/package")
     assert first.code == 0, first.out + first.err
     assert "variant 'fp32': session {intra_op_threads:" in first.out
@@ -88,7 +88,7 @@ def test_a_run_tells_what_was_found_and_the_next_does_nothing(tuning):
     assert again.ran == []
 
 
-def test_faults_and_doubts_are_told_by_lint(tuning):
+def test_faults_and_doubts_are_reported_by_lint(tuning):
     done = tuning("lint", "tiny.yaml")
     assert (done.code, done.out) == (0, "ok: tiny (14 steps)\n")
     assert "note: tiny.yaml:12:53: session has `intra_op_threads: 64`" in done.err
@@ -114,11 +114,11 @@ def test_each_target_is_tuned_and_one_that_is_not_there_keeps_the_settings(tunin
     lock = yaml.safe_load((tuning.folder / "tiny.lock").read_text())
     assert set(lock["choices"]) == {f"tiny:fp32/session{s}" for s in SUFFIXES.values()}
     found = {name: json.loads(choice) for name, choice in lock["choices"].items()}
-    told = manifest_of(tuning, "fp32")["targets"]
+    reported = manifest_of(tuning, "fp32")["targets"]
     for target, suffix in SUFFIXES.items():
         choice = found[f"tiny:fp32/session{suffix}"]
-        assert {name: told[target]["session"][name] for name in choice} == choice
-    if "skipped" in told["cuda"]:
+        assert {name: reported[target]["session"][name] for name in choice} == choice
+    if "skipped" in reported["cuda"]:
         assert found["tiny:fp32/session-cuda"]["intra_op_threads"] == 64
     for target in ("cpu", "other"):
         assert found[f"tiny:fp32/session-{target}"]["intra_op_threads"] < 64

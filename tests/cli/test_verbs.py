@@ -62,17 +62,17 @@ def test_plan_and_why_tell_of_a_failed_gate_and_a_stale_view(project):
 
 def test_why_names_the_first_cause_however_far_it_is(project):
     assert project.run("--only", "fp32/package").code == 0
-    told = project("why", "tiny.yaml:fp32/package", "--set", "opset=17").out.splitlines()
-    assert told[1:3] == ["  tiny:export", "    param opset: 18 -> 17"]
+    reported = project("why", "tiny.yaml:fp32/package", "--set", "opset=17").out.splitlines()
+    assert reported[1:3] == ["  tiny:export", "    param opset: 18 -> 17"]
 
 
-def test_reasons_are_told_from_what_was_last_used(project):
+def test_reasons_are_reported_from_what_was_last_used(project):
     project.edit("tiny.yaml", "quantization:", "opset: 16\nquantization:")
     for old, new in ((16, 18), (18, 17), (17, 18)):
         project.edit("tiny.yaml", f"opset: {old}", f"opset: {new}")
         assert project.run("--only", "export").code == 0
-    told = project("why", "tiny.yaml:export", "--set", "opset=16").out
-    assert "param opset: 18 -> 16" in told
+    reported = project("why", "tiny.yaml:export", "--set", "opset=16").out
+    assert "param opset: 18 -> 16" in reported
 
 
 def test_damaged_rows_of_the_index_are_no_rows(project):
@@ -100,7 +100,7 @@ def test_looking_leaves_no_store_behind(project):
     assert not (project.folder / "artifacts").exists()
 
 
-def test_the_folder_of_a_variant_that_is_gone_is_told_of(project):
+def test_the_folder_of_a_variant_that_is_gone_is_reported(project):
     project.edit("tiny.yaml", "{fp32: none}", "{fp32: none, half: fp16}")
     project.edit("tiny.yaml", "max_time_s: 0.1", "baseline: false, max_time_s: 0.1")
     assert project.run().code == 0

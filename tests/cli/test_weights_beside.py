@@ -33,7 +33,7 @@ validate: {int8: {cosine_min: 0.5}, int4: {cosine_min: 0.5}}
 """
 
 
-def test_every_mode_takes_a_model_whose_weights_lie_beside_its_graph(project):
+def test_every_mode_takes_a_model_whose_weights_lie_next_to_its_graph(project):
     recipe = RECIPE.replace("load}", "load, args: {width: 300}}")
     recipe = recipe.replace("quantization: {fp32: none}\n", MODES) + OPTIONS
     project.write("models/data.py", DATA)

@@ -49,7 +49,7 @@ def test_an_int_is_taken_for_a_float_and_becomes_one():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ({}, ": key 'name' is missing"),
         ([], ": found []; expected a mapping"),
@@ -65,10 +65,10 @@ def test_an_int_is_taken_for_a_float_and_becomes_one():
         ({"name": "n", "by_name": {"k": {"levl": 1}}}, "by_name.k: unknown key 'levl'; expected level, ratio"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_says_where(value, told):
+def test_what_does_not_fit_says_where(value, reported):
     with pytest.raises(ValueError) as caught:
         from_json(Outer, value)
-    assert str(caught.value) == told
+    assert str(caught.value) == reported
 
 
 OPTIONS = [

@@ -192,20 +192,20 @@ def test_a_failed_step_outranks_a_failed_gate():
 def test_an_exclusive_step_runs_alone():
     world = World()
     world.build(graph(step("a"), step("m", kind="alone"), step("b"), step("c")), jobs=4)
-    assert all(beside == {"m"} for beside in world.executor.beside if "m" in beside)
+    assert all(together == {"m"} for together in world.executor.together if "m" in together)
 
 
 def test_no_more_jobs_run_than_allowed():
     world = World()
     world.build(graph(*(step(f"s{n}", value=n) for n in range(9))), jobs=3)
-    assert max(len(beside) for beside in world.executor.beside) == 3
+    assert max(len(together) for together in world.executor.together) == 3
 
 
 def test_steps_wait_for_memory():
     world = World()
     world.history.peaks = {f"s{n}": 6 << 30 for n in range(4)}
     world.build(graph(*(step(f"s{n}", value=n) for n in range(4))), jobs=4, memory=10 << 30)
-    assert max(len(beside) for beside in world.executor.beside) == 1
+    assert max(len(together) for together in world.executor.together) == 1
 
 
 def test_an_input_that_changes_while_a_step_runs_is_not_recorded():

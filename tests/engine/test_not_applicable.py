@@ -72,7 +72,7 @@ def test_a_step_that_is_not_applicable_that_someone_needs_is_a_failure():
     assert world.sink.of(StepLeftOut) == []
 
 
-def test_with_keep_going_what_can_spare_it_is_built_beside_that_failure():
+def test_with_keep_going_what_can_spare_it_is_built_next_to_that_failure():
     world = World()
     report = world.build(search(step("wanted", "b2")), keep_going=True)
     assert report.exit_code == 1

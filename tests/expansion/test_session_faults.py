@@ -24,7 +24,7 @@ def test_a_variants_session_lies_over_the_recipes(project, base):
     assert own.free_dimensions == {"batch": 2}
 
 
-def test_more_threads_than_cores_are_told_with_their_line(project, base):
+def test_more_threads_than_cores_are_reported_with_their_line(project, base):
     recipe = project.recipe(base + SHARED)
     (remark,) = list(remarks(recipe, 1))
     assert "session has `intra_op_threads: 2`, and here are 1 cores" in remark
@@ -33,7 +33,7 @@ def test_more_threads_than_cores_are_told_with_their_line(project, base):
     assert list(remarks(recipe, 2)) == []
 
 
-def test_parallel_mode_with_one_thread_and_threads_without_it_are_told_where_written(
+def test_parallel_mode_with_one_thread_and_threads_without_it_are_reported_where_written(
     project, base
 ):
     (remark,) = list(remarks(project.recipe(base + SHARED + VARIANTS), 8))

@@ -262,7 +262,7 @@ class FakeExecutor:
         self._store = store
         self.fail: dict[str, BuildError] = {}
         self.started: list[str] = []
-        self.beside: list[frozenset[str]] = []
+        self.together: list[frozenset[str]] = []
         self._queue: deque[Job] = deque()
         self.on_wait: Callable[[], None] = lambda: None
 
@@ -272,7 +272,7 @@ class FakeExecutor:
     def start(self, job: Job) -> None:
         self.started.append(job.step.name)
         self._queue.append(job)
-        self.beside.append(frozenset(each.step.name for each in self._queue))
+        self.together.append(frozenset(each.step.name for each in self._queue))
 
     def wait(self, timeout_s: float) -> list[Done]:
         self.on_wait()

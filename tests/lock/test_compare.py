@@ -56,9 +56,9 @@ def test_what_goes_in_comes_before_what_comes_out():
             "net:check": LockedStep("check/1", A, {}),
         },
     )
-    told = [(each.item, str(each)) for each in differences(LOCK, now)]
+    reported = [(each.item, str(each)) for each in differences(LOCK, now)]
     a, b = "a" * 12, "b" * 12
-    assert told == [
+    assert reported == [
         ("onnxbuild", "onnxbuild: 1 -> 2"),
         ("recipe", "recipe's file: recipes/net.yaml -> recipes/other.yaml"),
         ("recipe", "recipe net.opset: 18 -> 17"),
@@ -80,7 +80,7 @@ def test_what_goes_in_comes_before_what_comes_out():
     assert [each.follows for each in differences(LOCK, now)] == [False] * 12 + [True] * 5
 
 
-def test_a_list_that_grew_is_told_as_a_whole():
+def test_a_list_that_grew_is_reported_as_a_whole():
     now = replace(LOCK, resolved={"net": {"opset": 18, "axes": []}})
     (found,) = differences(LOCK, now)
     assert str(found) == "recipe net.axes: {'max': 8} -> nothing"

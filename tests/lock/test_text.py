@@ -1,4 +1,4 @@
-"""A lock's file: read strictly, told from other programs' files of that name."""
+"""A lock's file: read strictly, reported from other programs' files of that name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_lock_reads_back_however_odd_its_texts_are():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reported"),
     [
         ("host:\n", "host:\n  cpu: z\n", "key 'cpu' is written twice (line "),
         ("recipe: ", "recipe: evil.yaml\nrecipe: ", "key 'recipe' is written twice"),
@@ -40,11 +40,11 @@ def test_a_lock_reads_back_however_odd_its_texts_are():
         ("format: 1", "format: 2", "format 2; expected 1"),
     ],
 )
-def test_what_could_be_read_in_two_ways_is_no_lock(old, new, told):
+def test_what_could_be_read_in_two_ways_is_no_lock(old, new, reported):
     assert TEXT.count(old) == 1
     with pytest.raises(UsageError, match="this is not a lock of onnxbuild") as caught:
         parse_lock(TEXT.replace(old, new), "net.lock", "")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_what_this_program_made_is_known_even_damaged():
@@ -56,10 +56,10 @@ def test_what_this_program_made_is_known_even_damaged():
         assert not is_ours(foreign)
 
 
-def test_a_command_can_be_typed_as_it_is_told():
+def test_a_command_can_be_typed_as_it_is_reported():
     assert lock_command("a.yaml") == "onnxbuild lock a.yaml"
-    told = lock_command("my recipe.yaml", "<net model 1>/x", "torch")
-    assert told == "onnxbuild lock 'my recipe.yaml' --update '<net model 1>/x' --update torch"
+    reported = lock_command("my recipe.yaml", "<net model 1>/x", "torch")
+    assert reported == "onnxbuild lock 'my recipe.yaml' --update '<net model 1>/x' --update torch"
 
 
 @pytest.mark.parametrize(

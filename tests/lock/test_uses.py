@@ -13,7 +13,7 @@ from onnxbuild.lock.uses import unexplained, used_items
 from tests.lock.test_compare import LOCK, A, B
 
 
-def told(now: Lock) -> list[str]:
+def reported(now: Lock) -> list[str]:
     found = differences(LOCK, now)
     uses = {"net:export": frozenset({"torch", "net.py"}), "net:benchmark": frozenset[str]()}
     return [str(each) for each in unexplained(LOCK, now, found, uses)]
@@ -24,20 +24,20 @@ def other_output(**facts: object) -> Lock:
     return replace(LOCK, steps={**LOCK.steps, "net:export": step}, **facts)
 
 
-def test_an_output_that_nothing_explains_is_told():
-    assert len(told(other_output())) == 1
-    assert len(told(other_output(resolved={"net": {"opset": 17}}, host={"cpu": "y"}))) == 1
-    assert len(told(other_output(files={"weights.npz": B, "notes.txt": A}))) == 1
+def test_an_output_that_nothing_explains_is_reported():
+    assert len(reported(other_output())) == 1
+    assert len(reported(other_output(resolved={"net": {"opset": 17}}, host={"cpu": "y"}))) == 1
+    assert len(reported(other_output(files={"weights.npz": B, "notes.txt": A}))) == 1
 
 
 def test_an_output_whose_step_used_what_changed_is_explained():
-    assert told(other_output(sources={"net.py": B})) == []
-    assert told(other_output(packages={"torch": f"torch 2.14.0 {B}"})) == []
+    assert reported(other_output(sources={"net.py": B})) == []
+    assert reported(other_output(packages={"torch": f"torch 2.14.0 {B}"})) == []
 
 
 def test_another_key_explains_another_output():
     step = LockedStep("export/1", B, {"model": Digest(B, 5)})
-    assert told(replace(LOCK, steps={**LOCK.steps, "net:export": step})) == []
+    assert reported(replace(LOCK, steps={**LOCK.steps, "net:export": step})) == []
 
 
 def test_all_that_a_step_used_counts():

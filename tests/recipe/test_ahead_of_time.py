@@ -59,7 +59,7 @@ def test_each_kind_takes_its_options(load):
         ("optimised: {}", "did you mean 'optimized'?", "optimized"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_fix(load, text, what, fix):
+def test_what_does_not_fit_is_reported_with_its_fix(load, text, what, fix):
     ((found, where, mended),) = faults(load, f"{VARIANTS}ahead_of_time: {{{text}}}\n")
     assert what in found
     assert ":7:" in where

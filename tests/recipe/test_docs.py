@@ -29,7 +29,7 @@ def test_the_examples_of_the_page_load(project):
     assert [target.name for target in recipe.targets] == ["cpu", "cuda"]
 
 
-def test_the_error_on_the_page_is_the_one_that_is_told(project):
+def test_the_error_on_the_page_is_the_one_that_is_reported(project):
     project.write("recipes/models/minilm.py", "def load(): ...\ndef sentences(): ...\n")
     project.write("recipes/weights/model.safetensors", "x")
     (fault,) = project.faults(BLOCKS[0].replace("per_channel", "per_chanel"))

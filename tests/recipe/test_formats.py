@@ -85,7 +85,7 @@ def test_a_variant_has_not_the_name_of_a_format(load):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("formats: [torchscrpt]\n", "torchscript"),
         ("formats: {torchscript: {method: tracing}}\n", "trace"),
@@ -97,9 +97,9 @@ def test_a_variant_has_not_the_name_of_a_format(load):
         ("formats: torchscript\n", "list"),
     ],
 )
-def test_a_mistake_is_told_with_what_is_meant(load, text, told):
+def test_a_mistake_is_reported_with_what_is_meant(load, text, reported):
     ((what, where, fix),) = faults(load, text)
-    assert told in f"{what} {fix}"
+    assert reported in f"{what} {fix}"
     assert where.startswith("demo.yaml:7:")
     assert fix
 

@@ -1,4 +1,4 @@
-"""Every faulty recipe in tests/golden/recipe_errors gives exactly the sentences beside it.
+"""Every faulty recipe in tests/golden/recipe_errors gives exactly the sentences next to it.
 
 PROVIDERS and MODES stand there for the names of all of them, so that a new one changes no sentence.
 """
@@ -19,7 +19,7 @@ CASES = sorted(FOLDER.glob("*.yaml"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_all_faults_are_told_with_place_and_fix(case):
+def test_all_faults_are_reported_with_place_and_fix(case):
     with pytest.raises(RecipeErrors) as caught:
         load_recipes(case, project=FOLDER)
     expected = case.with_suffix(".txt").read_text()

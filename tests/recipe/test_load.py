@@ -96,7 +96,7 @@ def test_every_section_of_the_catalog_is_there_with_its_defaults(project, base):
     assert recipe.sections["target"] == TargetOptions()
 
 
-def test_budgets_of_a_release_are_read_and_misspelled_ones_told(project, base):
+def test_budgets_of_a_release_are_read_and_misspelled_ones_reported(project, base):
     recipe = project.recipe(f"{base}release: {{budgets: {{size_increase: 0.05}}}}\n")
     assert recipe.sections["release"] == ReleaseOptions(Budgets(size_increase=0.05))
     said = project.faults(f"{base}release: {{budgets: {{size_increse: 0.05}}}}\n")

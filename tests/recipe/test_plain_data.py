@@ -74,7 +74,7 @@ def test_files_that_are_not_there_are_an_error(load, data):
     assert fault.what == f"'{shown}' in calibration.data matches no file below '.'"
 
 
-def test_what_is_neither_is_told_what_is_expected(load):
+def test_what_is_neither_is_reported_what_is_expected(load):
     with pytest.raises(RecipeErrors) as caught:
         load("datta")
     (fault,) = caught.value.faults

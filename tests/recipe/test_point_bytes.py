@@ -53,7 +53,7 @@ def test_a_batch_of_a_hundred_million_is_refused_and_the_fix_is_not(tmp_path):
         check_points(Loaded({tmp_path: (recipe,)}, ()), 16 * GIB)
 
 
-def test_a_gigabyte_of_inputs_is_told_of(tmp_path):
+def test_a_gigabyte_of_inputs_is_reported(tmp_path):
     (remark,) = point_remarks(loaded(tmp_path, 10_000_000))
     assert (
         "big.yaml:9:19: point 'max-batch' (batch=10000000, sequence=16, past=16) takes 2.1 GiB"

@@ -74,7 +74,7 @@ def test_a_breach_is_named_with_its_value_and_its_bound(case):
     assert check(new, Budgets()) == ()
 
 
-def test_all_breaches_are_told_at_once():
+def test_all_breaches_are_reported_at_once():
     new = replace(slower(2.0), model_bytes=2000, errors={"cpu": 5.0}, scores={"cpu": 0.1})
     with pytest.raises(BudgetError) as caught:
         check(new)
@@ -107,7 +107,7 @@ def test_what_has_no_counterpart_is_not_judged():
     assert check(replace(OLD, latencies=()), Budgets(size_increase=0.0)) == ()
 
 
-def test_new_and_lost_variants_are_told():
+def test_new_and_lost_variants_are_reported():
     previous = Previous("x-1.0", HOST, {"int8": OLD})
     notices = check_budgets({"fp16": ALL}, {"fp16": OLD}, previous, HOST)
     assert notices == (

@@ -87,7 +87,7 @@ def test_what_is_there_and_differs_is_replaced_only_by_force(tmp_path, damage, n
     assert names(tmp_path) == ["x-1", "x-1.tar"]
 
 
-def test_a_damaged_blob_leaves_the_shelf_as_it_was(tmp_path):
+def test_a_damaged_blob_leaves_the_folder_as_it_was(tmp_path):
     (tmp_path / "blob").write_bytes(b"bad")
     blob = Blob(tmp_path / "blob", Digest.of(b"ok!"))
     with pytest.raises(StoreError, match="damaged in the store"):
@@ -95,7 +95,7 @@ def test_a_damaged_blob_leaves_the_shelf_as_it_was(tmp_path):
     assert not (tmp_path / "dist" / "x-1").exists()
 
 
-def test_a_shelf_that_can_not_be_written_is_told(tmp_path):
+def test_a_folder_that_can_not_be_written_is_reported(tmp_path):
     (tmp_path / "dist").write_text("a file")
     with pytest.raises(BuildError, match="can't write") as caught:
         put(tmp_path / "dist")

@@ -116,7 +116,7 @@ def test_a_passphrase_is_asked_for_or_taken_from_the_environment(key, file, monk
     ],
     ids=["missing", "empty", "damaged", "public", "of-another-kind"],
 )
-def test_what_is_no_key_to_sign_with_is_told(file, content, what):
+def test_what_is_no_key_to_sign_with_is_reported(file, content, what):
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UsageError, match=what):

@@ -21,7 +21,7 @@ quantization: {{fp32: none, int8: dynamic}}
 
 
 @pytest.fixture
-def told(tmp_path):
+def reported(tmp_path):
     def of(text):
         (tmp_path / "model.py").write_text("def load(): ...\n")
         (tmp_path / "file.yaml").write_text(text)
@@ -33,8 +33,8 @@ def told(tmp_path):
     return of
 
 
-def test_one_recipe_lies_under_its_variants(told):
-    release, graph = told(RECIPE.format(name="x"))
+def test_one_recipe_lies_under_its_variants(reported):
+    release, graph = reported(RECIPE.format(name="x"))
     assert release["name"] == "x"
     assert list(release["variants"]) == ["fp32", "int8"]
     assert release["variants"]["int8"] == {
@@ -65,8 +65,8 @@ def test_packages_stay_out_of_a_release(tmp_path):
     assert held == ["fp32", "int8"]
 
 
-def test_a_matrix_lies_under_its_recipes_and_names_the_steps_that_they_share(told):
-    release, graph = told(
+def test_a_matrix_lies_under_its_recipes_and_names_the_steps_that_they_share(reported):
+    release, graph = reported(
         RECIPE.format(name="x") + "matrix: {opset: [17, 18]}\nopset: '{{ opset }}'\n"
     )
     assert release["name"] == "file"
@@ -94,8 +94,8 @@ def test_what_can_not_stand_in_a_file_name_is_no_version(version):
         check_version(version)
 
 
-def test_what_is_beside_the_variants_has_sections_of_its_own(told):
-    release, graph = told(
+def test_what_is_next_to_the_variants_has_sections_of_its_own(reported):
+    release, graph = reported(
         RECIPE.format(name="x")
         + "formats: [onnx, torchscript]\nahead_of_time: {variants: [int8], ort: {}}\n"
         + "providers: [cuda, cpu]\n"
@@ -119,8 +119,8 @@ def test_what_is_beside_the_variants_has_sections_of_its_own(told):
     assert {made["step"], *release["reports"].values()} <= set(graph.steps)
 
 
-def test_bundles_that_take_one_size_alone_share_golden_files_of_their_own(told):
-    release, _ = told(
+def test_bundles_that_take_one_size_alone_share_golden_files_of_their_own(reported):
+    release, _ = reported(
         RECIPE.format(name="x")
         + "session: {free_dimensions: {batch: 2}}\nahead_of_time: {optimized: {}}\n"
     )

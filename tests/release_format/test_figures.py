@@ -1,4 +1,4 @@
-"""The numbers of a bundle, as its README and its model card tell them."""
+"""The numbers of a bundle, as its README and its model card state them."""
 
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest

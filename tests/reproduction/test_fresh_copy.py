@@ -90,7 +90,7 @@ def test_relative_paths_out_of_the_project_work_in_the_copy(project, tmp_path):
     assert (copy.parent / "weights.bin").readlink() == tmp_path / "home/weights.bin"
 
 
-def test_a_file_that_is_gone_is_told(project, tmp_path):
+def test_a_file_that_is_gone_is_reported(project, tmp_path):
     with pytest.raises(StepError, match=r"models/c\.py was there a moment ago"):
         copied(project, tmp_path, files=["models/c.py"])
 

@@ -52,7 +52,7 @@ def test_only_the_variants_that_are_named_get_them(graph_of):
     assert "demo:fp32-ort/make" not in graph.steps
 
 
-def test_load_times_are_measured_once_a_variant_beside_the_portable_model(graph_of):
+def test_load_times_are_measured_once_a_variant_next_to_the_portable_model(graph_of):
     graph = graph_of("ahead_of_time: {ort: {}, optimized: {}}\n")
     measured = graph.steps["demo:fp32-load-times"]
     assert set(measured.inputs) == {"model", "reference", "artifact/ort", "artifact/optimized"}

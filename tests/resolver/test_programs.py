@@ -1,4 +1,4 @@
-"""Formats beside ONNX in the graph: their steps, what they share, what they leave alone."""
+"""Formats other than ONNX in the graph: their steps, what they share, what they leave alone."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_without_onnx_nothing_of_onnx_is_made(load):
 
 def test_formats_change_no_other_step_and_no_other_recipe(load):
     plain, asked = load(""), load(ALL)
-    without, beside = resolve(plain, HOST), resolve(asked, HOST)
+    without, others = resolve(plain, HOST), resolve(asked, HOST)
     for name, step in without.steps.items():
-        assert beside.steps[name].params == step.params
+        assert others.steps[name].params == step.params
         if name != "demo:benchmark":
-            assert beside.steps[name].inputs == step.inputs
+            assert others.steps[name].inputs == step.inputs
     assert "formats" not in resolved_recipe(plain[0])
     assert list(resolved_recipe(asked[0])["formats"]) == [
         "torchscript",
@@ -123,7 +123,7 @@ def test_only_a_variant_leaves_formats_out(load):
     assert measured(graph) == ["model/fp32"]
 
 
-def test_only_a_format_and_a_variant_measures_both_and_a_step_of_onnx_is_found_beside_it(load):
+def test_only_a_format_and_a_variant_measures_both_and_a_step_of_onnx_is_found_next_to_it(load):
     assert measured(resolve(load(ALL), HOST, ["fp32", "torchscript"])) == [
         "program/torchscript",
         "model/fp32",
@@ -131,16 +131,16 @@ def test_only_a_format_and_a_variant_measures_both_and_a_step_of_onnx_is_found_b
     assert "check" in local(resolve(load(ALL), HOST, ["torchscript", "check"]))
 
 
-def test_programs_are_measured_once_beside_what_runs_on_the_cpu(load):
+def test_programs_are_measured_once_next_to_what_runs_on_the_cpu(load):
     graph = resolve(load(f"{ALL}providers: [cuda, cpu]\n"), HOST)
     programs = ["program/torchscript", "program/torch-export", "program/aotinductor"]
     assert measured(graph, "demo:benchmark-cpu")[:3] == programs
     assert not set(programs).intersection(measured(graph))
-    beside = graph.deliverables[-1].parts[1]
-    assert beside == (OutputRef("demo:benchmark-cpu", "report"), "benchmark.json")
+    others = graph.deliverables[-1].parts[1]
+    assert others == (OutputRef("demo:benchmark-cpu", "report"), "benchmark.json")
 
 
-def test_bench_measures_programs_beside_a_model_from_elsewhere(load):
+def test_bench_measures_programs_next_to_a_model_from_elsewhere(load):
     model = Entrypoint("files", files=("model.onnx",))
     comparison = Comparison((ComparisonModel("theirs", "model.onnx", model),), "now")
     graph = resolve(load("formats: [torchscript]\n"), HOST, comparison=comparison)

@@ -421,11 +421,11 @@ def test_weights_are_rounded_for_the_scales_that_the_quantizer_will_take(
 def test_a_search_tries_the_same_on_every_cpu(load):
     goal = "{mode: auto, include: [dynamic], trials: 4, goal: {cosine_min: 0.99}}"
     recipe = load(f"{RECIPE}{REAL}quantization: {{small: {goal}}}\n")
-    told = [
+    reported = [
         [each.written for each in resolve(recipe, host).steps["demo:small/choose"].params.trials]
         for host in (VNNI, OLD, ARM)
     ]
-    assert told[0] == told[1] == told[2]
+    assert reported[0] == reported[1] == reported[2]
 
 
 # --- session --------------------------------------------------------------------------------------
@@ -500,7 +500,7 @@ def test_a_variant_of_one_size_is_judged_and_delivered_at_that_size(load):
     assert graph.steps["demo:one/validate"].params.session.free_dimensions == {"batch": 1}
 
 
-def test_a_profile_is_laid_beside_the_variant_that_asks_for_one(load):
+def test_a_profile_is_laid_next_to_the_variant_that_asks_for_one(load):
     text = "quantization:\n  fp32: none\n  seen: {mode: fp16, session: {profiling: true}}\n"
     graph = resolve(load(RECIPE + text), VNNI)
     assert [name for name in graph.steps if name.endswith("/profile")] == ["demo:seen/profile"]

@@ -131,10 +131,10 @@ def digits(folder, **options):
     return save(_digits(), folder, **options)
 
 
-def config(folder, **told):
+def config(folder, **reported):
     """export's second output: what it saw of the model's own config."""
     folder.mkdir(parents=True, exist_ok=True)
-    known = {"model_type": None, "num_heads": None, "hidden_size": None, **told}
+    known = {"model_type": None, "num_heads": None, "hidden_size": None, **reported}
     (folder / "report.json").write_text(json.dumps(known))
     return folder
 

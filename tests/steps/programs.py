@@ -1,4 +1,4 @@
-"""Programs beside ONNX of the modules in modules.py: made, run, judged."""
+"""Programs other than ONNX of the modules in modules.py: made, run, judged."""
 
 import json
 from pathlib import Path
@@ -21,11 +21,11 @@ Y = DummyInput("y", "int64", ("batch", 4), low=0, high=9)
 def make(folder, name, kind="torchscript", *, inputs=(X,), outputs=(), axes=(BATCH,), **options):
     model = Entrypoint(f"{MODULES}:load", {"name": name})
     if kind == "torchscript":
-        told = torchscript.TorchScriptOptions(**options)
-        params = torchscript.TorchScriptParams(model, inputs, outputs, axes, told)
+        reported = torchscript.TorchScriptOptions(**options)
+        params = torchscript.TorchScriptParams(model, inputs, outputs, axes, reported)
         return run_step(torchscript.KIND, params, folder)
-    told = torch_export.TorchExportOptions(**options)
-    params = torch_export.TorchExportParams(model, inputs, outputs, axes, told)
+    reported = torch_export.TorchExportOptions(**options)
+    params = torch_export.TorchExportParams(model, inputs, outputs, axes, reported)
     return run_step(torch_export.KIND, params, folder)
 
 
@@ -54,5 +54,5 @@ def judged(folder, name, context, *, inputs=(X,), axes=(BATCH,), names=(), **tol
     given = VariantTolerances(**(tolerances or {"atol": 1e-5, "rtol": 1e-4}))
     params = validate_program.ValidateProgramParams(read_description(program).format, given)
     inputs = {"program": program, "reference": truth.output("reference")}
-    outcome, told = run_step(validate_program.KIND, params, folder / "validate", inputs)
-    return outcome, json.loads((told.output("report") / "report.json").read_text())
+    outcome, reported = run_step(validate_program.KIND, params, folder / "validate", inputs)
+    return outcome, json.loads((reported.output("report") / "report.json").read_text())

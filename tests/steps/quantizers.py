@@ -1,4 +1,4 @@
-"""Each way to quantize a model, from its folder to the folder of what comes of it."""
+"""Each way to quantize a model, from its folder to the folder of the result."""
 
 import itertools
 
@@ -101,14 +101,14 @@ def static(case, **options):
         entry, inputs, calibrate.CalibrationOptions(), axes, means=True
     )
     calibration = case.step(calibrate.KIND, params, "calibrate", "calibration")
-    told = {"activation_type": "uint8", "reduce_range": False, **options}
-    params = quantize_static.StaticParams(quantize_static.StaticOptions(**told))
+    reported = {"activation_type": "uint8", "reduce_range": False, **options}
+    params = quantize_static.StaticParams(quantize_static.StaticOptions(**reported))
     return case.step(quantize_static.KIND, params, "static", calibration=calibration)
 
 
 def weights_alone(case, hessians=None, **options):
-    told = {"op_types": ("MatMul", "Gemm", "Gather"), "block_size": 16, **options}
-    params = quantize_weights.WeightParams(quantize_weights.WeightOptions(**told))
+    reported = {"op_types": ("MatMul", "Gemm", "Gather"), "block_size": 16, **options}
+    params = quantize_weights.WeightParams(quantize_weights.WeightOptions(**reported))
     more = {} if hessians is None else {"hessians": hessians}
     return case.step(quantize_weights.KIND, params, "weights", **more)
 

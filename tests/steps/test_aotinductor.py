@@ -1,4 +1,4 @@
-"""AOTInductor packages, and what is shipped with every program beside ONNX; compiled once."""
+"""AOTInductor packages, and what is shipped with every program other than ONNX; compiled once."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def exported(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory):
-    """A TorchScript bundle, and its program in C++, which is compiled beside all else.
+    """A TorchScript bundle, and its program in C++, which is compiled next to all else.
 
     It returns a named tuple with a dict in it, of which some is taken, in another order.
     """
@@ -88,7 +88,7 @@ def test_a_bound_program_runs_without_arguments(compiled, exported):
         np.testing.assert_allclose(once()[0].numpy(), program.run(feeds)["sum"], rtol=0)
 
 
-def test_without_a_compiler_the_fix_is_told(tmp_path, exported, monkeypatch):
+def test_without_a_compiler_the_fix_is_reported(tmp_path, exported, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     params = aotinductor.AotInductorParams(aotinductor.AotInductorOptions())
     with pytest.raises(StepError) as caught:
@@ -97,7 +97,7 @@ def test_without_a_compiler_the_fix_is_told(tmp_path, exported, monkeypatch):
     assert "apt-get install g++" in caught.value.fix
 
 
-def test_a_broken_compiler_is_told_by_its_own_words(tmp_path, exported, monkeypatch):
+def test_a_broken_compiler_is_reported_by_its_own_words(tmp_path, exported, monkeypatch):
     broken = tmp_path / "g++"
     broken.write_text(
         '#!/bin/sh\ncase "$*" in *--version*) echo g++ 12;; *) '
@@ -189,8 +189,8 @@ def test_the_program_in_cpp_prints_what_python_prints(tmp_path, form, request):
         started = compilation(bundle, tmp_path / "build")
     else:
         bundle, started = request.getfixturevalue("scripted")
-    told = started.communicate(timeout=300)[0]
-    assert started.returncode == 0, told
+    reported = started.communicate(timeout=300)[0]
+    assert started.returncode == 0, reported
     build = Path(started.args[5])
 
     file = json.loads((bundle / "manifest.json").read_text())["file"]

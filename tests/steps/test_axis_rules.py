@@ -129,7 +129,7 @@ def test_torch_export_keeps_multiples_and_sums_dynamic(tmp_path):
                 np.testing.assert_allclose(actual.numpy(), expected, atol=1e-5)
 
 
-def test_a_size_that_only_multiples_fit_is_told_with_the_rule_to_type(tmp_path):
+def test_a_size_that_only_multiples_fit_is_reported_with_the_rule_to_type(tmp_path):
     free = tuple(Axis(axis.name, 1, axis.max, axis.example) for axis in IMAGE_AXES)
     with pytest.raises(StepError) as caught:
         exported(tmp_path, "UNet", "torchscript", free)

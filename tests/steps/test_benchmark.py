@@ -28,7 +28,7 @@ QUICK = {"min_samples": 5, "max_time_s": 0.1, "warmup": 1}
 
 def in_this_process(folder, models, options, programs):
     """(outcome, report) or, of what went wrong, (what, where, fix)."""
-    settings, rivals = options.pop("settings", {}), options.pop("rivals", ())
+    settings, comparison_models = options.pop("settings", {}), options.pop("comparison_models", ())
     more_bytes = options.pop("more_bytes", 1 << 40)
     params = BenchmarkParams(
         model=Entrypoint(f"{DIGITS}:load"),
@@ -38,7 +38,7 @@ def in_this_process(folder, models, options, programs):
         options=BenchmarkOptions(**{**QUICK, **options}),
         ranking=False,
         sessions=settings,
-        rivals=rivals,
+        comparison_models=comparison_models,
     )
     inputs = {f"model/{name}": path for name, path in models.items()}
     inputs |= {f"program/{name}": path for name, path in programs.items()}
@@ -75,7 +75,7 @@ def measured(tmp_path_factory, benchmarked):
     )
 
 
-def test_each_model_is_measured_at_each_point_beside_pytorch(measured):
+def test_each_model_is_measured_at_each_point_next_to_pytorch(measured):
     _, report = measured
     assert [point["point"] for point in report["points"]] == ["batch=1", "batch=4"]
     for point in report["points"]:
@@ -96,7 +96,7 @@ def test_all_take_part_in_every_round(measured):
         assert max(counts) <= 20 * min(counts)  # a burst is 20 runs at most
 
 
-def test_what_each_costs_alone_is_told(measured):
+def test_what_each_costs_alone_is_reported(measured):
     _, report = measured
     for model in report["models"].values():
         assert model["load_s"] > 0
@@ -168,7 +168,7 @@ def test_io_binding_and_clients_are_measured_where_they_are_asked_for(tmp_path, 
 
 
 def program(folder, kind, most=64):
-    """The digits CNN beside ONNX."""
+    """The digits CNN other than ONNX."""
     model = Entrypoint(f"{DIGITS}:load")
     params = (model, (IMAGE,), ("logits",), (Axis("batch", 1, most, 2),))
     if kind is torchscript:
@@ -178,7 +178,7 @@ def program(folder, kind, most=64):
     return run_step(kind.KIND, made, folder)[1].output("program")
 
 
-def test_programs_beside_onnx_are_measured_beside_it_and_alone(tmp_path, benchmarked):
+def test_programs_next_to_onnx_are_measured_next_to_it_and_alone(tmp_path, benchmarked):
     programs = {"torchscript": program(tmp_path / "torchscript", torchscript)}
     models = {"fp32": digits(tmp_path / "fp32")}
     outcome, report = benchmarked(tmp_path, models, programs, threads=1, points=({"batch": 3},))
@@ -186,11 +186,11 @@ def test_programs_beside_onnx_are_measured_beside_it_and_alone(tmp_path, benchma
     assert set(point["results"]) == {"pytorch", "fp32", *programs}
     for name, folder in programs.items():
         assert point["results"][name]["speedup"] > 0
-        told = report["models"][name]
-        assert told["load_s"] > 0
-        assert told["first_inference_ms"] > 0
-        assert told["size_bytes"] == next(folder.glob("model.*")).stat().st_size
-        assert "session" not in told
+        reported = report["models"][name]
+        assert reported["load_s"] > 0
+        assert reported["first_inference_ms"] > 0
+        assert reported["size_bytes"] == next(folder.glob("model.*")).stat().st_size
+        assert "session" not in reported
         assert outcome.metrics["variants"][name]["p50_ms"] == point["results"][name]["p50_ms"]
 
 
@@ -212,8 +212,8 @@ def test_a_program_that_does_not_take_a_point_is_an_error_with_its_fix(tmp_path,
     narrow = {"torch-export": program(tmp_path / "torch-export", torch_export, most=8)}
     points = ({"batch": 9},)
     what, _, fix = benchmarked(tmp_path, {}, narrow, baseline=False, points=points)
-    told = "PyTorch fails to run the torch-export program with image [9, 1, 8, 8]: "
-    assert what.startswith(told)
+    reported = "PyTorch fails to run the torch-export program with image [9, 1, 8, 8]: "
+    assert what.startswith(reported)
     assert "`benchmark.points`" in fix
 
 
@@ -273,7 +273,7 @@ def wide(folder, seed, columns=1 << 17):
 
 
 @pytest.mark.slow
-def test_where_memory_is_short_groups_are_measured_beside_pytorch(tmp_path, benchmarked):
+def test_where_memory_is_short_groups_are_measured_next_to_pytorch(tmp_path, benchmarked):
     models = {name: wide(tmp_path / name, seed) for seed, name in enumerate("abcde")}
     outcome, report = benchmarked(
         tmp_path, models, more_bytes=200 << 20, threads=1, clients=(2,), sessions="one"
@@ -313,7 +313,7 @@ def test_all_are_one_group_where_they_fit(measured):
     assert "groups" not in report["method"]
 
 
-def test_a_model_that_does_not_fit_beside_pytorch_is_an_error_with_its_fix(tmp_path, benchmarked):
+def test_a_model_that_does_not_fit_next_to_pytorch_is_an_error_with_its_fix(tmp_path, benchmarked):
     what, where, fix = benchmarked(
         tmp_path, {"a": wide(tmp_path / "a", 0)}, more_bytes=40 << 20, threads=1
     )
@@ -334,13 +334,13 @@ def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, bench
     )
     (note,) = (each for each in outcome.notes if "measured once" in each)
     assert note == "'again' is the same model as 'first': measured once"
-    told = {name: each.get("same_as") for name, each in report["models"].items()}
-    assert {name: of for name, of in told.items() if of} == {
+    reported = {name: each.get("same_as") for name, each in report["models"].items()}
+    assert {name: of for name, of in reported.items() if of} == {
         "again": "first",
         "again+io-binding": "first+io-binding",
     }
     results = report["points"][0]["results"]
-    assert set(results) == set(told)
+    assert set(results) == set(reported)
     assert results["again"] == results["first"] != results["other"]
     assert results["again+io-binding"] == results["first+io-binding"]
     for part in ("concurrency", "copies"):
@@ -355,7 +355,12 @@ def test_equal_models_are_measured_once_and_share_what_was_found(tmp_path, bench
 def test_a_model_is_measured_against_itself_if_that_is_asked_for(tmp_path, benchmarked):
     models = {"own": digits(tmp_path / "model"), "elsewhere": tmp_path / "model"}
     outcome, report = benchmarked(
-        tmp_path, models, threads=1, baseline=False, rivals=("elsewhere",), max_time_s=0.1
+        tmp_path,
+        models,
+        threads=1,
+        baseline=False,
+        comparison_models=("elsewhere",),
+        max_time_s=0.1,
     )
     assert not [each for each in outcome.notes if "measured once" in each]
     assert not any("same_as" in each for each in report["models"].values())

@@ -103,7 +103,7 @@ def test_no_more_samples_are_taken_than_asked_for(tmp_path):
     assert outcome.notes == ("5 samples are few to calibrate with; 100 are usual",)
 
 
-def test_fewer_samples_than_asked_for_are_told(tmp_path):
+def test_fewer_samples_than_asked_for_are_reported(tmp_path):
     outcome, _ = calibrated(linear(), tmp_path, "ramps", samples=200, count=120)
     (note,) = outcome.notes
     assert note.endswith("yields 120 samples, fewer than the 200 asked for")

@@ -34,7 +34,7 @@ def test_operators_of_other_domains_pass(tmp_path):
     assert report["summary"]["operators"] == {"com.microsoft.Gelu": 1}
 
 
-def test_weights_beside_the_graph_are_no_obstacle(tmp_path):
+def test_weights_next_to_the_graph_are_no_obstacle(tmp_path):
     x = DummyInput("x", "float32", ("batch", 600))
     params = check.CheckParams((x,), ("y",), (Axis("batch", 1, 8, 3),), None)
     outcome, report = run(tmp_path, linear(rows=600), params, external="always")

@@ -95,8 +95,8 @@ def test_of_two_that_are_as_fast_the_more_faithful_is_taken(tmp_path):
 def test_of_equal_models_the_first_of_the_ladder_is_taken_and_the_others_say_so(tmp_path):
     for number, names in enumerate([("near", "large", "nearest"), ("nearest", "near")]):
         outcome, report, _ = chosen(tmp_path / str(number), Goal(cosine_mean=0.995), names=names)
-        told = {row["name"]: row.get("same_as") for row in report["trials"]}
-        assert told == {**dict.fromkeys(names), names[-1]: names[0]}
+        reported = {row["name"]: row.get("same_as") for row in report["trials"]}
+        assert reported == {**dict.fromkeys(names), names[-1]: names[0]}
         assert report["chosen"] == names[0]
         assert len(outcome.notes) == 1
 
@@ -122,7 +122,7 @@ def test_a_goal_that_none_meets_is_a_finding_that_says_how_near_it_came(tmp_path
     assert model[:1] == b"l"
 
 
-def test_the_search_is_told_with_its_front(tmp_path):
+def test_the_search_is_reported_with_its_front(tmp_path):
     _, report, _ = chosen(tmp_path, Goal(cosine_mean=0.99))
     rows = {row["name"]: row for row in report["trials"]}
     assert [name for name, row in rows.items() if not row["on_front"]] == ["silly"]
@@ -180,7 +180,7 @@ def test_a_margin_is_left_where_it_is_chosen_and_not_where_it_is_judged(tmp_path
     assert report["trials"][0]["missed_judging"] == {}
 
 
-def test_a_measurement_too_noisy_to_rank_by_is_told(tmp_path):
+def test_a_measurement_too_noisy_to_rank_by_is_reported(tmp_path):
     noise = [0.6, 1.4] * 6
     outcome, _, _ = chosen(tmp_path, Goal(cosine_min=0.985), noise=noise)
     assert len(outcome.notes) == 1
@@ -190,7 +190,7 @@ def test_a_measurement_too_noisy_to_rank_by_is_told(tmp_path):
     assert "'middle'" in outcome.notes[1]
 
 
-def test_a_choice_that_is_slower_than_fp32_is_told(tmp_path):
+def test_a_choice_that_is_slower_than_fp32_is_reported(tmp_path):
     outcome, report, _ = chosen(tmp_path, Goal(cosine_min=0.99), fp32_ms=1.6)
     assert outcome.notes[1] == (
         "variant 'v': 'large' is slower than fp32 on this machine (0.80 x, 0.80 to 0.80): it saves "
@@ -202,7 +202,7 @@ def test_a_choice_that_is_slower_than_fp32_is_told(tmp_path):
     assert len(outcome.notes) == 1
 
 
-def test_a_slow_model_in_few_rounds_is_told_without_bounds(tmp_path):
+def test_a_slow_model_in_few_rounds_is_reported_without_bounds(tmp_path):
     outcome, report, _ = chosen(tmp_path, Goal(cosine_min=0.97), rounds=3, fp32_ms=0.5)
     assert report["chosen"] == "near"
     assert report["trials"][0]["ratio"] == {"value": 1.0, "low": None, "high": None}
@@ -229,7 +229,7 @@ def test_one_half_of_the_scored_data_chooses_and_the_other_judges(tmp_path):
     assert report["chosen"] == "near"
 
 
-def test_a_score_that_was_not_halved_is_told(tmp_path):
+def test_a_score_that_was_not_halved_is_reported(tmp_path):
     outcome, _, _ = chosen(tmp_path, Goal(max_drop=0.02))
     assert any("all of the `evaluate` data both chooses and judges" in n for n in outcome.notes)
 

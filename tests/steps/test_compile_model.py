@@ -93,7 +93,7 @@ def test_what_is_compiled_for_a_gpu_has_it_in_its_key():
 
 
 @pytest.mark.skipif(not OPENVINO, reason="ONNXBUILD_OPENVINO_PYTHON names no interpreter")
-@pytest.mark.parametrize("embed", ["embed", "beside"])
+@pytest.mark.parametrize("embed", ["embed", "separate"])
 def test_what_openvino_compiles_computes_the_same_or_is_refused(tmp_path, embed):
     """1.24.1 compiles the whole model and can't load it again; a version that can must be right."""
     model = digits(tmp_path / "model")
@@ -101,16 +101,16 @@ def test_what_openvino_compiles_computes_the_same_or_is_refused(tmp_path, embed)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
+    reported = json.loads(done.stdout.splitlines()[-1])
     names = {path.name for path in (tmp_path / "out" / "artifact").iterdir()}
     assert {name for name in names if name.endswith(".bin")} == (
         set() if embed == "embed" else {"model_OpenVINOExecutionProvider.bin"}
     )
-    if "refused" in told:
-        assert "compiled the model and can't load what it made" in told["refused"]
+    if "refused" in reported:
+        assert "compiled the model and can't load what it made" in reported["refused"]
         return
-    assert told["providers"][0] == "OpenVINOExecutionProvider"
-    assert told["metrics"]["nodes_left"] == 0
+    assert reported["providers"][0] == "OpenVINOExecutionProvider"
+    assert reported["metrics"]["nodes_left"] == 0
     session = onnxruntime.InferenceSession(str(model / "model.onnx"))
     (expected,) = session.run(None, {"image": np.ones((2, 1, 8, 8), "float32")})
-    np.testing.assert_allclose(told["logits"], expected, atol=1e-3)
+    np.testing.assert_allclose(reported["logits"], expected, atol=1e-3)

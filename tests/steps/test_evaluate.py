@@ -28,7 +28,7 @@ def fixed(outputs, labels, score=0.5):
 def counts(outputs, labels):
     return sum(len(batch["logits"]) for batch in outputs)
 
-def told(outputs, labels):
+def reported(outputs, labels):
     return "good"
 
 def many(count=100, right=80, batch=1):
@@ -79,8 +79,8 @@ def evaluated(folder, *, model=None, data="data", metric="fixed", baseline=None,
     if baseline is not None:
         inputs["baseline"] = folder / "baseline"
         inputs["baseline"].mkdir(exist_ok=True)
-        told = baseline if isinstance(baseline, dict) else {"score": baseline}
-        (inputs["baseline"] / "report.json").write_text(json.dumps(told))
+        reported = baseline if isinstance(baseline, dict) else {"score": baseline}
+        (inputs["baseline"] / "report.json").write_text(json.dumps(reported))
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
@@ -163,7 +163,7 @@ def test_any_number_is_a_score(tmp_path):
     [
         ({"score": "nan"}, "returned nan; expected a finite number"),
         ({"score": "inf"}, "returned inf; expected a finite number"),
-        ({"metric": "told"}, "returned a str; expected a float"),
+        ({"metric": "reported"}, "returned a str; expected a float"),
         ({"metric": "raises"}, "raised TypeError: list indices must be integers"),
         ({"count": 0}, "yields nothing to evaluate on"),
         ({"data": "unlabelled"}, "found a dict; expected a pair (feeds, labels)"),
@@ -186,7 +186,7 @@ def test_an_interval_holds_the_score_and_is_the_binomial_s_width(tmp_path):
     assert again["resampled"]["scores"] == report["resampled"]["scores"]  # whatever the batches
 
 
-def test_a_verdict_within_chance_of_its_bound_is_told(tmp_path):
+def test_a_verdict_within_chance_of_its_bound_is_reported(tmp_path):
     near, _ = evaluated(tmp_path / "a", data="many", metric="share", min=0.79)
     assert near.findings == ()
     assert "the score 0.8 is within chance of its bound 0.79" in near.notes[0]

@@ -118,10 +118,10 @@ def test_a_symbolic_that_forward_does_not_reach_changes_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_the_module_tells_of_itself_is_kept_for_the_optimizer(tmp_path):
+def test_what_the_module_says_of_itself_is_kept_for_the_optimizer(tmp_path):
     _, context = run(tmp_path, "Nested")
-    told = json.loads((context.output("config") / "report.json").read_text())
-    assert told == {"model_type": None, "num_heads": None, "hidden_size": None}
+    reported = json.loads((context.output("config") / "report.json").read_text())
+    assert reported == {"model_type": None, "num_heads": None, "hidden_size": None}
 
 
 def test_an_axis_that_forward_itself_bakes_in_is_named(tmp_path):

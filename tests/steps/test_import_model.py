@@ -30,8 +30,8 @@ def file(tmp_path_factory):
     return context.output("artifact") / "model.ort"
 
 
-def imported(file: Path, folder: Path, *beside: Path, takes: DummyInput = INPUT) -> Path:
-    names = (str(file), *map(str, beside))
+def imported(file: Path, folder: Path, *others: Path, takes: DummyInput = INPUT) -> Path:
+    names = (str(file), *map(str, others))
     params = ImportParams(Entrypoint(FILE_DATA, files=names), "that.ort", (takes,))
     _, context = run_step(KIND, params, folder)
     return context.output("model")
@@ -51,7 +51,7 @@ def test_it_is_taken_as_it_is(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("takes", "told"),
+    ("takes", "reported"),
     [
         (replace(INPUT, name="y"), "that.ort takes x; the recipe feeds y"),
         (
@@ -64,10 +64,10 @@ def test_it_is_taken_as_it_is(file, tmp_path):
         ),
     ],
 )
-def test_one_of_other_inputs_is_refused(file, tmp_path, takes, told):
+def test_one_of_other_inputs_is_refused(file, tmp_path, takes, reported):
     with pytest.raises(StepError) as caught:
         imported(file, tmp_path, takes=takes)
-    assert told in caught.value.what
+    assert reported in caught.value.what
 
 
 def test_one_that_can_not_run_here_is_refused(file, tmp_path):

@@ -171,7 +171,7 @@ def test_a_bundles_loader_feeds_strings_and_io_binding_says_that_it_can_not(tmp_
 
 
 @pytest.mark.parametrize("kind", [export.KIND, reference.KIND])
-def test_a_module_can_not_take_strings_and_is_told_what_to_take(tmp_path, kind):
+def test_a_module_can_not_take_strings_and_is_reported_what_to_take(tmp_path, kind):
     options = {"export": export.ExportOptions(), "reference": reference.ReferenceOptions()}
     model = loads("TakesAny")
     if kind is export.KIND:

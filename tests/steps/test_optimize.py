@@ -37,8 +37,8 @@ def _in_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # as a child runs a step
 
 
-def optimized(source, folder, told=None, takes=TEXT, **options):
-    inputs = {"model": source, "config": config(folder / "config", **(told or {}))}
+def optimized(source, folder, reported=None, takes=TEXT, **options):
+    inputs = {"model": source, "config": config(folder / "config", **(reported or {}))}
     axes = (BATCH, SEQUENCE) if takes == TEXT else (BATCH,)
     params = OptimizeParams(OptimizeOptions(**options), takes, axes)
     outcome, context = run_step(KIND, params, folder, inputs)
@@ -58,9 +58,9 @@ def test_a_bert_gets_one_node_for_each_attention_and_says_the_same(tmp_path):
 
 def test_the_options_come_before_the_models_own_config(tmp_path):
     source = tiny_bert(tmp_path / "source")
-    told = {"model_type": "resnet"}
+    reported = {"model_type": "resnet"}
     outcome, _ = optimized(
-        source, tmp_path / "step", told, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
+        source, tmp_path / "step", reported, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
     )
     assert outcome.metrics["fused"]["Attention"] == 2
 
@@ -130,14 +130,14 @@ def test_a_model_that_no_fusion_leaves_right_stays_as_it_was_exported(tmp_path):
     assert operators(target) == operators(source)
 
 
-def test_a_model_type_without_fusions_is_told_and_optimized_all_the_same(tmp_path):
+def test_a_model_type_without_fusions_is_reported_and_optimized_all_the_same(tmp_path):
     source = tiny_bert(tmp_path / "source")
     outcome, _ = optimized(source, tmp_path / "step", {"model_type": "mamba"})
     assert outcome.notes == ("no transformer fusions: ONNX Runtime has none for 'mamba' models",)
     assert outcome.metrics["nodes_after"] < outcome.metrics["nodes_before"]
 
 
-def test_fusions_that_find_nothing_are_told(tmp_path):
+def test_fusions_that_find_nothing_are_reported(tmp_path):
     source = save(linear(), tmp_path / "source")
     outcome, target = optimized(source, tmp_path / "step", takes=ROWS, model_type="bert")
     assert outcome.notes == ("the 'bert' fusions found nothing to fuse",)
@@ -170,7 +170,7 @@ def test_activations_stay_apart_from_convolutions_so_that_quantizers_see_them(tm
     assert not {"FusedConv", "FusedGemm"} & set(found)
 
 
-def test_weights_beside_the_model_give_the_same_result(tmp_path):
+def test_weights_next_to_the_model_give_the_same_result(tmp_path):
     inside, _ = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
     assert (tmp_path / "b" / "model.onnx.data").exists()
     _, one = optimized(inside, tmp_path / "one", BERT)

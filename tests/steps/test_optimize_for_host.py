@@ -38,8 +38,8 @@ def packaged(folder, source=None):
     _, artifact = made(folder / "make", source)
     validation = folder / "validation"
     validation.mkdir()
-    told = {"passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-7}}
-    (validation / "report.json").write_text(json.dumps(told))
+    reported = {"passed": True, "tolerances": {"atol": 1e-5}, "metrics": {"max_abs": 1e-7}}
+    (validation / "report.json").write_text(json.dumps(reported))
     params = package_ahead_of_time.PackageAheadParams(
         "1.2.3", "digits", "ab" * 32, "fp32", "fp32", (Axis("batch", 1, 64, 2),)
     )
@@ -87,7 +87,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
     assert (one / "model.onnx").read_bytes() == (other / "model.onnx").read_bytes()
 
 
-def test_operators_of_this_kind_of_cpu_are_told(tmp_path):
+def test_operators_of_this_kind_of_cpu_are_reported(tmp_path):
     _, folder = made(tmp_path)
     special = read_description(folder).facts["host_specific_operators"]
     import onnx
@@ -96,7 +96,7 @@ def test_operators_of_this_kind_of_cpu_are_told(tmp_path):
     assert bool(special) == ("com.microsoft.nchwc" in domains)
 
 
-def test_weights_beside_the_model_are_read(tmp_path):
+def test_weights_next_to_the_model_are_read(tmp_path):
     _, folder = made(tmp_path, digits(tmp_path / "model", external="always"))
     levels = onnxruntime.GraphOptimizationLevel
     expected = run(digits(tmp_path / "plain") / "model.onnx", levels.ORT_ENABLE_ALL)
@@ -111,7 +111,7 @@ def test_a_model_that_onnx_runtime_refuses_is_an_error_of_the_step(tmp_path):
         made(tmp_path, tmp_path / "model")
 
 
-def test_the_manifest_tells_what_it_was_made_for_and_both_sizes(bundle):
+def test_the_manifest_says_what_it_was_made_for_and_both_sizes(bundle):
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["kind"] == "optimized"
     assert manifest["made_for"]["flags"]

@@ -102,7 +102,7 @@ def test_the_sums_cover_every_other_file_in_order(bundle):
         assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == sha256
 
 
-def test_the_manifest_tells_what_a_server_must_know(bundle):
+def test_the_manifest_says_what_a_server_must_know(bundle):
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["schema_version"] == 2
     assert (manifest["kind"], manifest["file"], manifest["made_for"]) == (
@@ -197,7 +197,7 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
 
 
 def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bundle, tmp_path):
-    told = (
+    reported = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
         "for session in (load(), load('cpu'), load('cpu', {'intra_op_threads': 1})):\n"
         "    found = session.get_session_options()\n"
@@ -207,7 +207,7 @@ def test_the_loader_makes_the_session_that_the_manifest_names_for_the_target(bun
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["targets"]["cpu"]["session"]["spinning"] == "stop"
     done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        [sys.executable, "-I", "-B", "-c", reported, str(bundle)],
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["2 False 1", "2 False 1", "1 False 1"]
@@ -220,7 +220,7 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
     own = {"session.use_env_allocators": "0", "session.disable_prepacking": "1"}
     manifest["targets"]["cpu"]["session"]["config"] = own
     path.write_text(json.dumps(manifest))
-    told = (
+    reported = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
         "prepacking, allocators = 'session.disable_prepacking', 'session.use_env_allocators'\n"
         "for config in ({}, {allocators: '1'}, {prepacking: '0', 'session.set_denormal_as_zero': '1'}):\n"
@@ -230,7 +230,7 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
         "load('cpu', {'intra_op_thread': 1})\n"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", told, str(path.parent)],
+        [sys.executable, "-I", "-B", "-c", reported, str(path.parent)],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stdout.splitlines() == ["1 0", "1 1", "0 0 1"]
@@ -240,9 +240,9 @@ def test_a_users_config_joins_the_targets_and_wins(bundle, tmp_path):
 def test_settings_are_merged_entry_by_entry():
     own = to_json(SessionSettings(free_dimensions={"batch": 1}, config={"a": "1", "b": "2"}))
     given = {"config": {"b": 3, "a": None}, "free_dimensions": {"sequence": 8}}
-    told = onnx_bundle.merged(own, given)
-    assert told["config"] == {"b": 3}
-    assert told["free_dimensions"] == {"batch": 1, "sequence": 8}
+    reported = onnx_bundle.merged(own, given)
+    assert reported["config"] == {"b": 3}
+    assert reported["free_dimensions"] == {"batch": 1, "sequence": 8}
     assert onnx_bundle.merged(own, {}) == own
     assert own["config"] == {"a": "1", "b": "2"}
 
@@ -266,14 +266,14 @@ def test_no_cpu_computes_other_values_with_the_loader(tmp_path, reduced):
     _, bundle = packaged(tmp_path / "package", model=context.output("model"))
     manifest = json.loads((bundle / "manifest.json").read_text())
     assert manifest["sums_may_saturate"] is (reduced is False)
-    told = (
+    reported = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import adds_in_16_bits, load\n"
         "import numpy as np\n"
         "print(load('cpu').run(None, {'x': np.ones((5, 64), np.float32)})[0].tolist())\n"
         "print(adds_in_16_bits())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        [sys.executable, "-I", "-B", "-c", reported, str(bundle)],
         cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     found, saturates = done.stdout.splitlines()
@@ -298,14 +298,14 @@ def test_a_model_whose_nodes_share_a_weight_is_refused_with_a_way_out(tmp_path):
         {"model": save(made, tmp_path / "source")},
     )
     _, bundle = packaged(tmp_path / "package", model=context.output("model"))
-    told = (
+    reported = (
         "import sys; sys.path.insert(0, sys.argv[1]); from load import load\n"
         "for given in '01':\n"
         "    load('cpu', {'config': {'session.x64quantprecision': given}})\n"
         "    print(given)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-B", "-c", told, str(bundle)],
+        [sys.executable, "-I", "-B", "-c", reported, str(bundle)],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.stdout == "0\n"
@@ -335,7 +335,7 @@ def test_external_data_is_part_of_the_bundle(tmp_path):
     assert not (bundle / "evaluation.json").exists()
 
 
-def test_files_of_one_name_in_different_folders_are_told_apart(tmp_path):
+def test_files_of_one_name_in_different_folders_are_distinguished(tmp_path):
     more = {"a/part.bin": b"first", "b/part.bin": b"second"}
     _, bundle = packaged(tmp_path, more=more)
     files = json.loads((bundle / "manifest.json").read_text())["files"]

@@ -21,7 +21,7 @@ def looked(folder, target, require="none"):
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
 
-def test_what_loads_is_told_without_a_word(tmp_path):
+def test_what_loads_is_reported_without_a_word(tmp_path):
     outcome, report = looked(tmp_path, CPU_TARGET, "one")
     assert outcome.notes == ()
     assert report == {"target": "cpu", "loads": ["cpu"], "absent": "", "faults": {}}

@@ -172,9 +172,9 @@ def test_a_model_without_weights_to_quantize_is_an_error(tmp_path):
         quantized(save(made, tmp_path / "source"), tmp_path / "step")
 
 
-def test_weights_beside_the_model_are_quantized_the_same(tmp_path):
-    inside, beside = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
+def test_weights_next_to_the_model_are_quantized_the_same(tmp_path):
+    inside, external = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b", external="always")
     _, one = quantized(inside, tmp_path / "one")
-    _, two = quantized(beside, tmp_path / "two")
+    _, two = quantized(external, tmp_path / "two")
     assert (two / "model.onnx.data").exists()
     assert load_model(one) == load_model(two)

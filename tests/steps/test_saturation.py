@@ -44,7 +44,7 @@ def replayed(folder, weights, row=(255, 255), samples=3):
     return outcome, json.loads((context.output("report") / "report.json").read_text())
 
 
-def test_the_share_of_each_node_is_reported_and_the_fix_is_told(tmp_path):
+def test_the_share_of_each_node_is_reported_and_the_fix_is_reported(tmp_path):
     outcome, report = replayed(tmp_path, [[127, 64, 0], [127, 64, 0]])
     (node,) = report["nodes"]
     assert report["samples"] == 3
@@ -56,7 +56,7 @@ def test_the_share_of_each_node_is_reported_and_the_fix_is_told(tmp_path):
     assert note.endswith("write `reduce_range: true`")
 
 
-def test_sums_that_could_and_do_not_are_told_as_such(tmp_path):
+def test_sums_that_could_and_do_not_are_reported_as_such(tmp_path):
     outcome, report = replayed(tmp_path, [[100], [100]], row=(1, 0))
     assert [each["saturated"] for each in report["nodes"]] == [0]
     assert (

@@ -110,7 +110,7 @@ def test_equal_inputs_give_equal_bytes(tmp_path):
     assert measured(tmp_path / "a", model)[1:] == measured(tmp_path / "b", model)[1:]
 
 
-def test_it_tells_what_the_dynamic_quantizer_really_loses(tmp_path):
+def test_it_says_what_the_dynamic_quantizer_really_loses(tmp_path):
     from onnxbuild.steps import quantize_dynamic
 
     model = chain(tmp_path / "model")
@@ -187,12 +187,12 @@ def test_a_node_alone_loses_what_it_loses_in_the_dynamic_quantizer(looked_up, tm
         (a,), (b,) = exact.run(None, {"ids": ids}), low.run(None, {"ids": ids})
         a, b = (each.reshape(2, -1).astype(np.float64) for each in (a, b))
         cosines += list((a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1))
-    (told,) = (each for each in report["nodes"] if each["name"] == name)
-    assert loss(told) == pytest.approx(1 - np.mean(cosines), rel=0.02)
+    (reported,) = (each for each in report["nodes"] if each["name"] == name)
+    assert loss(reported) == pytest.approx(1 - np.mean(cosines), rel=0.02)
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.3, 1), (1.0, 2)])
-def test_an_embedding_is_told_and_does_not_count_among_those_to_keep(
+def test_an_embedding_is_reported_and_does_not_count_among_those_to_keep(
     looked_up, tmp_path, share, count
 ):
     from onnxbuild.steps import quantize_dynamic
@@ -292,9 +292,9 @@ def test_in_a_deep_model_the_nodes_of_the_worst_blocks_alone_are_measured(tmp_pa
     assert outcome.metrics["unmeasured_nodes"] > 0
     assert "were not measured alone" in outcome.notes[-1]
     assert outcome.metrics["most_sensitive"].startswith("h.13.")
-    told = [each["measured"] for each in report["nodes"]]
-    assert told == sorted(told, reverse=True)
-    assert len(told) == 40
+    reported = [each["measured"] for each in report["nodes"]]
+    assert reported == sorted(reported, reverse=True)
+    assert len(reported) == 40
     assert all("cosine_mean" in each for each in report["nodes"] if each["measured"])
     assert not any("cosine_mean" in each for each in report["nodes"] if not each["measured"])
 
@@ -312,7 +312,7 @@ def test_the_metric_ranks_nodes_by_its_own_drop(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "metric", "told"),
+    ("data", "metric", "reported"),
     [
         ("labelled", "nan", "nan returned nan; expected a finite number"),
         ("labelled", "raising", "raising raised ValueError: no such class"),
@@ -320,8 +320,8 @@ def test_the_metric_ranks_nodes_by_its_own_drop(tmp_path):
         ("nothing", "nearness", "nothing yields nothing to compare on"),
     ],
 )
-def test_a_metric_that_says_nothing_is_an_error(tmp_path, data, metric, told):
-    with pytest.raises(StepError, match=told) as caught:
+def test_a_metric_that_says_nothing_is_an_error(tmp_path, data, metric, reported):
+    with pytest.raises(StepError, match=reported) as caught:
         measured(tmp_path, chain(tmp_path / "model"), data=data, metric=metric)
     assert caught.value.fix
 

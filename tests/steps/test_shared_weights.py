@@ -126,10 +126,10 @@ def test_a_weight_read_in_two_ways_keeps_its_value_for_both(tmp_path, name, way)
 
 
 @pytest.mark.parametrize("rows", [WIDTH, ROWS])
-def test_weights_that_lie_beside_the_model_do_so_too(tmp_path, rows):
+def test_weights_that_lie_next_to_the_model_do_so_too(tmp_path, rows):
     made, feeds = tied_autoencoder(rows)
     case = Case(tmp_path, made, feeds)
-    case.source = save(made, tmp_path / "beside", external="always")
+    case.source = save(made, tmp_path / "separate", external="always")
     assert (case.source / "model.onnx.data").exists()
     assert case.cosine(dynamic(case)) > LEAST["dynamic"]
 

@@ -69,14 +69,14 @@ def test_a_script_keeps_what_a_trace_freezes(tmp_path):
     assert (up == feeds[0]["x"]).all() == (down == feeds[1]["x"]).all()  # one branch for both
 
 
-def test_what_script_can_not_compile_is_told_with_the_other_method(tmp_path):
+def test_what_script_can_not_compile_is_reported_with_the_other_method(tmp_path):
     with pytest.raises(StepError) as caught:
         make(tmp_path, "HasSymbolic", method="script")
     assert caught.value.what.startswith("torch.jit.script failed: ")
     assert "method: trace" in caught.value.fix
 
 
-def test_an_axis_that_export_can_not_keep_dynamic_is_told_by_torchs_own_line(tmp_path):
+def test_an_axis_that_export_can_not_keep_dynamic_is_reported_by_torchs_own_line(tmp_path):
     with pytest.raises(StepError) as caught:
         make(tmp_path, "BranchesOnSize", "torch-export")
     assert "can't keep the declared axes dynamic" in caught.value.what

@@ -40,7 +40,7 @@ def tuned(folder, model, settings=DEFAULT, points=(), **options):
     return outcome, json.loads((context.output("report") / "report.json").read_text()), context
 
 
-def test_all_that_was_tried_is_told_with_its_interval(tmp_path, model):
+def test_all_that_was_tried_is_reported_with_its_interval(tmp_path, model):
     outcome, report, _ = tuned(
         tmp_path, model, points=({"batch": (1, 2)},), search=("spinning",), max_time_s=1.0
     )
@@ -136,7 +136,7 @@ def test_on_a_target_that_is_not_there_the_recipes_settings_stay(tmp_path, model
     assert read_settings(after.output("settings")) == slow
 
 
-def test_a_profile_tells_which_operators_take_the_time(tmp_path, model):
+def test_a_profile_says_which_operators_take_the_time(tmp_path, model):
     params = profile.ProfileParams(
         variant="fp32",
         inputs=(IMAGE,),

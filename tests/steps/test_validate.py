@@ -83,7 +83,7 @@ def test_a_breach_names_variant_output_point_element_bound_and_a_fix(tmp_path):
     assert report["points"][0]["outputs"]["y"]["breaches"]
 
 
-def test_int8_is_judged_by_cosine_and_told_of_per_channel(tmp_path):
+def test_int8_is_judged_by_cosine_and_reported_per_channel(tmp_path):
     outcome, _ = run(tmp_path, precision="int8", change=lambda y: -y)
     assert outcome.findings[0].what.startswith("cosine -1.000000 is")
     assert "is below 0.98; worst element [" in outcome.findings[0].what
@@ -155,7 +155,7 @@ def test_reports_of_two_runs_are_the_same(tmp_path):
     assert first == second
 
 
-def test_where_the_nodes_ran_is_told(tmp_path):
+def test_where_the_nodes_ran_is_reported(tmp_path):
     _, report = run(tmp_path)
     assert report["placement"]["coverage"] == 1.0
     assert set(report["placement"]["nodes"]) == {"CPUExecutionProvider"}
@@ -189,8 +189,8 @@ def test_a_target_that_leaves_all_to_the_cpu_has_not_passed(tmp_path, require):
 
 def test_a_target_that_is_not_there_is_skipped_without_a_session(tmp_path):
     (tmp_path / "target").mkdir(parents=True)
-    told = {"absent": "does not load: no device", "loads": []}
-    (tmp_path / "target/report.json").write_text(json.dumps(told))
+    reported = {"absent": "does not load: no device", "loads": []}
+    (tmp_path / "target/report.json").write_text(json.dumps(reported))
     qnn = Target("qnn", (Link("qnn"),))
     params = ValidateParams("fp32", "fp32", VariantTolerances(), qnn, TargetGates())
     outcome, context = run_step(KIND, params, tmp_path, {"target": tmp_path / "target"})
@@ -224,10 +224,10 @@ def test_a_variant_that_passes_far_from_pytorch_gets_a_note_on_the_node_that_dom
             "int8", "int8", tolerances, CPU_TARGET, TargetGates(), excluded=("*/head",)
         )
         outcome, _ = run_step(KIND, params, tmp_path / f"{least}", inputs)
-        told = [*outcome.notes, *(each.fix for each in outcome.findings)]
-        assert told
-        assert all(each.startswith("MatMul node 'second' alone makes 9") for each in told)
-        assert all('`nodes_to_exclude: ["*/head", "second"]`' in each for each in told)
+        reported = [*outcome.notes, *(each.fix for each in outcome.findings)]
+        assert reported
+        assert all(each.startswith("MatMul node 'second' alone makes 9") for each in reported)
+        assert all('`nodes_to_exclude: ["*/head", "second"]`' in each for each in reported)
         assert (outcome.findings == ()) is passes
 
 

@@ -105,9 +105,9 @@ def test_optimize(tmp_path, sources, level):
     options = optimize.OptimizeOptions(
         level=level, model_type="bert", num_heads=HEADS, hidden_size=HIDDEN
     )
-    told = config(tmp_path / "config")
+    reported = config(tmp_path / "config")
     params = optimize.OptimizeParams(options, TEXT, AXES)
-    one, two = both(optimize.KIND, params, sources, tmp_path, config=(told, told))
+    one, two = both(optimize.KIND, params, sources, tmp_path, config=(reported, reported))
     assert_same_model(one("model"), two("model"))
 
 
@@ -237,7 +237,7 @@ def test_weights_that_lie_elsewhere_are_refused(tmp_path, name):
         load_model(tmp_path / "a")
 
 
-def test_weights_once_beside_a_graph_stay_beside_it(tmp_path):
+def test_weights_once_next_to_a_graph_stay_next_to_it(tmp_path):
     save_model(linear(rows=600), tmp_path / "a", external="always")
     assert placement(tmp_path / "a") == "always"
     save_model(load_model(tmp_path / "a", weights="mapped"), tmp_path / "b")

@@ -73,8 +73,8 @@ class Forged:
     ) -> None:
         """Have the lock say of a step's output what is in a folder of the release."""
         artifact: Artifact = artifact_below(output, place, files)
-        told = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
-        lock["steps"][step]["outputs"][output] = told
+        reported = {"sha256": artifact.sha256, "size_bytes": artifact.size_bytes}
+        lock["steps"][step]["outputs"][output] = reported
 
     def _describe(self, bundle: Path) -> None:
         names = [

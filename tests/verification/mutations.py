@@ -40,11 +40,11 @@ class Mutation:
     """What is done to a release's folder.
 
     Attributes:
-        told: In words, for whoever reads a failing example.
+        reported: In words, for whoever reads a failing example.
         do: Given the folder and a file outside of it that must stay as it is.
     """
 
-    told: str
+    reported: str
     do: Callable[[Path, Path], None]
 
 
@@ -72,7 +72,7 @@ def with_victim(value: Any, victim: Path) -> Any:
 
 @st.composite
 def json_values(draw: st.DrawFn, names: Sequence[str] = ()) -> Mutation:
-    """A value of a JSON file replaced, gone, or beside one that no release has.
+    """A value of a JSON file replaced, gone, or next to one that no release has.
 
     Args:
         draw: Hypothesis'.

@@ -162,7 +162,7 @@ def test_a_release_in_which_one_thing_is_another_is_never_verified(arena):
     )
     def check(mutation: Mutation, seal: str) -> None:
         nonlocal count
-        note(mutation.told)
+        note(mutation.reported)
         differs = arena.altered(mutation, seal)
         count += differs
         if differs:
@@ -232,7 +232,7 @@ def test_models_and_golden_files_that_are_others_do_no_harm_when_they_are_run(ar
     @given(mutation=st.one_of(models(), models(), archives(), json_values(ONLY_RUN)))
     def check(mutation: Mutation) -> None:
         nonlocal judged
-        note(mutation.told)
+        note(mutation.reported)
         arena.altered(mutation, "no")
         scratch = arena.folder / "temp/scratch"
         scratch.mkdir()
@@ -254,7 +254,7 @@ def test_altered_models_are_run_as_part_of_a_release_too(arena):
     @A_BATCH
     @given(mutation=st.one_of(models(), archives()))
     def check(mutation: Mutation) -> None:
-        note(mutation.told)
+        note(mutation.reported)
         arena.altered(mutation, "all")
         arena.look(arena.release, "--run", "--timeout", "20")
 

@@ -140,8 +140,8 @@ def test_a_rebuild_says_which_file_of_which_commit_it_is_from(committed):
     assert own_recipe(committed, None).description == f"tiny.yaml of commit {head}"
     with Path("tiny.yaml").open("a") as file:
         file.write("# more\n")
-    told = own_recipe(committed, None).description
-    assert told == f"tiny.yaml of commit {head}, changed in the working tree"
+    reported = own_recipe(committed, None).description
+    assert reported == f"tiny.yaml of commit {head}, changed in the working tree"
     given = own_recipe(committed, Path("untracked.yaml"))
     assert given.description == "untracked.yaml, which is in no commit"
 

@@ -1,4 +1,4 @@
-"""Programs beside ONNX and what is made ahead of time, in a release: whole, run again, attacked."""
+"""Programs other than ONNX and what is made ahead of time, in a release: whole, run again, attacked."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def test_budgets_hold_programs_and_what_is_made_ahead_of_time(once):
     }
     with pytest.raises(BudgetError) as caught:
         check_budgets(budgets, worse, previous, previous.host)
-    told = str(caught.value)
+    reported = str(caught.value)
     bundles = ("fp32", "torchscript", "torch-export", "fp32-ort", "fp32-optimized")
-    assert all(f"variant '{name}': size" in told for name in bundles)
-    assert all(f"variant '{name}': latency on cpu" in told for name in bundles[:3])
+    assert all(f"variant '{name}': size" in reported for name in bundles)
+    assert all(f"variant '{name}': latency on cpu" in reported for name in bundles[:3])
 
 
 def test_a_release_holds_all_that_a_recipe_delivers_and_says_so(others):
@@ -110,9 +110,9 @@ def test_a_release_holds_all_that_a_recipe_delivers_and_says_so(others):
     assert set(models) == {f"variant:{n}" for n in ("fp32", *about["formats"], "fp32-ort")} | {
         "variant:fp32-optimized"
     }
-    told = {p["name"]: p["value"] for p in models["variant:fp32-optimized"]["properties"]}
-    assert told["onnxbuild:format"] == "optimized"
-    assert "onnxbuild:bound_to" in told
+    reported = {p["name"]: p["value"] for p in models["variant:fp32-optimized"]["properties"]}
+    assert reported["onnxbuild:format"] == "optimized"
+    assert "onnxbuild:bound_to" in reported
     needs = {each["ref"]: each.get("dependsOn", []) for each in bill["dependencies"]}
     assert any(ref.startswith("pkg:pypi/torch@") for ref in needs["variant:torchscript"])
     assert not any(ref.startswith("pkg:pypi/torch@") for ref in needs["variant:fp32"])
@@ -327,7 +327,7 @@ def test_a_release_can_not_hide_a_bundle_behind_another(others, change, named):
     assert named in done.err
 
 
-def test_a_rebuild_elsewhere_tells_bytes_that_are_bound_to_a_machine_from_others(others):
+def test_a_rebuild_elsewhere_says_bytes_that_are_bound_to_a_machine_from_others(others):
     folder = release_of(others)
     whole = Forged(folder)
     path = folder / "recipe/tiny.lock"
@@ -389,8 +389,8 @@ def test_machine_code_is_released_with_the_instructions_that_it_needs(tmp_path):
     assert there.code == 0, there.out + there.err
     assert "ok      aotinductor on cpu: 4 golden points within tolerance" in there.out
 
-    def newer(told):
-        told["made_for"]["flags"]["avx1024"] = True
+    def newer(reported):
+        reported["made_for"]["flags"]["avx1024"] = True
 
     edit_json(folder / PACKAGE / "manifest.json", newer)
     refused = subprocess.run(
@@ -510,7 +510,7 @@ def test_a_manifest_that_was_judged_nowhere_is_not_followed(others):
         (lambda about: about.update(name=7), ".name is no name"),
     ],
 )
-def test_a_release_that_is_measured_beside_is_read_as_strictly(others, change, named):
+def test_a_release_that_is_measured_next_to_is_read_as_strictly(others, change, named):
     path = release_of(others) / "release.json"
     about = json.loads(path.read_text())
     change(about)
@@ -523,7 +523,7 @@ def test_a_release_that_is_measured_beside_is_read_as_strictly(others, change, n
     assert named in caught.value.what
 
 
-def test_a_bundle_that_is_measured_beside_names_a_file_of_its_own(others):
+def test_a_bundle_that_is_measured_next_to_names_a_file_of_its_own(others):
     bundle = release_of(others) / SCRIPTED
     assert opened_for_comparison(bundle) == ["formats/torchscript"]
     for name in ("../../x.pt", str(bundle / "model.pt"), ""):
@@ -532,7 +532,7 @@ def test_a_bundle_that_is_measured_beside_names_a_file_of_its_own(others):
             opened_for_comparison(bundle)
 
 
-def test_weights_of_a_model_that_is_measured_beside_lie_beside_it(others):
+def test_weights_of_a_model_that_is_measured_next_to_lie_next_to_it(others):
     path = release_of(others) / "variants/fp32/model.onnx"
     made = onnx.load(path)
     weight = made.graph.initializer[0]

@@ -70,7 +70,7 @@ def test_a_release_that_does_not_say_what_is_in_it_is_refused(released, damage, 
         (lambda text: "5", "it is no mapping"),
     ],
 )
-def test_a_release_is_told_once_and_as_releases_are_written(released, damage, named):
+def test_a_release_is_reported_once_and_as_releases_are_written(released, damage, named):
     path = release_of(released) / "release.json"
     path.write_text(damage(path.read_text()))
     sum_again(release_of(released))

@@ -51,7 +51,7 @@ from onnxbuild.core.step import (
     PLUGIN,
     START_UP,
 )
-from onnxbuild.recipe.declared.own_files import is_beside_inputs
+from onnxbuild.recipe.declared.own_files import is_no_input
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
 IMPORT_PATH = "<import path>"  # all folders that the interpreter adds to it when it starts
@@ -266,7 +266,7 @@ def list_digest(folder: str) -> str | None:
     """sha256 of the sorted names in a folder that are inputs; None if it can't be listed."""
     try:
         with os.scandir(folder) as found:
-            names = sorted(entry.name for entry in found if not is_beside_inputs(entry))
+            names = sorted(entry.name for entry in found if not is_no_input(entry))
     except OSError:
         return None
     return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()

@@ -105,7 +105,7 @@ def trace(
     Raises:
         StepError: A model can't be opened, or ONNX Runtime fails.
     """
-    models = [load_model(each, weights="left") for each in (expected, actual)]
+    models = _graphs(expected, actual)
     names = [_made(each) for each in models]
     seen_as = dequantized(models[1])
     shared = {name: seen_as.get(name, name) for name in names[0] if name in names[1]}
@@ -169,9 +169,12 @@ def changed_nodes(expected: Path, actual: Path) -> set[str]:
     Raises:
         StepError: A model can't be read.
     """
-    return _changed(
-        (expected, actual), [load_model(each, weights="left") for each in (expected, actual)]
-    )[0]
+    return _changed((expected, actual), _graphs(expected, actual))[0]
+
+
+def _graphs(*folders: Path) -> list[onnx.ModelProto]:
+    """Models without the weights that are in files of their own."""
+    return [load_model(each, weights="left") for each in folders]
 
 
 def _changed(

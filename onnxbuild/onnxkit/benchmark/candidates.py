@@ -39,14 +39,14 @@ class LineUp:
         threads: Of each runtime, where a variant's session sets none.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
-        rivals: Names of models from elsewhere.
+        comparison_models: Names of models from elsewhere.
     """
 
     context: StepContext
     target: Target
     threads: int
     sessions: Mapping[str, SessionSettings]
-    rivals: tuple[str, ...] = ()
+    comparison_models: tuple[str, ...] = ()
 
     @property
     def variants(self) -> dict[str, Path]:
@@ -70,7 +70,11 @@ class LineUp:
 
         A model from elsewhere never is: who measures a model against itself asks for the noise between the two.
         """
-        own = {name: path for name, path in self.variants.items() if name not in self.rivals}
+        own = {
+            name: path
+            for name, path in self.variants.items()
+            if name not in self.comparison_models
+        }
         return first_equals(own, {name: self.settings(name) for name in own})
 
     @property

@@ -23,22 +23,22 @@ METHOD = {
     "numpy arrays (tensors for PyTorch and the programs that it runs)",
     "load_s, first_inference_ms": "wall time to make the session and to run it once, each alone in "
     "a fresh process with its runtime imported; for pytorch, to call the entrypoint, for programs "
-    "beside ONNX to read the file",
+    "other than ONNX to read the file",
     "peak_rss_growth_bytes, steady_rss_growth_bytes": "resident memory of that process while the "
     "model is loaded and run once at each point (peak, sampled each ms), and after ten more runs, "
     "less that before",
     "p50_low_ms, p50_high_ms": "hold the median with 95 % confidence, from the medians of 16 "
     "stretches of the measurement",
-    "stable": "those bounds lie within 5 % or 0.02 ms of the median, whichever is more",
-    "speedup": "PyTorch's time by the variant's: median of the ratios of turns that lie in one round",
+    "stable": "those bounds are within 5 % or 0.02 ms of the median, whichever is more",
+    "speedup": "PyTorch's time by the variant's: median of the ratios of turns of one round",
     "speedup_low, speedup_high": "hold it with 95 % confidence (block bootstrap over the rounds)",
     "speedup_p90, speedup_p95, speedup_p99": "[ratio, low, high] of percentiles of all runs",
-    "against": "the rival's time by this model's, as speedup: [ratio, low, high]",
+    "against": "the comparison model's time by this model's, as speedup: [ratio, low, high]",
     "samples.npz": "every run that was measured, in nanoseconds, and the runs in each turn",
     "concurrency": "windows of 0.3 s, interleaved in random order, in which so many threads ask "
     "one after the other; median of the windows' rates, with its 95 % bounds",
     "joules_per_run": "what all processor packages used while one model ran for half a second, "
-    "idle power included; absent where the machine does not tell",
+    "idle power included; absent where the machine does not report it",
     "conditions": "of the machine while latencies were measured; others_busy_percent is the share "
     "of the usable cores that other processes took",
 }
@@ -95,7 +95,7 @@ def _turns_of(groups: Groups, name: str) -> Turns:
 
 
 def show_point(
-    point: Point, feeds: Feeds, measured: Measured, rivals: Sequence[str] = ()
+    point: Point, feeds: Feeds, measured: Measured, comparison_models: Sequence[str] = ()
 ) -> dict[str, object]:
     """A point's part of the report."""
     first = next(iter(feeds.values()))
@@ -106,7 +106,7 @@ def show_point(
             "throughput_items_per_s": round(items / latency.p50_ms * 1e3, 3),
             **_speedup(measured.ratios.get(name)),
             **_tails(measured, name),
-            **_against(measured, name, rivals),
+            **_against(measured, name, comparison_models),
         }
         for name, latency in measured.latency.items()
     }
@@ -134,12 +134,12 @@ def _tails(measured: Measured, name: str) -> dict[str, object]:
     return {f"speedup_p{each}": _rounded(percentile_ratio(*pair, each)) for each in _TAILS}
 
 
-def _against(measured: Measured, name: str, rivals: Sequence[str]) -> dict[str, object]:
-    """How many times as fast as each rival."""
-    if not rivals or name in rivals:
+def _against(measured: Measured, name: str, comparison_models: Sequence[str]) -> dict[str, object]:
+    """How many times as fast as each comparison model."""
+    if not comparison_models or name in comparison_models:
         return {}
-    ratios = {rival: ratio_of(*measured.pair(rival, name)) for rival in rivals}
-    return {"against": {rival: _rounded(ratio) for rival, ratio in ratios.items()}}
+    ratios = {other: ratio_of(*measured.pair(other, name)) for other in comparison_models}
+    return {"against": {other: _rounded(ratio) for other, ratio in ratios.items()}}
 
 
 def _rounded(ratio: Ratio) -> list[float | None]:

@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.model.diff_models import model_difference
 _CHUNK_BYTES = 1 << 20
 _LONGEST_TEXT_BYTES = 1 << 22
 _DATA = ".data"  # the weights of X.onnx are in X.onnx.data
-_LAST = ("SHA256SUMS", "manifest.json")  # they tell of the others
+_LAST = ("SHA256SUMS", "manifest.json")  # they describe the others
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def read_mapped(model: onnx.ModelProto) -> None:
 
 def take_in(tensor: onnx.TensorProto) -> None:
     """Bring a mapped tensor into the model."""
-    tensor.raw_data = _bytes_of(_told(tensor))
+    tensor.raw_data = _bytes_of(_extent_of(tensor))
     del tensor.external_data[:]
     tensor.ClearField("data_location")
 
@@ -102,7 +102,7 @@ def weight_array(tensor: onnx.TensorProto) -> np.ndarray:
     if not is_outside(tensor):
         array: np.ndarray = onnx.numpy_helper.to_array(tensor)
         return array
-    extent = _told(tensor)
+    extent = _extent_of(tensor)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     if extent.length and extent.length == tensor_bytes(tensor) and dtype.itemsize:
         count = extent.length // dtype.itemsize
@@ -157,13 +157,13 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
 
     Yields: The weights' folder; None where there are none, and nothing is done.
     """
-    folders = {Path(told_location(tensor)).parent for tensor in outside_tensors(model)}
+    folders = {Path(external_location(tensor)).parent for tensor in outside_tensors(model)}
     if not folders:
         yield None
         return
     (folder,) = folders
     for tensor in outside_tensors(model):
-        extent = _told(tensor)
+        extent = _extent_of(tensor)
         refer(tensor, extent.path.name, extent.offset, extent.length)
     before = Path.cwd()
     os.chdir(folder)
@@ -175,7 +175,7 @@ def weights_in_reach(model: onnx.ModelProto) -> Iterator[Path | None]:
 
 def copy_weights(tensor: onnx.TensorProto, file: BinaryIO) -> None:
     """Append the bytes of a tensor that is in a file to another file, a chunk at a time."""
-    extent = _told(tensor)
+    extent = _extent_of(tensor)
     with extent.path.open("rb") as source:
         source.seek(extent.offset)
         left = extent.length
@@ -201,7 +201,7 @@ def refer(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> 
         entry.key, entry.value = key, str(value)
 
 
-def told_location(tensor: onnx.TensorProto) -> str:
+def external_location(tensor: onnx.TensorProto) -> str:
     """The file that a tensor is in, as the model says; empty if it doesn't."""
     return next((str(e.value) for e in tensor.external_data if e.key == "location"), "")
 
@@ -221,7 +221,7 @@ def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from attribute.tensors
 
 
-def _told(tensor: onnx.TensorProto) -> Extent:
+def _extent_of(tensor: onnx.TensorProto) -> Extent:
     stored = {entry.key: entry.value for entry in tensor.external_data}
     length = int(stored["length"]) if "length" in stored else tensor_bytes(tensor)
     return Extent(Path(stored.get("location", "")), int(stored.get("offset", 0)), length)
@@ -233,7 +233,7 @@ def _extent(tensor: onnx.TensorProto, folder: Path) -> Extent:
     Raises:
         ValueError: Not below `folder`, or not there.
     """
-    extent = _told(tensor)
+    extent = _extent_of(tensor)
     name = PurePosixPath(extent.path)
     if not is_name_below(extent.path):
         raise ValueError(

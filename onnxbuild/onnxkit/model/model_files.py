@@ -10,6 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.model.external_data import (
     copy_weights,
+    external_location,
     is_name_below,
     is_outside,
     map_weights,
@@ -17,7 +18,6 @@ from onnxbuild.onnxkit.model.external_data import (
     read_weights,
     refer,
     take_in,
-    told_location,
 )
 from onnxbuild.onnxkit.model.graphs import initializers, tensor_bytes
 
@@ -101,10 +101,10 @@ def placement(source: Path) -> Literal["auto", "always"]:
     Args:
         source: The model's folder.
     """
-    return "always" if has_weights_beside(source) else "auto"
+    return "always" if has_external_weights(source) else "auto"
 
 
-def has_weights_beside(folder_or_file: Path) -> bool:
+def has_external_weights(folder_or_file: Path) -> bool:
     """Whether a model's weights are in a file of their own."""
     return (model_path(folder_or_file).parent / WEIGHTS_FILE).exists()
 
@@ -149,7 +149,7 @@ def save_graph(model: onnx.ModelProto, folder: Path) -> Path:
     Raises:
         StepError: The graph alone exceeds protobuf's 2 GB.
     """
-    files = {told_location(tensor) for tensor in outside_tensors(model)}
+    files = {external_location(tensor) for tensor in outside_tensors(model)}
     if len(files) != 1:
         return save_model(model, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ def external_files(path: Path) -> tuple[str, ...]:
         StepError: It can't be read, or names a file that is not below its folder.
     """
     model = load_model(path, weights="left")
-    names = sorted({told_location(tensor) for tensor in outside_tensors(model)})
+    names = sorted({external_location(tensor) for tensor in outside_tensors(model)})
     for name in names:
         if not is_name_below(name):
             raise StepError(
@@ -222,7 +222,7 @@ def _move_weights(model: onnx.ModelProto, path: Path) -> None:
     import onnx
 
     for tensor in outside_tensors(model):
-        if not Path(told_location(tensor)).is_absolute():
+        if not Path(external_location(tensor)).is_absolute():
             raise ValueError(f"{tensor.name} was loaded without its weights, so it can't be saved")
     with path.open("wb") as file:
         for tensor in initializers(model):

@@ -63,7 +63,7 @@ class _Axis:
         low: Value (or its decadic logarithm) at share 0.
         high: That at 1.
         is_log: Whether it is logarithms that are even.
-        begin: Share where the axis proper begins; what lies before it is zero's place.
+        begin: Share where the axis proper begins; before it is zero's place.
     """
 
     low: float
@@ -80,7 +80,7 @@ class _Axis:
     def ticks(self) -> list[tuple[float, str]]:
         """(value, label), from low to high."""
         if not self.is_log:
-            return [(value, _told(value)) for value in _even(self.low, self.high)]
+            return [(value, _label(value)) for value in _even(self.low, self.high)]
         first, last = math.floor(self.low), math.ceil(self.high)
         decades = range(first, last + 1, 1 + (last - first) // _DECADES)
         between = (1,) if self.high - self.low > 3 else (1, 2, 5)  # noqa: PLR2004 - decades
@@ -93,7 +93,7 @@ class _Axis:
         if len(shown) < 2:  # noqa: PLR2004 - one alone gives no scale; so narrow a log is even
             shown = _even(10.0**self.low, 10.0**self.high)
         zero = [(0.0, "0")] if self.begin else []
-        return zero + [(value, _told(value)) for value in shown]
+        return zero + [(value, _label(value)) for value in shown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def _even(low: float, high: float) -> list[float]:
     return [n * step for n in range(first, math.floor(high / step) + 1)]
 
 
-def _told(value: float) -> str:
+def _label(value: float) -> str:
     return f"{value:.6g}"
 
 

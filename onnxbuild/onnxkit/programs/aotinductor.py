@@ -83,7 +83,7 @@ def compile_package(program: Path, target: Path, scratch: Path, where: str) -> N
             OSError, RuntimeError, TypeError, ValueError) as error:  # fmt: skip
         raise StepError(
             f"AOTInductor can't compile the exported program: {type(error).__name__}: "
-            f"{_told_by(error)}",
+            f"{_message_of(error)}",
             where=where,
             fix="see the step's log (`onnxbuild log`); leave `aotinductor` out of `formats` if the "
             "compiler can't take the model",
@@ -108,7 +108,7 @@ def _compiler_without_paths(compiler: str, script: Path, names: Mapping[Path, st
     return script
 
 
-def _told_by(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return the compiler's own first error if there is one, else the exception's first line."""
     errors = [line.strip() for line in str(error).splitlines() if " error: " in line]
     return errors[0].partition(" error: ")[2] if errors else first_line(error)

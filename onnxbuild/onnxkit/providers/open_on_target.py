@@ -158,7 +158,7 @@ def usable(context: StepContext, target: Target) -> Target:
     return replace(target, chain=tuple(link for link in target.chain if link.provider in loads))
 
 
-def environment_told(context: StepContext) -> dict[str, Any]:
+def environment_note(context: StepContext) -> dict[str, Any]:
     """What a report says of the target's environment; nothing where it has none."""
     found = _presence(context).get("environment")
     return {} if found is None else {"environment": found}

@@ -24,7 +24,7 @@ _TIMES = 2.0
 _RANK = 9
 _MOST = 8
 """An outlier reaches `_TIMES` the `_RANK`th farthest channel; a layer has `_MOST` of them at most.
-On MiniLM 1 to 8 channels of each MLP do, the others lie close together."""
+On MiniLM 1 to 8 channels of each MLP do, the others are close together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,10 @@ def pair_overrides(
         weight = constants.read(name)
         if dynamic and node.op_type == "Conv":
             scales = single_scales(weight.reshape(-1, 1), per_channel=False)
-            overrides[name] = _told(scales, axis=None)
+            overrides[name] = _as_override(scales, axis=None)
         else:
             scales = bounded_scales(node, weight, per_channel=per_channel)
-            overrides[name] = _told(scales, axis=output_axis(node) if per_channel else None)
+            overrides[name] = _as_override(scales, axis=output_axis(node) if per_channel else None)
     return overrides
 
 
@@ -94,7 +94,7 @@ def _way(node: onnx.NodeProto, constants: Constants) -> tuple[bool, int, bool]:
     return node.op_type == "Conv", output_axis(node), depthwise
 
 
-def _told(scales: np.ndarray, *, axis: int | None) -> list[dict[str, Any]]:
+def _as_override(scales: np.ndarray, *, axis: int | None) -> list[dict[str, Any]]:
     import numpy as np
 
     at: dict[str, Any] = {} if axis is None else {"axis": axis}

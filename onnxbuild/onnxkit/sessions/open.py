@@ -17,7 +17,7 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.provider_option import USE_ARENA
 from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
-from onnxbuild.onnxkit.model.model_files import has_weights_beside
+from onnxbuild.onnxkit.model.model_files import has_external_weights
 from onnxbuild.onnxkit.model.session_input import loadable
 from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
@@ -127,7 +127,7 @@ def asked_for(
     """
     entries: dict[str, str] = {}
     model = loadable(path, entries)
-    if lean and has_weights_beside(path):
+    if lean and has_external_weights(path):
         entries["session.disable_prepacking"] = "1"
     return Asked(
         model=model,
@@ -237,7 +237,7 @@ def check_loads(path: Path, where: str) -> None:
     Raises:
         StepError: It is refused.
     """
-    large = has_weights_beside(path)
+    large = has_external_weights(path)
     open_session(path, optimize=not large, lean=large, where=where)
 
 

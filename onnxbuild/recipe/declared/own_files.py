@@ -38,7 +38,7 @@ def what_excludes(folder: Path, project: Path | None, *, by_name: bool) -> Path 
     return mark if mark.is_file() else None
 
 
-def is_beside_inputs(entry: os.DirEntry[str]) -> bool:
+def is_no_input(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry of a folder does not count when the folder is listed.
 
     That is a store, a lock, the folder of releases, or a folder of a tool such as `__pycache__` or

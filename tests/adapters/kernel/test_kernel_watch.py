@@ -33,7 +33,7 @@ class World:
         self.project.mkdir()
         self.job.mkdir()
         self.calls = 0
-        self.told = {
+        self.reported = {
             "job": str(self.job),
             "project": str(self.project),
             "unseen": [],
@@ -66,7 +66,7 @@ class World:
 
     def seen(self, act, code: int = 0):
         """What is seen of a child that calls `act`, and ends with what it returns."""
-        (self.job / WATCH_FILE).write_text(json.dumps(self.told))
+        (self.job / WATCH_FILE).write_text(json.dumps(self.reported))
         ours, theirs = connected()
         child = os.fork()
         if child == 0:
@@ -104,12 +104,12 @@ def world(tmp_path):
     return World(tmp_path.resolve())
 
 
-def test_a_file_that_is_read_is_told_with_its_state(world):
+def test_a_file_that_is_read_is_reported_with_its_state(world):
     path = world.path("a.txt")
     assert list(world.seen(lambda: open(path).close())["read"]) == [path]
 
 
-def test_a_relative_path_is_told_as_an_absolute_one_from_a_folder_or_a_descriptor(world):
+def test_a_relative_path_is_reported_as_an_absolute_one_from_a_folder_or_a_descriptor(world):
     path = world.path("deep/a.txt")
 
     def act():
@@ -120,7 +120,7 @@ def test_a_relative_path_is_told_as_an_absolute_one_from_a_folder_or_a_descripto
     assert list(world.seen(act)["read"]) == [path]
 
 
-def test_what_other_programs_and_their_children_read_is_told(world):
+def test_what_other_programs_and_their_children_read_is_reported(world):
     path = world.path("a.txt")
     seen = world.seen(lambda: subprocess.call(["sh", "-c", "(cat a.txt; true) >/dev/null"]))
     assert path in seen["read"]
@@ -136,7 +136,7 @@ def test_a_quiet_open_passes_unseen_and_works(world):
     assert world.seen(act)["read"] == {}
 
 
-def test_each_link_on_the_way_is_told_with_its_target(world):
+def test_each_link_on_the_way_is_reported_with_its_target(world):
     world.path("step1/a.txt")
     (world.project / "latest").symlink_to("step1")
     (world.project / "alias.txt").symlink_to("latest/a.txt")
@@ -146,7 +146,7 @@ def test_each_link_on_the_way_is_told_with_its_target(world):
     assert list(seen["read"]) == [f"{root}/alias.txt"]
 
 
-def test_a_link_that_is_only_read_is_told(world):
+def test_a_link_that_is_only_read_is_reported(world):
     (world.project / "latest").symlink_to("nowhere")
     seen = world.seen(lambda: os.readlink("latest") and None)
     assert seen["links"] == {f"{world.project}/latest": "nowhere"}
@@ -158,7 +158,7 @@ def test_links_in_a_circle_end(world):
     assert world.seen(lambda: os.path.exists("one") and None)["read"] == {}
 
 
-def test_what_is_listed_and_what_is_looked_for_in_vain_is_told(world):
+def test_what_is_listed_and_what_is_looked_for_in_vain_is_reported(world):
     world.path("layers/one.py")
 
     def act():
@@ -185,7 +185,7 @@ def test_what_the_step_makes_in_its_own_folder_is_no_input(world):
     assert (seen["read"], seen["written"], seen["looked"]) == ({}, {}, {})
 
 
-def test_what_is_not_granted_is_told_and_with_enforcement_refused(world, tmp_path):
+def test_what_is_not_granted_is_reported_and_with_enforcement_refused(world, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("x")
 
@@ -197,11 +197,11 @@ def test_what_is_not_granted_is_told_and_with_enforcement_refused(world, tmp_pat
         return 0
 
     assert list(world.seen(act)["refused"]) == [str(secret)]
-    world.told["enforce"] = True
+    world.reported["enforce"] = True
     assert list(world.seen(act, code=13)["refused"]) == [str(secret)]
 
 
-def test_what_would_be_written_is_told_as_that_for_files_folders_and_sockets(world):
+def test_what_would_be_written_is_reported_as_that_for_files_folders_and_sockets(world):
     def act():
         open("new.txt", "w").close()
         os.mkdir("folder")
@@ -213,7 +213,7 @@ def test_what_would_be_written_is_told_as_that_for_files_folders_and_sockets(wor
     assert seen["read"] == {}
 
 
-def test_a_device_that_is_looked_for_is_told(world):
+def test_a_device_that_is_looked_for_is_reported(world):
     assert world.seen(lambda: os.path.exists("/dev/nvidiactl") and None)["devices"]
     assert not world.seen(lambda: os.path.exists("/dev/null") and None)["devices"]
 
@@ -259,13 +259,13 @@ def test_a_fork_that_reports_by_itself_is_taken_for_the_step(world):
 
 
 @pytest.mark.parametrize("way", ["/proc/self/cwd/a.txt", "/proc/thread-self/root{path}"])
-def test_a_path_through_proc_is_told_as_what_it_leads_to(world, way):
+def test_a_path_through_proc_is_reported_as_what_it_leads_to(world, way):
     path = world.path("a.txt")
     assert list(world.seen(lambda: open(way.format(path=path)).close())["read"]) == [path]
 
 
 @pytest.mark.parametrize("way", ["/proc/self/fd/{number}", "/dev/fd/{number}"])
-def test_a_file_that_is_read_by_way_of_a_descriptor_is_told(world, way):
+def test_a_file_that_is_read_by_way_of_a_descriptor_is_reported(world, way):
     path = world.path("a.txt")
 
     def act():
@@ -274,7 +274,7 @@ def test_a_file_that_is_read_by_way_of_a_descriptor_is_told(world, way):
     assert list(world.seen(act)["read"]) == [path]
 
 
-def test_a_look_below_opt_is_told_and_one_below_usr_is_the_machine_s_own(world):
+def test_a_look_below_opt_is_reported_and_one_below_usr_is_the_machine_s_own(world):
     def act():
         os.path.exists("/opt/no-such-model")
         os.path.exists("/usr/no-such-file")

@@ -17,16 +17,16 @@ _SERVER = """\
 {head}
 import os, sys, traceback
 for line in sys.stdin:
-    told = json.loads(line)
+    reported = json.loads(line)
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            os.chdir(told["folder"])
+            os.chdir(reported["folder"])
             for number in (1, 2):
-                os.dup2(os.open(told["output"][number - 1], os.O_WRONLY | os.O_CREAT), number)
+                os.dup2(os.open(reported["output"][number - 1], os.O_WRONLY | os.O_CREAT), number)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            sys.argv = ["-c", told["argument"]]
+            sys.argv = ["-c", reported["argument"]]
             exec(compile({body!r}, "<string>", "exec"), globals())
             code = 0
         except BaseException:
@@ -66,8 +66,8 @@ def run_forked(
     server = _server(head, body, json.dumps(dict(environment), sort_keys=True))
     assert server.stdin is not None
     assert server.stdout is not None
-    told = {"folder": str(folder), "argument": argument, "output": files}
-    server.stdin.write(json.dumps(told) + "\n")
+    reported = {"folder": str(folder), "argument": argument, "output": files}
+    server.stdin.write(json.dumps(reported) + "\n")
     server.stdin.flush()
     status = server.stdout.readline().strip()
     assert status == "0", (status, Path(files[1]).read_text())

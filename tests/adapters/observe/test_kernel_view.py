@@ -20,12 +20,12 @@ def record(tmp_path):
     names = PathNames(tmp_path, {"<home>": "/home/somebody"})
     view = View(names, lambda _: (), ("data/declared.bin",))
 
-    def record(**told):
+    def record(**reported):
         at = {
             key: {str(tmp_path / path): what for path, what in found.items()}
             if isinstance(found, dict)
             else found
-            for key, found in told.items()
+            for key, found in reported.items()
         }
         return merged(PYTHON, {**KERNEL, **at}, view)
 

@@ -38,18 +38,18 @@ from onnxbuild.core.errors import BuildError
 from onnxbuild.core.recipe import Entrypoint
 """
 SCRIPT = """\
-told = json.loads(sys.argv[1])
-for folder in told["sites"]:
+reported = json.loads(sys.argv[1])
+for folder in reported["sites"]:
     site.addsitedir(folder)
-for name in told["preload"]:
+for name in reported["preload"]:
     importlib.import_module(name)
-preloaded = Preloaded(Distributions(StatCache(Index(Path(":memory:")))), told["preload"])
-project, store = Path(told["project"]), Path(told["store"])
-ignored = (Path(told["folder"]), store / "cas", store / "tmp")
-observer = Observer(project, ignored, preloaded, None, told["places"])
-job = {"step": "r:s", "project": told["project"], "inputs": {}, "memory_bytes": 0}
-job["places"] = told["places"]
-context = ChildContext(job, Path(told["folder"]), None)
+preloaded = Preloaded(Distributions(StatCache(Index(Path(":memory:")))), reported["preload"])
+project, store = Path(reported["project"]), Path(reported["store"])
+ignored = (Path(reported["folder"]), store / "cas", store / "tmp")
+observer = Observer(project, ignored, preloaded, None, reported["places"])
+job = {"step": "r:s", "project": reported["project"], "inputs": {}, "memory_bytes": 0}
+job["places"] = reported["places"]
+context = ChildContext(job, Path(reported["folder"]), None)
 entrypoint = Entrypoint("models/m.py:load", roots=("models", "."))
 observer.install()
 try:
@@ -68,7 +68,7 @@ class Project:
     def __init__(
         self, folder: Path, store: Path | None = None, sites: tuple[Path, ...] = ()
     ) -> None:
-        self.sites = sites  # folders of packages beside the interpreter's
+        self.sites = sites  # folders of packages other than the interpreter's
         self.folder = folder
         self.store = store or folder / "artifacts"
         self.store.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class Project:
         path.write_text(text)
         return path
 
-    def told(self, *preload: str, at: Path | None = None) -> dict:
+    def reported(self, *preload: str, at: Path | None = None) -> dict:
         request = {
             "project": str(at or self.folder),
             "store": str(self.store),
@@ -98,9 +98,9 @@ class Project:
         return json.loads(printed.splitlines()[-1])
 
     def observe(self, *preload: str, at: Path | None = None) -> Observed:
-        told = self.told(*preload, at=at)
-        self.value = told["value"]
-        return self.taken(told["seen"])
+        reported = self.reported(*preload, at=at)
+        self.value = reported["value"]
+        return self.taken(reported["seen"])
 
     def taken(self, seen: dict, files: dict[str, str] | None = None) -> Observed:
         """As the parent takes what a child says."""
@@ -249,7 +249,7 @@ def test_a_file_with_the_name_of_a_loaded_module_is_refused(project, name):
     project.write("models/m.py", model("return 1"))
     project.write(f"models/{name}", "")
     top = name.partition("/")[0].removesuffix(".py")
-    assert project.told("numpy")["error"] == (
+    assert project.reported("numpy")["error"] == (
         f"models/{name}: models/{name} has the name of an installed module, '{top}'\n"
         "  fix: give the file another name"
     )

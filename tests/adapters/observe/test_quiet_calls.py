@@ -44,8 +44,8 @@ def world(tmp_path):
     found.software = found.project.parent / "software"
     (found.software / "package/inner").mkdir(parents=True)
     (found.software / "package/__init__.py").write_text("x")
-    found.told["software"] += [str(found.software)]
-    found.told["readable"] += [str(found.software)]
+    found.reported["software"] += [str(found.software)]
+    found.reported["readable"] += [str(found.software)]
     return found
 
 
@@ -244,7 +244,7 @@ def test_other_folders_and_forks_are_reported(world):
 @watched
 @pytest.mark.skipif(landlock.abi() == 0, reason="no Landlock here")
 def test_a_folder_that_may_not_be_listed_is_reported(world):
-    world.told["readable"].remove(str(world.software))
+    world.reported["readable"].remove(str(world.software))
 
     def act():
         landlock.restrict(

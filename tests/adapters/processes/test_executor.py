@@ -65,7 +65,7 @@ class World:
         )
         self.count = 0
         # the one place outside of its scratch that a fenced step may write to
-        self.told = Path(tempfile.mkdtemp(dir="/dev/shm"))
+        self.reported = Path(tempfile.mkdtemp(dir="/dev/shm"))
 
     def job(self, body: str, env: dict[str, str] | None = None) -> Job:
         self.count += 1
@@ -111,7 +111,7 @@ class World:
 
     def wait_for(self, name: str) -> str:
         """The text of a file that a step writes."""
-        path = self.told / name
+        path = self.reported / name
         deadline_s = time.monotonic() + 30
         while time.monotonic() < deadline_s:
             if path.exists() and path.read_text():
@@ -125,7 +125,7 @@ def shared(tmp_path_factory):
     made = World(tmp_path_factory.mktemp("processes"))
     yield made
     made.executor.close()
-    shutil.rmtree(made.told)
+    shutil.rmtree(made.reported)
     assert not (made.store_root / "tmp/run").exists()
 
 
@@ -186,10 +186,10 @@ def test_a_step_that_takes_too_much_memory_is_stopped_and_says_so(world):
 
 def test_memory_of_what_a_step_starts_counts_and_what_a_fork_shares_counts_once():
     held = bytearray(os.urandom(1 << 20)) * 200
-    beside = "import time; x = bytearray(b'x') * (200 << 20); print(flush=True); time.sleep(60)"
+    other = "import time; x = bytearray(b'x') * (200 << 20); print(flush=True); time.sleep(60)"
     alone = held_bytes(os.getpid())
     assert alone > len(held)
-    started = subprocess.Popen([sys.executable, "-c", beside], stdout=subprocess.PIPE)
+    started = subprocess.Popen([sys.executable, "-c", other], stdout=subprocess.PIPE)
     forked = os.fork()
     if not forked:
         time.sleep(60)
@@ -207,7 +207,7 @@ def test_memory_of_what_a_step_starts_counts_and_what_a_fork_shares_counts_once(
 
 
 @pytest.mark.slow
-def test_a_step_is_stopped_for_what_it_started_and_its_line_tells_all_of_it(world):
+def test_a_step_is_stopped_for_what_it_started_and_its_line_says_all_of_it(world):
     world.executor._memory_bytes = 900 << 20
     error = world.run(
         "import subprocess, sys\n"
@@ -219,7 +219,7 @@ def test_a_step_is_stopped_for_what_it_started_and_its_line_tells_all_of_it(worl
     assert error.expense.peak_bytes > 900 << 20
 
 
-def test_a_step_that_takes_all_the_machine_has_is_told_so():
+def test_a_step_that_takes_all_the_machine_has_is_reported():
     step = Step("r:s", "reference", {}, None, HERE)
     job = Job(step, StepAddress("r", "s"), None, {}, Path("log"))
     error = too_much_memory(job, memory_bytes(), int(0.9 * memory_bytes()))
@@ -262,7 +262,7 @@ def test_a_step_that_ends_badly_is_that_steps_failure(world, body, what):
 
 
 @pytest.mark.slow
-def test_all_that_a_step_prints_is_in_its_log_and_its_end_is_told(world):
+def test_all_that_a_step_prints_is_in_its_log_and_its_end_is_reported(world):
     body = (
         "import os, sys, subprocess\n"
         "print('from python')\nprint('from stderr', file=sys.stderr)\n"
@@ -328,18 +328,18 @@ def test_what_a_step_leaves_running_ends_with_it(world):
         "apart = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         "orphan = subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & echo $!'],\n"
         "    capture_output=True, text=True).stdout\n"
-        f"pathlib.Path({str(world.told / 'pids')!r}).write_text(\n"
+        f"pathlib.Path({str(world.reported / 'pids')!r}).write_text(\n"
         "    f'{plain.pid} {apart.pid} {orphan}')\n"
     )
     assert world.run(body + WORKS).error is None
-    pids = [int(each) for each in (world.told / "pids").read_text().split()]
+    pids = [int(each) for each in (world.reported / "pids").read_text().split()]
     assert len(pids) == 3
     assert all(is_gone(pid) for pid in pids)
 
 
 @pytest.mark.slow
 def test_what_another_running_step_has_started_stays(world):
-    name = world.told / "others"
+    name = world.reported / "others"
     world.start(
         "import subprocess, pathlib, time\n"
         "pid = subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 & echo $!'],\n"
@@ -371,7 +371,7 @@ def test_a_fork_server_that_dies_fails_its_steps_and_the_next_step_starts_anothe
     body = (
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'])\n"
-        f"pathlib.Path({str(world.told / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
+        f"pathlib.Path({str(world.reported / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
         "time.sleep(600)"
     )
     world.start(body)
@@ -396,7 +396,7 @@ def test_closing_ends_everything_at_once(tmp_path):
     world.start(
         "import os, pathlib, subprocess, time\n"
         "other = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        f"pathlib.Path({str(world.told / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
+        f"pathlib.Path({str(world.reported / 'alive')!r}).write_text(f'{{os.getpid()}} {{other.pid}}')\n"
         "time.sleep(600)"
     )
     pids = [int(each) for each in world.wait_for("alive").split()]
@@ -436,4 +436,4 @@ def test_without_landlock_the_reads_that_python_sees_are_refused(tmp_path):
         )
     finally:
         world.executor.close()
-        shutil.rmtree(world.told)
+        shutil.rmtree(world.reported)

@@ -74,7 +74,7 @@ def test_it_reaches_nobody(tmp_path):
 
 
 @fenced
-def test_its_errors_are_told_and_its_environment_is_clean(tmp_path):
+def test_its_errors_are_reported_and_its_environment_is_clean(tmp_path):
     with pytest.raises(StepError, match=r"FileNotFoundError: .*nothing-there"):
         call("os:listdir", "/usr/nothing-there", tmp_path / "a")
     assert call("os:getenv", "PYTEST_CURRENT_TEST", tmp_path / "b") is None

@@ -3,7 +3,7 @@ from __future__ import annotations
 from onnxbuild.adapters.sandbox.call_site import own_line
 
 
-def test_a_line_of_the_project_is_told_relative_to_it():
+def test_a_line_of_the_project_is_reported_relative_to_it():
     assert own_line("/p/models/a.py", 7, "/p") == "models/a.py:7"
 
 

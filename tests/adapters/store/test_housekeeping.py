@@ -293,9 +293,9 @@ def test_hit_rates_are_those_of_the_last_runs_that_ended(world):
     def end(run, cached, built, failed, kind="run_finished"):
         folder = world.root / "runs" / run
         folder.mkdir()
-        told = {"type": kind, "cached": cached, "built": built, "failed": failed}
+        reported = {"type": kind, "cached": cached, "built": built, "failed": failed}
         started = '{"type": "run_started"}'
-        (folder / "events.jsonl").write_text(f"{started}\n{json.dumps(told)}\n")
+        (folder / "events.jsonl").write_text(f"{started}\n{json.dumps(reported)}\n")
 
     assert hit_rates(world.root, 9).rate is None
     end("1", 0, 90, 0)

@@ -46,9 +46,9 @@ def digest_of(folder):
 def test_the_key_names_model_driver_and_library(tmp_path, monkeypatch):
     monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
     found = digest_of(machine(tmp_path, models=("NVIDIA H200", "NVIDIA L4")))
-    name, told, sha256 = found.split(" ")
+    name, reported, sha256 = found.split(" ")
     assert name == GPU
-    assert told == "NVIDIA_H200+NVIDIA_L4/driver-570.86.15/libnvinfer.so.10.13.3"
+    assert reported == "NVIDIA_H200+NVIDIA_L4/driver-570.86.15/libnvinfer.so.10.13.3"
     assert sha256 == hashlib.sha256(b"10.13.3").hexdigest()
 
 
@@ -85,7 +85,7 @@ def test_the_library_of_the_loaders_path_comes_first(tmp_path, monkeypatch):
     assert tensorrt_library([f"{tmp_path}/site"]) == f"{tmp_path}/own/libnvinfer.so.10"
 
 
-def test_a_machine_without_a_driver_tells_nothing(tmp_path):
+def test_a_machine_without_a_driver_says_nothing(tmp_path):
     assert gpu_models(str(tmp_path)) == []
     assert driver_version(str(tmp_path)) == ""
 

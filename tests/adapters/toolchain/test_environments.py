@@ -109,14 +109,14 @@ def refused(tmp_path, python):
     return caught.value.what
 
 
-def test_an_interpreter_that_is_missing_is_told(tmp_path):
+def test_an_interpreter_that_is_missing_is_reported(tmp_path):
     assert (
         refused(tmp_path, "gone/bin/python")
         == f"there is no interpreter {tmp_path}/gone/bin/python"
     )
 
 
-def test_a_link_that_leads_nowhere_is_told(tmp_path):
+def test_a_link_that_leads_nowhere_is_reported(tmp_path):
     (tmp_path / "python").symlink_to("/nowhere/python")
     assert refused(tmp_path, "python").endswith("is a link to /nowhere/python, which is not there")
 
@@ -126,7 +126,7 @@ def test_a_folder_is_no_interpreter(tmp_path):
     assert refused(tmp_path, "venv") == f"{tmp_path}/venv is a folder; expected an interpreter"
 
 
-def test_a_file_that_can_not_be_executed_is_told(tmp_path):
+def test_a_file_that_can_not_be_executed_is_reported(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\n")
     assert refused(tmp_path, "python").endswith("can't be executed: permission denied")
     (tmp_path / "python").write_text("no program")
@@ -142,7 +142,7 @@ def test_another_program_is_no_interpreter(tmp_path):
     )
 
 
-def test_an_environment_without_onnx_runtime_is_told(tmp_path):
+def test_an_environment_without_onnx_runtime_is_reported(tmp_path):
     make_venv(tmp_path / "venv")
     assert refused(tmp_path, "venv/bin/python").endswith("has no ONNX Runtime")
 

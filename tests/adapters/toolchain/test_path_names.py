@@ -69,8 +69,8 @@ def test_what_was_named_is_found_again_on_a_machine_where_it_lies_elsewhere(tmp_
         (home / "src/my pkg").mkdir(parents=True)
         (home / "src/my pkg/code.py").write_text("x = 1\n")
         (home / ".settings").write_text("quiet")
-        told = {"url": (home / "src/my pkg").as_uri(), "dir_info": {"editable": True}}
-        (info / "direct_url.json").write_text(json.dumps(told))
+        reported = {"url": (home / "src/my pkg").as_uri(), "dir_info": {"editable": True}}
+        (info / "direct_url.json").write_text(json.dumps(reported))
         monkeypatch.setenv("HOME", str(home))
         stats = StatCache(Index(tmp_path / f"{machine}.db"))
         prints = DiskFingerprints(tmp_path, stats, Distributions(stats, (str(site),)))

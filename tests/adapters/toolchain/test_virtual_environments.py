@@ -1,4 +1,4 @@
-"""Environments made from lists by the real venv and pip, from wheels that are beside the list."""
+"""Environments made from lists by the real venv and pip, from wheels next to the list."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def left(tmp_path):
     return [path.name for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()]
 
 
-def test_it_is_made_once_told_and_listed(tmp_path, listed):
+def test_it_is_made_once_reported_and_listed(tmp_path, listed):
     said: list[str] = []
     make_environment(str(listed), interpreter(tmp_path), said.append)
     assert said[0] == f"making the environment of {listed}: 1 packages, with pip"
@@ -95,7 +95,7 @@ def test_a_list_that_leaves_something_open_is_refused_with_the_lines_to_add(tmp_
     assert left(tmp_path) == []
 
 
-def test_a_distribution_that_is_not_there_is_told_with_its_line(tmp_path, listed):
+def test_a_distribution_that_is_not_there_is_reported_with_its_line(tmp_path, listed):
     listed.write_text(f"{LIST}gone_for_good==3.1\n")
     with pytest.raises(StepError) as caught:
         make_environment(str(listed), interpreter(tmp_path), lambda _: None)
@@ -107,7 +107,7 @@ def test_a_distribution_that_is_not_there_is_told_with_its_line(tmp_path, listed
     assert left(tmp_path) == []
 
 
-def test_an_index_that_can_not_be_reached_is_told(tmp_path, listed, monkeypatch):
+def test_an_index_that_can_not_be_reached_is_reported(tmp_path, listed, monkeypatch):
     listed.write_text("--index-url http://127.0.0.1:9/simple\nshared==1.0\n")
     monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(StepError) as caught:

@@ -248,8 +248,10 @@ def files_of(
 ) -> dict[str, Content]:
     """The module of a piece and what its carrier needs, by path below the project."""
 
-    def told(text: str) -> str:
+    def reported(text: str) -> str:
         return re.sub(r"\bM\b", module, text.replace("@", str(number)))
 
     texts = {carrier.path: module_text(piece, carrier, base, at_top=at_top), **carrier.more}
-    return {f"project/{told(path)}": File("py", 0, told(text)) for path, text in texts.items()}
+    return {
+        f"project/{reported(path)}": File("py", 0, reported(text)) for path, text in texts.items()
+    }

@@ -45,30 +45,31 @@ class Piece:
     def numbered(self, number: int) -> Piece:
         """This piece with its own number in all its texts."""
 
-        def told(text: str) -> str:
+        def reported(text: str) -> str:
             return text.replace("@", str(number))
 
         def content(each: Content) -> Content:
             if isinstance(each, Link):
-                return Link(told(each.target))
+                return Link(reported(each.target))
             if isinstance(each, File):
-                return replace(each, text=told(each.text))
-            files = {told(path): told(text) for path, text in each.files.items()}
-            return replace(each, files=files, entry_points=told(each.entry_points))
+                return replace(each, text=reported(each.text))
+            files = {reported(path): reported(text) for path, text in each.files.items()}
+            return replace(each, files=files, entry_points=reported(each.entry_points))
 
         def named(files: Mapping[str, Content]) -> dict[str, Content]:
-            return {_place(told(path)): content(each) for path, each in files.items()}
+            return {_place(reported(path)): content(each) for path, each in files.items()}
 
         return replace(
             self,
-            body=told(self.body),
+            body=reported(self.body),
             files=named(self.files),
             adds=named(self.adds),
             noise=named(self.noise),
-            declared=tuple(map(told, self.declared)),
-            spare=tuple(map(told, self.spare)),
+            declared=tuple(map(reported, self.declared)),
+            spare=tuple(map(reported, self.spare)),
             targets={
-                _place(told(path)): tuple(map(told, each)) for path, each in self.targets.items()
+                _place(reported(path)): tuple(map(reported, each))
+                for path, each in self.targets.items()
             },
         )
 

@@ -125,20 +125,20 @@ class Part:
         """What the main module says at its top, and how the value is taken."""
         carrier = CARRIERS[self.carrier]
 
-        def told(text: str) -> str:
+        def reported(text: str) -> str:
             return re.sub(r"\bM\b", self.module, text.replace("@", str(self.number)))
 
-        body = told(carrier.body).replace("\n", "\n    ")
-        head = f"{told(carrier.head)}\n\ndef value_of_{self.number}():\n    {body}\n\n"
+        body = reported(carrier.body).replace("\n", "\n    ")
+        head = f"{reported(carrier.head)}\n\ndef value_of_{self.number}():\n    {body}\n\n"
         how = "guard" if self.guarded else "keep"
         return head, f"{how}({f'{self.number}: {self.label}'!r}, value_of_{self.number})"
 
     def declared(self) -> tuple[str, ...]:
-        told = (
+        reported = (
             re.sub(r"\bM\b", self.module, text.replace("@", str(self.number)))
             for text in CARRIERS[self.carrier].declared
         )
-        return (*self.piece.declared, *told)
+        return (*self.piece.declared, *reported)
 
 
 @dataclass(frozen=True)

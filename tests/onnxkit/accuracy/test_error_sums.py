@@ -39,7 +39,7 @@ def test_equal_infinities_and_masks_are_no_signal():
     assert found.sqnr_db == pytest.approx(20, abs=1e-4)
 
 
-def test_another_shape_is_told():
+def test_another_shape_is_reported():
     assert noise(([1, 2], [1])).lost == "shape [1]; expected [2]"
 
 

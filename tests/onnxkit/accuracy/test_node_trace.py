@@ -58,7 +58,7 @@ def test_tensors_fetched_one_at_a_time_tell_the_same(tmp_path):
     assert trace(exact, wrong, feeds, most_bytes=1) == together
 
 
-def test_a_value_that_overflows_is_told_by_name_and_the_next_is_not_blamed(tmp_path):
+def test_a_value_that_overflows_is_reported_by_name_and_the_next_is_not_blamed(tmp_path):
     def made(folder, factor):
         nodes = [
             helper.make_node("Mul", ["x", "factor"], ["large"], name="grow"),

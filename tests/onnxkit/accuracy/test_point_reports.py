@@ -24,7 +24,7 @@ def test_one_other_id_at_a_small_point_is_excused_by_all_others():
     assert metrics_of(found)["points_passed"] == 2
 
 
-def test_too_many_over_all_points_are_told_at_the_worst():
+def test_too_many_over_all_points_are_reported_at_the_worst():
     found = judged((1, 2), (6, 98))
     (finding,) = findings_of(found, "variant 'int8'", "fix", "other fix")
     assert finding.what.startswith("1 of 2 elements differ: the share of equal ones, 0.5000, is ")

@@ -48,8 +48,8 @@ def test_a_sorted_file_stays_as_it_is(tmp_path):
 
 def test_the_type_parameters_are_those_of_the_operators(tmp_path):
     model = digits(tmp_path / "model") / "model.onnx"
-    told = type_parameters(converted(model, tmp_path / "model.ort"))
-    assert told[b":Gemm:13"] == {b"T": [(0, 0), (0, 1), (0, 2), (1, 0)]}
+    reported = type_parameters(converted(model, tmp_path / "model.ort"))
+    assert reported[b":Gemm:13"] == {b"T": [(0, 0), (0, 1), (0, 2), (1, 0)]}
 
 
 def test_another_file_is_refused():

@@ -1,4 +1,4 @@
-"""Load times: what is told of them, and that each is of a process of its own."""
+"""Load times: what is reported of them, and that each is of a process of its own."""
 
 import os
 
@@ -16,7 +16,7 @@ def costs(*seconds):
     return [Cost(each, 1.0, 1000, 900) for each in seconds]
 
 
-def test_medians_are_told_and_how_many_times_as_fast_each_loads():
+def test_medians_are_reported_and_how_many_times_as_fast_each_loads():
     found = {
         "portable": costs(0.4, 0.42, 0.39, 0.41, 0.4, 0.4, 9.0),
         "optimized": costs(0.1, 0.11, 0.1, 0.1, 0.09, 0.1, 0.1),
@@ -31,7 +31,7 @@ def test_medians_are_told_and_how_many_times_as_fast_each_loads():
     assert low > 1
 
 
-def test_a_model_beside_itself_is_not_faster_than_its_own_interval():
+def test_a_model_next_to_itself_is_not_faster_than_its_own_interval():
     noise = np.random.default_rng(0).lognormal(-1, 0.1, (2, 7))
     report = load_report({"a": costs(*noise[0]), "b": costs(*noise[1])}, "a")
     _, low, high = report["b"]["speedup"]

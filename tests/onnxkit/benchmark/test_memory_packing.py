@@ -63,7 +63,7 @@ def test_groups_fit_and_no_one_is_left_out(needs, room, data):
             assert all_fit({name: needs[name] for name in group}, room)
 
 
-def test_what_does_not_fit_beside_what_it_is_compared_with_is_an_error_with_its_fix():
+def test_what_does_not_fit_next_to_what_it_is_compared_with_is_an_error_with_its_fix():
     needs = {"pytorch": need(3), "fp32": need(3, 6), "int8": need(1)}
     with pytest.raises(StepError) as error:
         memory_groups(needs, ["pytorch"], 8 * GIB, "demo:benchmark")

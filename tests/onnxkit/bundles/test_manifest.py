@@ -91,7 +91,7 @@ def test_machine_code_says_for_people_what_it_is_bound_to():
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"schema_version": 3}, "its schema_version is not 2"),
         ({"kind": "../x"}, "its kind is '../x'; expected letters, digits"),
@@ -105,10 +105,10 @@ def test_machine_code_says_for_people_what_it_is_bound_to():
         ({"files": {"model.pt": {"sha256": "ab" * 32, "size_bytes": True}}}, "size_bytes"),
     ],
 )
-def test_one_that_says_nonsense_is_refused_by_name(change, told):
+def test_one_that_says_nonsense_is_refused_by_name(change, reported):
     with pytest.raises(ValueError) as caught:
         read_manifest({**to_manifest(WHOLE["torchscript"]), **change})
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, [], "text", {}, {"targets": 1}, {"by_keyword": 1}])

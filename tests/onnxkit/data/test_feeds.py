@@ -145,7 +145,7 @@ def test_names_that_go_together_are_paired_by_likeness():
         (np.array([5], np.int32), "write `.astype('int64')`, or change its dtype"),
     ],
 )
-def test_what_a_cast_would_lose_is_told(array, fix):
+def test_what_a_cast_would_lose_is_reported(array, fix):
     with pytest.raises(StepError) as caught:
         check_feeds({"x": array}, [DummyInput("x", "int64", (1,))], "x")
     assert caught.value.fix.startswith(fix)
@@ -154,7 +154,7 @@ def test_what_a_cast_would_lose_is_told(array, fix):
     assert "though uint8 holds 0 to 255 alone" in caught.value.fix
 
 
-def test_channels_at_the_end_are_told_to_be_moved():
+def test_channels_at_the_end_are_reported_to_be_moved():
     image = DummyInput("x", "float32", ("batch", 3, 8, 8))
     with pytest.raises(StepError) as caught:
         check_feeds({"x": np.ones((2, 8, 8, 3), np.float32)}, [image], "x")

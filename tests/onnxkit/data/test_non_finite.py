@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.data.non_finite import (
         (np.nan, "'x' is NaN"),
     ],
 )
-def test_the_worst_kind_is_told_with_its_count_and_first_place(values, said):
+def test_the_worst_kind_is_reported_with_its_count_and_first_place(values, said):
     assert odd_values("x", np.array(values, np.float32)) == said
 
 
@@ -28,7 +28,7 @@ def test_whole_numbers_and_text_are_finite():
     assert odd_kind(np.array([1])) == odd_kind(np.array(["inf"])) == ""
 
 
-def test_of_several_inputs_the_first_odd_one_is_told():
+def test_of_several_inputs_the_first_odd_one_is_reported():
     feeds = {"a": np.zeros(2), "b": np.array([0, -np.inf])}
     assert odd_feeds(feeds) == "; its input 'b' holds 1 -inf among 2 values, at [1]"
     assert odd_feeds({"a": np.zeros(2)}) == ""

@@ -36,12 +36,12 @@ def test_equal_arrays_give_equal_bytes(tmp_path):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
-def told(folder):
+def reported(folder):
     return json.loads((folder / "points.json").read_text())
 
 
 def edit(folder, change):
-    points = told(folder)
+    points = reported(folder)
     points = change(points) or points
     (folder / "points.json").write_text(json.dumps(points))
 

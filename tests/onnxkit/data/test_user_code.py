@@ -26,13 +26,13 @@ def test_the_line_is_shown_relative_to_the_outermost_folder_of_the_import_path(t
     assert user_line(error, [f"{tmp_path}/mod"]) == f"{file}:2"
 
 
-def test_what_the_users_line_calls_in_a_library_is_told_at_the_users_line(tmp_path):
+def test_what_the_users_line_calls_in_a_library_is_reported_at_the_users_line(tmp_path):
     file = tmp_path / "tiny.py"
     error = raised_by(file, "def run():\n    return json.loads('{')\n")
     assert user_line(error, [str(tmp_path)]) == "tiny.py:2"
 
 
-def test_an_error_without_a_line_of_the_users_is_told_at_its_step():
+def test_an_error_without_a_line_of_the_users_is_reported_at_its_step():
     with pytest.raises(StepError, match=r"m\.py:load raised JSONDecodeError") as caught:
         call_user(lambda: json.loads("{"), "m.py:load", "tiny:export")
     assert "onnxkit/data/test_user_code.py:" in caught.value.where  # the lambda's own
@@ -41,7 +41,7 @@ def test_an_error_without_a_line_of_the_users_is_told_at_its_step():
     assert caught.value.where == "tiny:export"
 
 
-def test_whose_code_raised_is_told_and_what_a_call_gives(tmp_path):
+def test_whose_code_raised_is_reported_and_what_a_call_gives(tmp_path):
     def call():
         raise_by_users(tmp_path / "data.py")
 
@@ -71,5 +71,5 @@ def test_errors_that_speak_for_themselves_pass():
     ("value", "said"),
     [(3, "an int"), ("x", "a str"), (None, "None"), (np.ones(1), "an ndarray"), (int, "a type")],
 )
-def test_values_are_told_with_their_article(value, said):
+def test_values_are_reported_with_their_article(value, said):
     assert an(value) == said

@@ -50,15 +50,15 @@ def test_the_opset_that_the_exporter_names_is_the_fix(message, operator, least):
 
 
 def test_an_operator_that_no_opset_helps_is_not_given_one():
-    told = "Exporting the operator 'aten::special_bessel_j0' to ONNX opset version 18 is not supported"
-    assert "opset" not in explained(RuntimeError(told), "torchscript").fix
+    reported = "Exporting the operator 'aten::special_bessel_j0' to ONNX opset version 18 is not supported"
+    assert "opset" not in explained(RuntimeError(reported), "torchscript").fix
 
 
 def test_what_onnx_runtime_cant_run_of_a_new_opset_is_done_without_below_it():
-    told = "at batch=2 ONNX Runtime fails: running RotaryEmbedding node. Name:'node_RotaryEmbedding_367'"
-    error = StepError(told, where="m:export", fix="forward must not choose by sizes")
+    reported = "at batch=2 ONNX Runtime fails: running RotaryEmbedding node. Name:'node_RotaryEmbedding_367'"
+    error = StepError(reported, where="m:export", fix="forward must not choose by sizes")
     found = explain_failed_run(error, "dynamo", 23)
-    assert (found.what, found.where, found.fix) == (told, "m:export", "write `opset: 22`")
+    assert (found.what, found.where, found.fix) == (reported, "m:export", "write `opset: 22`")
     for other in (
         explain_failed_run(error, "torchscript", 23),
         explain_failed_run(error, "dynamo", 22),

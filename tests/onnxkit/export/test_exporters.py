@@ -69,7 +69,7 @@ def test_a_weight_may_be_called_like_an_input(tmp_path, exporter):
     assert len(names) == 1
 
 
-def test_torchscript_tells_what_it_froze(tmp_path):
+def test_torchscript_says_what_it_froze(tmp_path):
     _, remarks = export_graph("torchscript", request(Fixed(), tmp_path))
     assert remarks
     assert all(each.startswith("traced as a constant at test_exporters.py:") for each in remarks)

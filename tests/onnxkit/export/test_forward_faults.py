@@ -63,7 +63,7 @@ def refused(module, *inputs, axes=AXES):
     return caught.value
 
 
-def test_float_ids_are_told_to_be_int64_and_run_as_such():
+def test_float_ids_are_reported_to_be_int64_and_run_as_such():
     error = refused(Embeds(), DummyInput("ids", "float32", ROWS))
     assert error.fix == "write `dtype: int64` for 'ids' in `dummy_inputs`"
     assert probed(Embeds(), DummyInput("ids", "int64", ROWS)).names == ("output_0",)
@@ -77,12 +77,12 @@ def test_all_inputs_of_one_wrong_dtype_are_named_together():
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "float16", "bool"])
-def test_features_of_another_dtype_are_told_to_be_float32(dtype):
+def test_features_of_another_dtype_are_reported_to_be_float32(dtype):
     inputs = DummyInput("x", dtype, ("batch", 4))
     assert refused(Linear(), inputs).fix == "write `dtype: float32` for 'x' in `dummy_inputs`"
 
 
-def test_ids_beyond_the_table_are_told_its_rows():
+def test_ids_beyond_the_table_are_reported_its_rows():
     error = refused(Embeds(), DummyInput("ids", "int64", ROWS, low=0, high=5000))
     assert error.fix == "write `high: 50` for 'ids' in `dummy_inputs`"
     probed(Embeds(), DummyInput("ids", "int64", ROWS, low=0, high=50))

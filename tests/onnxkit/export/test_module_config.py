@@ -24,12 +24,12 @@ def test_other_spellings_and_mappings_are_read():
     assert describe_module(Wrapper(config)) == expected
 
 
-def test_torchs_own_attention_tells_its_sizes():
+def test_torchs_own_attention_says_its_sizes():
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
     assert describe_module(layer) == {"model_type": None, "num_heads": 2, "hidden_size": 16}
 
 
-def test_a_module_that_tells_nothing_gives_nulls():
+def test_a_module_that_says_nothing_gives_nulls():
     nothing = {"model_type": None, "num_heads": None, "hidden_size": None}
     assert describe_module(nn.Linear(2, 2)) == nothing
     assert describe_module(Wrapper(SimpleNamespace(hidden_size=[1, 2]))) == nothing

@@ -88,7 +88,7 @@ def test_keys_inside_of_a_tuple_are_keys():
     assert refused(value, "x", "b", "a").what.endswith("keys are output_0, output_1.b, output_1.a")
 
 
-def test_a_wrong_name_is_told_with_the_keys_and_the_nearest():
+def test_a_wrong_name_is_reported_with_the_keys_and_the_nearest():
     value = {"last_hidden_state": PARTS[0], "pooler_output": PARTS[1], "none": None}
     error = refused(value, "pooled_output")
     assert error.what == (

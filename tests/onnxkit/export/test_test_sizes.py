@@ -29,7 +29,7 @@ def test_two_axes_never_share_a_size_where_ranges_are_wide(axes):
             assert len(set(point.sizes.values())) == len(axes)
 
 
-def test_equal_examples_are_told_apart_and_an_example_of_1_is_raised():
+def test_equal_examples_are_distinguished_and_an_example_of_1_is_raised():
     axes = [Axis("batch", 1, 8, 1), Axis("sequence", 1, 8, 2)]
     assert export_sizes(axes) == {"batch": 2, "sequence": 3}
 

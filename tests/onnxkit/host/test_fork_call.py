@@ -29,7 +29,7 @@ def test_a_step_error_comes_back_whole():
     )
 
 
-def test_a_process_that_dies_is_told_with_what_killed_it(capfd):
+def test_a_process_that_dies_is_reported_with_what_killed_it(capfd):
     with pytest.raises(StepError, match="variant 'x', alone in a process, was killed by SIGKILL"):
         forked(lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(StepError, match="ended with 1"):

@@ -11,11 +11,11 @@ from onnxbuild.onnxkit.host.host import cpu, describe_host, quota_cores, usable_
 
 
 def test_a_host_is_described_in_plain_json():
-    told = describe_host()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert told["cpu"] == cpu()[0]
-    assert 0 <= told["busy_percent"] <= 100
-    assert told["cores"] == usable_cores()
+    reported = describe_host()
+    assert json.loads(json.dumps(reported, allow_nan=False)) == reported
+    assert reported["cpu"] == cpu()[0]
+    assert 0 <= reported["busy_percent"] <= 100
+    assert reported["cores"] == usable_cores()
 
 
 def test_usable_cores_are_no_more_than_there_are():

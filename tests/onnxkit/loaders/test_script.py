@@ -37,7 +37,7 @@ def test_it_imports_nothing_but_python_and_its_runtime(runtime):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_every_name_in_it_is_defined_once_and_told_by_its_own_docstring(runtime):
+def test_every_name_in_it_is_defined_once_and_reported_by_its_own_docstring(runtime):
     tree = ast.parse(load_script(runtime))
     kinds = (ast.FunctionDef, ast.ClassDef)
     names = [each.name for each in tree.body if isinstance(each, kinds)]

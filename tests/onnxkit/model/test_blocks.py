@@ -61,7 +61,7 @@ def test_modules_that_exporters_name_are_blocks(weight_of, bias_of, name_of):
     ]
 
 
-def test_modules_are_told_apart_one_level_further_in_where_the_outer_are_few():
+def test_modules_are_distinguished_one_level_further_in_where_the_outer_are_few():
     made, names = layers(
         8,
         lambda n, k: f"stages.0.blocks.{n}.part{k}.weight",
@@ -83,7 +83,7 @@ def test_a_node_without_a_name_of_its_own_is_where_the_one_before_it_is():
     assert find_blocks(made, names) == [
         Block("h.0", (0, 1)),
         Block("h.1", (2,)),
-        Block("node_11", (3,)),  # nothing after it tells: a head
+        Block("node_11", (3,)),  # nothing after it says so: a head
     ]
 
 
@@ -156,5 +156,5 @@ def test_neighbours_are_named_after_the_first_and_the_last():
         ("onnxbuild/outlier/3", ()),
     ],
 )
-def test_a_name_tells_its_module_or_nothing(name, path):
+def test_a_name_says_its_module_or_nothing(name, path):
     assert module_path(name) == path

@@ -47,7 +47,7 @@ def test_equal_arrays_do_not_differ():
     assert array_difference(nan, nan.copy()) == ""
 
 
-def test_an_array_tells_how_many_where_and_by_how_much():
+def test_an_array_says_how_many_where_and_by_how_much():
     one = np.zeros((2, 3), np.float32)
     other = one.copy()
     other[1, 1], other[1, 2] = 0.25, -2
@@ -83,7 +83,7 @@ def test_a_scalar_and_strings():
     assert text == "<U1 [2]: 1 of 2 differ, the first at [1]: 'b' -> 'c'"
 
 
-def test_another_shape_or_type_is_told():
+def test_another_shape_or_type_is_reported():
     assert array_difference(np.zeros(3), np.zeros(4)) == "float64 [3] -> float64 [4]"
     assert array_difference(np.zeros(1), np.zeros(1, int)) == "float64 [1] -> int64 [1]"
 
@@ -180,7 +180,7 @@ def test_the_interface_and_the_opset(tmp_path):
     )
 
 
-def test_four_bit_weights_beside_the_model(tmp_path):
+def test_four_bit_weights_next_to_the_model(tmp_path):
     sides = []
     for name, number in (("one", 1), ("other", 5)):
         array = np.ones((64, 64), np.int8)

@@ -8,7 +8,7 @@ def laid(folder, **files):
     return folder
 
 
-def test_each_is_told_the_first_that_is_the_same(tmp_path):
+def test_each_is_reported_the_first_that_is_the_same(tmp_path):
     models = {
         "one": laid(tmp_path / "one", model="abc", weights="def"),
         "two": laid(tmp_path / "two", model="abc", weights="dex"),

@@ -5,7 +5,7 @@ from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from tests.onnxkit.models import branching, contrib, linear
 
 
-def test_a_summary_tells_inputs_operators_and_weights():
+def test_a_summary_says_inputs_operators_and_weights():
     assert summarize(linear()) == {
         "ir_version": 10,
         "opsets": {"ai.onnx": 18},

@@ -23,7 +23,7 @@ def test_small_models_are_one_file_that_reads_back(tmp_path):
     assert load_model(tmp_path / "model.onnx") == linear()
 
 
-def test_weights_go_beside_the_graph_on_request_aligned_and_in_order(tmp_path):
+def test_weights_go_next_to_the_graph_on_request_aligned_and_in_order(tmp_path):
     big = linear(rows=600, columns=500)
     save_model(big, tmp_path, external="always")
 

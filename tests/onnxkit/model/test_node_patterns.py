@@ -53,7 +53,7 @@ def test_a_pattern_that_matches_nothing_is_an_error_that_lists_nodes():
         ("node_Matmul_*", "'node_MatMul_*', which matches 1 node"),
     ],
 )
-def test_a_pattern_with_a_wrong_word_is_told_with_the_right_one(pattern, meant):
+def test_a_pattern_with_a_wrong_word_is_reported_with_the_right_one(pattern, meant):
     names = ("/encoder/0/attn/MatMul", "/encoder/1/attn/MatMul", "/head/MatMul")
     made = linear()
     made.graph.node.extend([made.graph.node[0]] * 2)

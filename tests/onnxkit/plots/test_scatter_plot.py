@@ -114,14 +114,14 @@ def test_markup_in_names_is_shown_and_not_obeyed():
 
 
 def test_ticks_are_round_numbers():
-    told = texts(drawn([Point("a", 0.013, 10), Point("b", 0.98, 1e3)], log_x=True))
-    assert {"0.02", "0.05", "0.1", "0.2", "0.5"} <= set(told)
-    assert {"200", "400", "600", "800", "1000"} <= set(told)
+    reported = texts(drawn([Point("a", 0.013, 10), Point("b", 0.98, 1e3)], log_x=True))
+    assert {"0.02", "0.05", "0.1", "0.2", "0.5"} <= set(reported)
+    assert {"200", "400", "600", "800", "1000"} <= set(reported)
 
 
 def test_a_log_axis_of_less_than_a_decade_has_ticks_too():
-    told = texts(drawn([Point("a", 0.0111, 10), Point("b", 0.0129, 20)], log_x=True))
-    assert {"0.0115", "0.012", "0.0125"} <= set(told)
+    reported = texts(drawn([Point("a", 0.0111, 10), Point("b", 0.0129, 20)], log_x=True))
+    assert {"0.0115", "0.012", "0.0125"} <= set(reported)
 
 
 def test_however_many_decades_ticks_stay_few():

@@ -42,9 +42,9 @@ def test_an_interval_wider_than_a_factor_of_two_takes_the_numbers_place(ratio, s
 )
 def test_every_table_shows_it_so(ratio, run, bench):
     value, low, high = ratio
-    told = {"speedup": value, "speedup_low": low, "speedup_high": high}
+    reported = {"speedup": value, "speedup_low": low, "speedup_high": high}
     (column,) = (each for each in FEATURE.columns if each.title == "vs PyTorch")
-    assert column.cell({"variants": {"int8": told}, "noisy": ["load"]}, "int8") == run
+    assert column.cell({"variants": {"int8": reported}, "noisy": ["load"]}, "int8") == run
     assert _ratio(value, low, high) == bench
     latency = Latency("cpu", "batch=1", 1.0, 0.9, 1.1, ratio=1 / value, speedup=ratio)
     assert _speedup(latency) == run.removesuffix(" ?")

@@ -1,4 +1,4 @@
-"""Programs are told apart by what is in them, not by their names."""
+"""Programs are reported apart by what is in them, not by their names."""
 
 from __future__ import annotations
 

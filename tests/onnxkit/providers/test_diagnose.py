@@ -39,7 +39,7 @@ def test_without_a_gpu_that_comes_first_and_the_libraries_after_it():
     assert library.what == "missing library libcublasLt.so.13"
 
 
-def test_a_card_without_its_driver_and_a_container_without_its_card_are_told_apart():
+def test_a_card_without_its_driver_and_a_container_without_its_card_are_distinguished():
     (driver,) = explain("cuda", "", devices=Devices(1, driver=False, nodes=()))
     assert driver.cause == "driver"
     assert "nvidia-smi" in driver.fix
@@ -71,7 +71,7 @@ def test_versions_that_do_not_fit_are_no_missing_library():
     assert "it needs cuDNN 9.* and CUDA 13.*" in fault.what
 
 
-def test_a_device_that_is_not_there_is_told_with_how_many_there_are():
+def test_a_device_that_is_not_there_is_reported_with_how_many_there_are():
     (fault,) = explain("cuda", NO_SUCH_DEVICE, devices=ONE, device_id=7)
     assert fault.cause == "device_id"
     assert fault.what == "device_id 7 does not exist: there are 1, counted from 0"
@@ -87,7 +87,7 @@ def test_openvino_names_the_device_that_it_does_not_find():
 
 
 @pytest.mark.parametrize("said", ["", "2026 [E:onnxruntime:, a.cc:1 f()] FAIL : something odd"])
-def test_what_nobody_knows_is_told_in_onnx_runtimes_words_or_as_its_silence(said):
+def test_what_nobody_knows_is_reported_in_onnx_runtimes_words_or_as_its_silence(said):
     (fault,) = explain("webgpu", said, devices=None)
     assert fault.cause == "other"
     assert fault.what == ("something odd" if said else fault.what)

@@ -12,7 +12,7 @@ MIXED = Placement(
 )
 
 
-def test_a_session_tells_which_nodes_went_where(tmp_path):
+def test_a_session_says_which_nodes_went_where(tmp_path):
     save_model(linear(), tmp_path)
     found = placement_of(open_session(tmp_path))
     assert found is not None
@@ -34,7 +34,7 @@ def test_coverage_is_the_share_that_the_cpu_does_not_run():
 
 
 @pytest.mark.parametrize(
-    ("gates", "told"),
+    ("gates", "reported"),
     [
         (TargetGates(), ()),
         (TargetGates(max_cpu_nodes=2, min_coverage=0.8), ()),
@@ -53,7 +53,7 @@ def test_coverage_is_the_share_that_the_cpu_does_not_run():
         ),
     ],
 )
-def test_gates_bound_what_is_left_to_the_cpu(gates, told):
+def test_gates_bound_what_is_left_to_the_cpu(gates, reported):
     found = placement_findings(MIXED, CUDA, gates, "variant 'fp32'")
-    assert tuple(finding.what for finding in found) == told
+    assert tuple(finding.what for finding in found) == reported
     assert all(f.where == "variant 'fp32', target 'cuda'" and f.fix for f in found)

@@ -62,9 +62,9 @@ def test_a_matrix_that_is_no_constant_is_transposed_as_the_model_runs(tmp_path):
     assert found.count("one_Transpose") == found.count("two_Transpose") == 1
 
 
-@pytest.mark.parametrize("told", [{"alpha": 0.5}, {"beta": 2.0}, {"transA": 1}])
-def test_a_gemm_with_factors_or_a_flipped_input_stays(tmp_path, told):
-    nodes = [gemm(["x", "w", "b"], "y", "g", transB=1, **told)]
+@pytest.mark.parametrize("reported", [{"alpha": 0.5}, {"beta": 2.0}, {"transA": 1}])
+def test_a_gemm_with_factors_or_a_flipped_input_stays(tmp_path, reported):
+    nodes = [gemm(["x", "w", "b"], "y", "g", transB=1, **reported)]
     constants = [weight("w", W), weight("b", np.ones(3, np.float32))]
     found, held = split(nodes, constants, tmp_path, x=np.ones((4, 4), np.float32))
     assert found == ["g"]

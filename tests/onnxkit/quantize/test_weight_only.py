@@ -1,4 +1,4 @@
-"""What is not seen through the step: nested graphs, and weights beside the model."""
+"""What is not seen through the step: nested graphs, and weights in a file of their own."""
 
 import numpy as np
 import onnx
@@ -88,14 +88,14 @@ def test_weights_of_sibling_branches_may_share_a_name(tmp_path):
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_blocks_that_exceed_a_files_limit_lie_beside_the_model(tmp_path, bits):
+def test_blocks_that_exceed_a_files_limit_lie_next_to_the_model(tmp_path, bits):
     source = save(linear(rows=256, columns=128), tmp_path / "source", external="always")
     made = load_model(source)
     in_blocks(made, bits)
     save_model(made, tmp_path / "inside")
     inside = run_model(tmp_path / "inside", {"x": np.ones((2, 256), np.float32)})["y"]
-    save_model(made, tmp_path / "beside", limit_bytes=8000)
-    weights = tmp_path / "beside" / WEIGHTS_FILE
+    save_model(made, tmp_path / "external", limit_bytes=8000)
+    weights = tmp_path / "external" / WEIGHTS_FILE
     assert weights.stat().st_size > 256 * 128 * bits / 8
-    beside = run_model(tmp_path / "beside", {"x": np.ones((2, 256), np.float32)})["y"]
-    np.testing.assert_array_equal(inside, beside)
+    external = run_model(tmp_path / "external", {"x": np.ones((2, 256), np.float32)})["y"]
+    np.testing.assert_array_equal(inside, external)

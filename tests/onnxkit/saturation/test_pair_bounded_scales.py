@@ -126,13 +126,13 @@ def test_a_matrix_that_something_else_reads_gets_what_all_else_gets():
         [value("y", ["batch", 6])],
         [weight("table", table), weight("inner", table[:4])],
     )
-    (told,) = pair_overrides(made, per_channel=True, dynamic=False).items()
-    assert told[0] == "inner"
-    assert [each["axis"] for each in told[1]] == [1] * 4
+    (reported,) = pair_overrides(made, per_channel=True, dynamic=False).items()
+    assert reported[0] == "inner"
+    assert [each["axis"] for each in reported[1]] == [1] * 4
     made.graph.node[2].input[1] = "own"
     made.graph.initializer.append(weight("own", table))
-    told = pair_overrides(made, per_channel=True, dynamic=False)["own"]
-    assert [each["axis"] for each in told] == [0] * 6
+    reported = pair_overrides(made, per_channel=True, dynamic=False)["own"]
+    assert [each["axis"] for each in reported] == [0] * 6
 
 
 def convolution(codes, image, *, groups, signed, per_channel, steps):
@@ -212,9 +212,9 @@ def test_a_convolutions_scales_bound_its_innermost_channels():
         [weight("alone", alone), weight("kernel", kernel)],
     )
     for per_channel in (True, False):
-        told = pair_overrides(made, per_channel=per_channel, dynamic=False)
+        reported = pair_overrides(made, per_channel=per_channel, dynamic=False)
         scales = {
-            name: np.array([each["scale"] for each in found]) for name, found in told.items()
+            name: np.array([each["scale"] for each in found]) for name, found in reported.items()
         }
         codes = {
             name: np.rint(array / scales[name].reshape(-1, 1, 1, 1))
@@ -224,11 +224,11 @@ def test_a_convolutions_scales_bound_its_innermost_channels():
         assert greatest_sums(flat) <= 128
         assert np.abs(codes["kernel"]).max() > 64
         assert np.abs(codes["alone"]).max() == 127  # nothing adds those up
-        assert {each.get("axis") for each in told["kernel"]} == {0 if per_channel else None}
-    told = pair_overrides(made, per_channel=True, dynamic=True)
+        assert {each.get("axis") for each in reported["kernel"]} == {0 if per_channel else None}
+    reported = pair_overrides(made, per_channel=True, dynamic=True)
     whole = np.abs(kernel).max() / 127
-    assert [each["scale"] for each in told["kernel"]] == pytest.approx([whole])
-    assert "axis" not in told["kernel"][0]
+    assert [each["scale"] for each in reported["kernel"]] == pytest.approx([whole])
+    assert "axis" not in reported["kernel"][0]
 
 
 def test_convolutions_that_read_one_weight_in_two_ways_get_what_all_else_gets():

@@ -30,10 +30,10 @@ def machine(cost, *, noise=0.03, rounds=30, seed=0, refuses=lambda settings: Fal
         scale = cost(settings) * 1e6
         return [[scale * d * math.exp(generator.gauss(0, noise)) for _ in range(5)] for d in drift]
 
-    def compare(beside, tried, each_s):
-        asked.append((beside, tuple(tried), each_s))
+    def compare(best, tried, each_s):
+        asked.append((best, tuple(tried), each_s))
         drift = [math.exp(generator.gauss(0, 0.2)) for _ in range(rounds)]
-        base = turns(beside, drift)
+        base = turns(best, drift)
         ratios = [
             "refused" if refuses(each) else ratio_over([(turns(each, drift), base)])
             for each in tried
@@ -71,7 +71,7 @@ def test_what_was_only_lucky_is_measured_again_and_refused():
     lucky = replace(DEFAULT, intra_op_threads=2)
     calls = []
 
-    def compare(beside, tried, each_s):
+    def compare(best, tried, each_s):
         calls.append(tuple(tried))
         proof = len(tried) == 1 and tried[0] == lucky and len(calls) > 1
         ratios = [
@@ -90,7 +90,7 @@ def test_too_few_rounds_prove_nothing():
     assert found.chosen == DEFAULT
 
 
-def test_settings_that_a_session_refuses_are_told_and_left_out():
+def test_settings_that_a_session_refuses_are_reported_and_left_out():
     refuses = lambda settings: settings.execution_mode == "parallel"  # noqa: E731
     cost = lambda settings: 0.1 if settings.execution_mode == "parallel" else 1.0  # noqa: E731
     found = search_settings(DEFAULT, TuneOptions(), 4, machine(cost, refuses=refuses))

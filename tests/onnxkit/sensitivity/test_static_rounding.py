@@ -1,4 +1,4 @@
-"""Gates by calibrated ranges, beside what ONNX Runtime's own quantizer makes of the same nodes."""
+"""Gates by calibrated ranges, compared with what ONNX Runtime's own quantizer makes of the same nodes."""
 
 import json
 
@@ -134,7 +134,7 @@ def test_the_conv_whose_input_is_rounded_off_comes_first(place, tmp_path):
     ],
     ids=str,
 )
-def test_it_tells_what_the_static_quantizer_really_loses(place, tmp_path, changes):
+def test_it_says_what_the_static_quantizer_really_loses(place, tmp_path, changes):
     options = options_of(**changes)
     _, report, _ = measured(place, tmp_path / "s", options)
     _, whole = quantized(place, tmp_path / "all", options)

@@ -30,7 +30,7 @@ def test_values_behind_another_domains_operator_get_their_types(tmp_path):
     assert found == {"a": 1, "b": 7, "c": 1}
 
 
-def test_weights_beside_the_model_are_loaded(tmp_path):
+def test_weights_next_to_the_model_are_loaded(tmp_path):
     save_model(behind_a_contrib_operator(), tmp_path, external="always")
     (w,) = load_typed(tmp_path).graph.initializer
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(w), np.ones(512, np.float32))

@@ -116,7 +116,7 @@ def test_weights_that_a_link_leads_to_are_found_there(tmp_path, elsewhere):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_onnx_runtime_refuses_there_is_told_as_here(tmp_path, hosted):
+def test_what_onnx_runtime_refuses_there_is_reported_as_here(tmp_path, hosted):
     here = open_session(tmp_path / "model")
     wrong = {"x": np.ones((2, 5), np.float32)}
     said = []
@@ -128,7 +128,7 @@ def test_what_onnx_runtime_refuses_there_is_told_as_here(tmp_path, hosted):
     np.testing.assert_array_equal(run_session(hosted, FEEDS)["y"], run_session(here, FEEDS)["y"])
 
 
-def test_a_provider_that_is_not_in_that_package_is_told(tmp_path, elsewhere, interpreter):
+def test_a_provider_that_is_not_in_that_package_is_reported(tmp_path, elsewhere, interpreter):
     qnn = Target("qnn", (Link("qnn"),), environment=elsewhere.environment)
     (probe,) = probe_target(qnn, None, tmp_path)
     assert not probe.loads
@@ -211,7 +211,7 @@ def test_sessions_that_are_not_needed_any_more_are_let_go(
     assert host._dropped == []
 
 
-def test_a_process_that_dies_is_told_and_the_next_step_starts_another(tmp_path, elsewhere):
+def test_a_process_that_dies_is_reported_and_the_next_step_starts_another(tmp_path, elsewhere):
     host = SessionHost(elsewhere.environment.interpreter, "tiny:step")
     os.kill(host._process.pid, signal.SIGSEGV)
     with pytest.raises(StepError) as caught:
@@ -222,7 +222,7 @@ def test_a_process_that_dies_is_told_and_the_next_step_starts_another(tmp_path, 
         host.call(runtime_facts)
 
 
-def test_a_runtime_that_can_not_be_imported_is_told(tmp_path):
+def test_a_runtime_that_can_not_be_imported_is_reported(tmp_path):
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "numpy.py").write_text("raise ImportError('numpy 0.1 is too old')\n")
     python = make_venv(tmp_path / "venv", tmp_path / "first", INSTALLED)
@@ -232,7 +232,7 @@ def test_a_runtime_that_can_not_be_imported_is_told(tmp_path):
     assert "pip check" in caught.value.fix
 
 
-def test_an_interpreter_that_has_gone_is_told():
+def test_an_interpreter_that_has_gone_is_reported():
     with pytest.raises(StepError) as caught:
         SessionHost("/nowhere/python", "tiny:step")
     assert "can't be executed: No such file or directory" in caught.value.what

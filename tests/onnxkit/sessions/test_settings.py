@@ -114,7 +114,7 @@ def test_settings_are_shown_as_yaml_to_paste():
     assert shown(SessionSettings()) == "{}"
 
 
-def test_threads_spin_on_unless_they_are_told_or_there_is_one():
+def test_threads_spin_on_unless_they_are_reported_or_there_is_one():
     assert SessionSettings().spins
     assert not SessionSettings(spinning="stop").spins
     assert not SessionSettings(intra_op_threads=1).spins

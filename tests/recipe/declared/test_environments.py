@@ -78,13 +78,13 @@ providers:
         ("openvino.txt", "expected a mapping"),
     ],
 )
-def test_a_fault_is_told_where_it_stands(project, base, written, fault):
+def test_a_fault_is_reported_where_it_stands(project, base, written, fault):
     project.write("recipes/openvino.txt", PINNED)
     (found,) = project.faults(base + providers(written))
     assert fault in found
 
 
-def test_a_line_that_is_not_pinned_is_told_with_its_own_file_and_line(project, base):
+def test_a_line_that_is_not_pinned_is_reported_with_its_own_file_and_line(project, base):
     project.write("recipes/openvino.txt", "numpy==2.2.6\nonnxruntime-openvino\nsympy>=1\n")
     found = project.faults(base + providers("{requirements: openvino.txt}"))
     assert found == [
@@ -93,7 +93,7 @@ def test_a_line_that_is_not_pinned_is_told_with_its_own_file_and_line(project, b
     ]
 
 
-def test_the_name_of_a_package_tells_its_environment():
+def test_the_name_of_a_package_says_its_environment():
     for each in (
         Environment(requirements="a of list b.txt"),
         Environment(python="<home>/v/python"),

@@ -42,7 +42,7 @@ protobuf==6.33.1.post1+local
         ),
     ],
 )
-def test_what_leaves_something_open_is_told_with_its_line(line, what):
+def test_what_leaves_something_open_is_reported_with_its_line(line, what):
     pins, (fault,) = read_pins(f"sympy==1.14.0\n\n{line}\n")
     assert [pin.name for pin in pins] == ["sympy"]
     assert (fault.what, fault.line) == (what, 3)

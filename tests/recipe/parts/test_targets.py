@@ -88,7 +88,7 @@ def test_tensorrts_profiles_come_from_the_axes_where_they_are_asked_for(project,
 
 
 @pytest.mark.parametrize(
-    ("variant", "target", "told"),
+    ("variant", "target", "reported"),
     [
         ("fp16", "cpu", "gains no speed there"),
         ("dynamic", "cuda", "DynamicQuantizeLinear has no kernel on a GPU"),
@@ -98,40 +98,42 @@ def test_tensorrts_profiles_come_from_the_axes_where_they_are_asked_for(project,
         ("dynamic", "cpu", ""),
     ],
 )
-def test_a_variant_that_gains_nothing_on_a_target_is_told_with_the_reason(
-    project, base, variant, target, told
+def test_a_variant_that_gains_nothing_on_a_target_is_reported_with_the_reason(
+    project, base, variant, target, reported
 ):
     recipe = project.recipe(f"{base}quantization: {{v: {variant}}}\nproviders: [{target}]\n")
     found = list(doubts_of(recipe))
-    assert len(found) == bool(told)
-    assert all(f"variant 'v' on target '{target}': " in each and told in each for each in found)
+    assert len(found) == bool(reported)
+    assert all(
+        f"variant 'v' on target '{target}': " in each and reported in each for each in found
+    )
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ("activation_type: int8", False),
         ("activation_type: uint8", True),
         ("symmetric: false", True),
     ],
 )
-def test_tensorrt_wants_signed_symmetric_int8(project, base, options, told):
+def test_tensorrt_wants_signed_symmetric_int8(project, base, options, reported):
     recipe = project.recipe(
         f"{base}quantization: {{v: {{mode: static, {options}}}}}\nproviders: [tensorrt]\n"
         "calibration: {data: dummy}\n"
     )
-    assert bool(list(doubts_of(recipe))) is told
+    assert bool(list(doubts_of(recipe))) is reported
 
 
 @pytest.mark.parametrize(
-    ("providers", "told"),
+    ("providers", "reported"),
     [
         ("{other: {provider: cpu, environment: {python: p}}}", True),
         ("{cpu: {}, other: {provider: cpu, environment: {python: p}}}", False),
     ],
 )
-def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, told):
+def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, reported):
     recipe = project.recipe(f"{base}ahead_of_time: {{ort: {{}}}}\nproviders: {providers}\n")
     found = list(doubts_of(recipe))
-    assert len(found) == told
+    assert len(found) == reported
     assert all("ort of ahead_of_time: made, validated" in each for each in found)

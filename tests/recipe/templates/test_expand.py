@@ -69,7 +69,7 @@ def test_a_matrix_of_millions_is_refused_at_once(project, base):
     assert fault.endswith("matrix has 1,000,000 combinations; expected at most 10,000")
 
 
-def test_a_fault_that_every_combination_has_is_told_once(project, base):
+def test_a_fault_that_every_combination_has_is_reported_once(project, base):
     text = base + 'matrix: {k: [1, 2, 3]}\nopset: "{{ 5 }}"\n'
     assert project.faults(text) == [
         "recipes/demo.yaml:7:8: opset is 5; expected an integer from 11 to 23"

@@ -51,14 +51,14 @@ def test_a_recipe_that_extends_itself_is_a_circle(project):
     )
 
 
-def test_faults_of_a_base_are_told_at_the_base(project, base):
+def test_faults_of_a_base_are_reported_at_the_base(project, base):
     project.write("recipes/base/base.yaml", base.replace("models/", "../models/") + "opset: 5\n")
     assert project.faults(CHILD) == [
         "recipes/base/base.yaml:6:8: opset is 5; expected an integer from 11 to 23"
     ]
 
 
-def test_a_base_that_is_no_yaml_is_told_beside_the_recipes_own_faults(project):
+def test_a_base_that_is_no_yaml_is_reported_next_to_the_recipes_own_faults(project):
     project.write("recipes/base/base.yaml", "a: [")
     first, second = project.faults(CHILD + "opset: x\n")
     assert first.startswith("recipes/demo.yaml:3:8: opset is 'x' (a string)")

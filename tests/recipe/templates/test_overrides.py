@@ -77,7 +77,7 @@ def test_a_short_form_is_opened_to_reach_inside(project, base):
         ),
     ],
 )
-def test_a_wrong_setting_is_told_by_its_key(project, base, key, value, sentence):
+def test_a_wrong_setting_is_reported_by_its_key(project, base, key, value, sentence):
     assert project.faults(base, {key: value}) == [sentence]
 
 

@@ -135,7 +135,7 @@ def test_a_bomb_is_refused_at_once(text):
         render(text)
 
 
-def test_an_undeclared_name_is_told_even_behind_a_default():
+def test_an_undeclared_name_is_reported_even_behind_a_default():
     with pytest.raises(
         TemplateFault, match="'siez' is not declared in vars or matrix; did you mean 'size'"
     ):
