@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.api import BuildResult
-from onnxbuild.choices import choices_of, chosen_sessions
+from onnxbuild.choices import choices_of, chooser_of
 from onnxbuild.cli.diagnosis_commands import diagnosis_commands
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
@@ -143,8 +143,9 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
 
     second = recipe.targets[1].name
     prefix = f"{recipe.name}:{tuned}"
-    assert set(chosen_sessions(result)) == {f"{prefix}/session", f"{prefix}/session-{second}"}
-    assert set(choices_of(result)) == {*chosen_sessions(result), f"{recipe.name}:{search}"}
+    sessions = {f"{prefix}/session", f"{prefix}/session-{second}"}
+    assert set(choices_of(result)) == {*sessions, f"{recipe.name}:{search}"}
+    assert chooser_of(graph, recipe.name, search) == f"{recipe.name}:{search}/choose"
     assert choices_of(result, {recipe.name}) == choices_of(result)
     assert choices_of(result, {f"{recipe.name}x"}) == {}
 

@@ -12,7 +12,7 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost, cost_alone
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.benchmark.interleave import (
     Runners,
@@ -213,7 +213,7 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, ...]]:
+def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
     params: BenchmarkParams = context.params
     compared_with = [each for each in (BASELINE, *params.comparison_models) if each in costs]
@@ -237,7 +237,7 @@ def _measuring(
 
 
 def _record(
-    contender: Contender, costs: Mapping[str, Cost], joules: Mapping[str, float]
+    contender: Contender, costs: Mapping[str, LoadCost], joules: Mapping[str, float]
 ) -> dict[str, object]:
     record = costs[contender.name].to_json()
     if contender.same_as:
@@ -261,7 +261,7 @@ def _extras(
     line_up: LineUp,
     point: Point,
     feeds: Feeds,
-    costs: Mapping[str, Cost],
+    costs: Mapping[str, LoadCost],
 ) -> dict[str, object]:
     """Throughput by clients, and what copies to a device take, where they are asked for."""
     params: BenchmarkParams = context.params

@@ -15,7 +15,7 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.onnxkit.accuracy.sample_outputs import read_errors
 from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.model_files import hand_on
-from onnxbuild.onnxkit.plots.scatter_plot import Point, scatter_svg
+from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.search import messages
 from onnxbuild.onnxkit.search.goals import Goal, asked, missed
@@ -58,7 +58,7 @@ class AutoOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MeasuredTrial:
     """One way.
 
     Attributes:
@@ -92,7 +92,7 @@ class ChooseParams:
     variant: str
     goal: Goal
     margin: float
-    trials: tuple[Trial, ...]
+    trials: tuple[MeasuredTrial, ...]
     choice: str
 
 
@@ -145,7 +145,7 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
 
 
-def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], list[str]]:
+def _there(context: StepContext, params: ChooseParams) -> tuple[list[MeasuredTrial], list[str]]:
     """The trials that the model is fit for, and the names of the others."""
     there = [
         trial
@@ -162,7 +162,7 @@ def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], lis
     return there, not_applicable
 
 
-def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
+def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
     """What a trial loses on either half of the data, and its size."""
     _check_ran(context, trial)
     scored = _report(context, f"evaluation/{trial.name}") or {}
@@ -181,7 +181,7 @@ def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _check_ran(context: StepContext, trial: Trial) -> None:
+def _check_ran(context: StepContext, trial: MeasuredTrial) -> None:
     for kind in ("fidelity", "evaluation"):
         skipped = (_report(context, f"{kind}/{trial.name}") or {}).get("skipped")
         if skipped:
@@ -192,7 +192,7 @@ def _check_ran(context: StepContext, trial: Trial) -> None:
             )
 
 
-def _measured(context: StepContext, trials: Sequence[Trial]) -> MeasuredTrials:
+def _measured(context: StepContext, trials: Sequence[MeasuredTrial]) -> MeasuredTrials:
     report = _report(context, "benchmark")
     assert report is not None
     points = [point["point"] for point in report["points"]]
@@ -246,7 +246,7 @@ def _write(
     if params.choice:
         return
     points = [
-        Point(
+        PlotPoint(
             f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
             max(_error(row), 0.0),
             row["latency"],

@@ -16,8 +16,8 @@ from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
 from onnxbuild.onnxkit.quantize.blockwise import (
+    BlockGrid,
     Blocks,
-    Grid,
     half_quadratic,
     quantize_blocks,
     round_to_nearest,
@@ -126,7 +126,7 @@ def _quantized(
             where=where,
             fix="see that the model loads its trained weights",
         )
-    grid = Grid(options.bits, options.block_size, options.symmetric)
+    grid = BlockGrid(options.bits, options.block_size, options.symmetric)
     if each.node.op_type == "Gather":
         return quantize_blocks(rows, grid, round_to_nearest)
     if each.reads_main_graph and each.node.input[0] in factors:

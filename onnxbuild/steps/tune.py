@@ -27,7 +27,7 @@ from onnxbuild.onnxkit.providers.open_on_target import (
     usable,
 )
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.search.tune_session import Asked, Compared, Found, search_settings
+from onnxbuild.onnxkit.search.tune_session import Compared, Found, QuestionAnswers, search_settings
 from onnxbuild.onnxkit.sessions.options import TuneOptions
 from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, shown
 from onnxbuild.onnxkit.timing.ratios import Ratio, is_ranked, ratio_over
@@ -206,7 +206,7 @@ class _Bench:
             for point, each in turns.items()
         }
 
-    def show(self, number: int, asked: Asked) -> dict[str, object]:
+    def show(self, number: int, asked: QuestionAnswers) -> dict[str, object]:
         """A question's part of the report.
 
         Args:

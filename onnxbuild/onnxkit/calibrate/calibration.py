@@ -11,7 +11,7 @@ from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
 from onnxbuild.onnxkit.calibrate.histograms import measure_histograms
 from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.calibrate.thresholds import (
-    Grid,
+    IntegerGrid,
     Range,
     choose_range,
     clipped_share,
@@ -40,7 +40,7 @@ class Rule:
     """
 
     method: Method
-    grid: Grid
+    grid: IntegerGrid
     percentile: float = 99.99
     averaging: float = 0.01
     means: bool = False
