@@ -19,15 +19,13 @@ from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import EventSink, Executor
+from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
 from onnxbuild.engine.plan import Planned
 from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
-from onnxbuild.lock.bind import bind_locks
-from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
@@ -268,8 +266,11 @@ def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
     }
 
 
-def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
+def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> Guard:
     """Return the check of a locked build: its locks against all that is known now."""
+    from onnxbuild.lock.bind import bind_locks
+    from onnxbuild.lock.guard import LockGuard, check_before
+
     bound = bind_locks(loaded.by_file, graph, machine.host_facts(), whole=not request.only)
     for each in bound:
         workspace.stats.look(str(Path(each.path).absolute()))
