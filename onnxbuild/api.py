@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
@@ -23,8 +23,6 @@ from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
-from onnxbuild.engine.plan import Planned
-from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
@@ -43,6 +41,9 @@ from onnxbuild.wiring import (
     open_workspace,
     start_run,
 )
+
+if TYPE_CHECKING:
+    from onnxbuild.engine.plan import Planned
 
 __all__ = [
     "BuildResult",
@@ -124,6 +125,8 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
+    from onnxbuild.engine.plan import plan as plan_graph
+
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
         if graph is None:

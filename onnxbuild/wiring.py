@@ -283,11 +283,8 @@ def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    for run in runs - {
-        "",
-        ".",
-        "..",
-    }:  # anybody with access to the store chooses the names of files
+    # Anybody with access to the store chooses the names of files.
+    for run in runs - {"", ".", ".."}:
         lock_path = root / "locks" / f"run-{run}"
         try:
             lock = locks.try_lock(lock_path)
