@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.clock import run_id, settle, wall_ns
@@ -19,15 +19,11 @@ from onnxbuild.adapters.store.housekeeping import write_run
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.event import Notice, RunFinished
 from onnxbuild.core.graph import Graph
-from onnxbuild.core.ports import EventSink, Executor
+from onnxbuild.core.ports import EventSink, Executor, Guard
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.build import lay_views
-from onnxbuild.engine.plan import Planned
-from onnxbuild.engine.plan import plan as plan_graph
 from onnxbuild.engine.report import Report
-from onnxbuild.lock.bind import bind_locks
-from onnxbuild.lock.guard import LockGuard, check_before
 from onnxbuild.remarks import build_remarks, new_store_remark
 from onnxbuild.request import (
     Loaded,
@@ -45,6 +41,9 @@ from onnxbuild.wiring import (
     open_workspace,
     start_run,
 )
+
+if TYPE_CHECKING:
+    from onnxbuild.engine.plan import Planned
 
 __all__ = [
     "BuildResult",
@@ -126,6 +125,8 @@ def plan(
         graph: Its graph, if it is known already.
         catalog: Step kinds by name.
     """
+    from onnxbuild.engine.plan import plan as plan_graph
+
     workspace = open_workspace(request.project, request.store_root, make=False)
     try:
         if graph is None:
@@ -268,8 +269,11 @@ def _files_by_name(loaded: Loaded, project: Path) -> dict[str, str]:
     }
 
 
-def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> LockGuard:
+def _guard(request: Request, loaded: Loaded, graph: Graph, workspace: Workspace) -> Guard:
     """Return the check of a locked build: its locks against all that is known now."""
+    from onnxbuild.lock.bind import bind_locks
+    from onnxbuild.lock.guard import LockGuard, check_before
+
     bound = bind_locks(loaded.by_file, graph, machine.host_facts(), whole=not request.only)
     for each in bound:
         workspace.stats.look(str(Path(each.path).absolute()))

@@ -15,7 +15,6 @@ from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.lock.text import read_lock
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks
@@ -150,6 +149,8 @@ def graph_of(request: Request, loaded: Loaded | None = None) -> Graph:
     loaded = load(request) if loaded is None else loaded
     choices = dict(request.choices or {})
     if request.choices is None and request.locked:
+        from onnxbuild.lock.text import read_lock
+
         for path in loaded.by_file:
             choices |= read_lock(path).choices
     return resolve(loaded.recipes, machine.host_facts(), request.only, choices, request.comparison)

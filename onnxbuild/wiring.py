@@ -13,8 +13,7 @@ from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
-from onnxbuild.adapters.kernel import landlock
-from onnxbuild.adapters.processes.executor import ProcessExecutor
+from onnxbuild.adapters.processes.on_demand import ExecutorOnDemand
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.adapters.store.disk_history import DiskHistory
 from onnxbuild.adapters.store.disk_store import DiskStore
@@ -22,10 +21,8 @@ from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.run_notes import drop_old_runs
 from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.environment_gc import hold
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
-from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StoreError
@@ -168,22 +165,32 @@ def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> 
     Raises:
         StepError: One can't be made.
     """
-    known = workspace.fingerprints.environments
     with ExitStack() as held:
         for environment in environments_of(graph):
-            folder = known.folder(environment)
-            lock = hold(folder)
-            while known.is_missing(environment):
-                lock.release()
-                make_environment(
-                    known.requirements(environment),
-                    known.interpreter(environment),
-                    lambda text: events.emit(Notice(text)),
-                )
-                known.forget()
-                lock = hold(folder)
-            held.callback(lock.release)
+            held.callback(_made_and_held(workspace, environment, events).release)
         yield
+
+
+def _made_and_held(
+    workspace: Workspace, environment: Environment, events: EventSink
+) -> locks.FileLock:
+    """Make an environment where it is missing; return the lock that keeps it."""
+    from onnxbuild.adapters.toolchain.environment_gc import hold
+    from onnxbuild.adapters.toolchain.virtual_environments import make_environment
+
+    known = workspace.fingerprints.environments
+    folder = known.folder(environment)
+    lock = hold(folder)
+    while known.is_missing(environment):
+        lock.release()
+        make_environment(
+            known.requirements(environment),
+            known.interpreter(environment),
+            lambda text: events.emit(Notice(text)),
+        )
+        known.forget()
+        lock = hold(folder)
+    return lock
 
 
 def environments_of(graph: Graph) -> tuple[Environment, ...]:
@@ -218,7 +225,8 @@ def start_run(
     own_lock = (own_path, locks.wait_lock(own_path))
     _sweep(workspace.root)
     if executor is None:
-        executor = make_executor(workspace, workspace.root / "tmp" / run, options)
+        temp = workspace.root / "tmp" / run
+        executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options))
     ports = Ports(
         store=workspace.store,
         fingerprints=workspace.fingerprints,
@@ -240,7 +248,7 @@ def start_run(
     return Run(run, builder, executor, own_lock, store_lock)
 
 
-def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> ProcessExecutor:
+def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Executor:
     """Return the executor that runs steps as child processes.
 
     Args:
@@ -248,6 +256,9 @@ def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Proc
         temp: A folder of its own, on the store's filesystem.
         options: How it uses the machine.
     """
+    from onnxbuild.adapters.kernel import landlock
+    from onnxbuild.adapters.processes.executor import ProcessExecutor
+
     return ProcessExecutor(
         project=workspace.project,
         store_root=workspace.root,
@@ -272,11 +283,8 @@ def _sweep(root: Path) -> None:
     """Remove what killed runs left below tmp/ and locks/."""
     runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
     runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    for run in runs - {
-        "",
-        ".",
-        "..",
-    }:  # anybody with access to the store chooses the names of files
+    # Anybody with access to the store chooses the names of files.
+    for run in runs - {"", ".", ".."}:
         lock_path = root / "locks" / f"run-{run}"
         try:
             lock = locks.try_lock(lock_path)

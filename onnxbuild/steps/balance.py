@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import NotApplicableError, StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibrate.channel_statistics import measure_peaks
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import linear_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
-from onnxbuild.onnxkit.quantize.equalization import (
-    balance_values,
-    normalized_values,
-    relative_error,
-)
-from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -64,6 +57,10 @@ def run(context: StepContext) -> Outcome:
         StepError: The data yields nothing, or not what the recipe declares, a value is NaN, or
             the model that was made computes something else.
     """
+    from onnxbuild.onnxkit.calibrate.channel_statistics import measure_peaks
+    from onnxbuild.onnxkit.quantize.equalization import balance_values, normalized_values
+    from onnxbuild.onnxkit.quantize.outlier_channels import branch_outliers, hidden_values
+
     params: BalanceParams = context.params
     model = load_model(context.input("model"), weights="mapped")
     channels = {each.activation: each.channels for each in linear_nodes(model)}
@@ -134,6 +131,8 @@ def _compare(context: StepContext, feeds: Iterable[Feeds]) -> float:
     Raises:
         StepError: It is more than rounding.
     """
+    from onnxbuild.onnxkit.quantize.equalization import relative_error
+
     before, after = (
         _outputs(folder, feeds, context.where)  # one session after the other: each is a model
         for folder in (context.input("model"), context.output("model"))

@@ -14,21 +14,8 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
-from onnxbuild.onnxkit.benchmark.interleave import (
-    Runners,
-    group_contenders,
-    measure_groups,
-)
+from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
 from onnxbuild.onnxkit.benchmark.points import measured_points, takes
-from onnxbuild.onnxkit.benchmark.report import (
-    BASELINE,
-    IN_GROUPS,
-    METHOD,
-    Measured,
-    benchmark_notes,
-    show_point,
-    table_metrics,
-)
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
 from onnxbuild.onnxkit.host.host import usable_cores
@@ -136,6 +123,15 @@ def run(context: StepContext) -> Outcome:
         StepError: A point names an axis that is not there, a model does not load or run, or memory
             does not hold it together with the models that it is compared with.
     """
+    from onnxbuild.onnxkit.benchmark.report import (
+        IN_GROUPS,
+        METHOD,
+        Measured,
+        benchmark_notes,
+        show_point,
+        table_metrics,
+    )
+
     params: BenchmarkParams = context.params
     if reason := absence(context):
         return skipped(context, params.target, reason, _NOTHING_MEASURED)
@@ -215,6 +211,8 @@ def run(context: StepContext) -> Outcome:
 
 def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
+    from onnxbuild.onnxkit.benchmark.report import BASELINE
+
     params: BenchmarkParams = context.params
     compared_with = [each for each in (BASELINE, *params.comparison_models) if each in costs]
     if params.target.environment is not None:

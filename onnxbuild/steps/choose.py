@@ -15,7 +15,6 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.onnxkit.accuracy.sample_outputs import read_errors
 from onnxbuild.onnxkit.model.duplicates import first_equals
 from onnxbuild.onnxkit.model.model_files import hand_on
-from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.search import messages
 from onnxbuild.onnxkit.search.goals import Goal, asked, missed
@@ -234,6 +233,8 @@ def _write(
     name: str | None,
     not_applicable: Sequence[str],
 ) -> None:
+    from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
+
     report = {
         "goal": asked(params.goal),
         "margin": params.margin,

@@ -12,7 +12,6 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.accuracy.bootstrap import Resampling, Spread, halves_of, spread_of
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.export.torch_module import (
@@ -27,6 +26,8 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from onnxbuild.onnxkit.accuracy.bootstrap import Spread
 
 _ROUNDING = 1e-9
 """0.99 - 0.98 is more than 0.01 in binary; a drop of exactly the bound passes."""
@@ -84,6 +85,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The data yields nothing, or not what the recipe declares, or the metric gives no
             finite number.
     """
+    from onnxbuild.onnxkit.accuracy.bootstrap import Resampling, halves_of, spread_of
+
     params: EvaluateParams = context.params
     if params.target is not None and (reason := absence(context)):
         return skipped(context, params.target, reason)

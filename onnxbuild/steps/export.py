@@ -14,9 +14,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.user_code import an, call_user
-from onnxbuild.onnxkit.export.baked_lines import exported_nodes
 from onnxbuild.onnxkit.export.errors import explain_failed_run
-from onnxbuild.onnxkit.export.export_check import Probes, check_parity, run_probes
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -41,6 +39,8 @@ from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 
 if TYPE_CHECKING:
     import torch
+
+    from onnxbuild.onnxkit.export.export_check import Probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The module, its inputs or its outputs are not as declared, or no exporter gives
             a graph that checks and matches; names the axis or the operator.
     """
+    from onnxbuild.onnxkit.export.export_check import run_probes
+
     params: ExportParams = context.params
     make_torch_deterministic()
     module = load_module(context, params.model)
@@ -165,6 +167,9 @@ def _attempt(
     Raises:
         StepError: The exporter gave up, or its graph is not what was asked for.
     """
+    from onnxbuild.onnxkit.export.baked_lines import exported_nodes
+    from onnxbuild.onnxkit.export.export_check import check_parity
+
     params: ExportParams = context.params
     model, remarks = export_graph(exporter, request)
     nodes = exported_nodes(model)

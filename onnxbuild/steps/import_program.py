@@ -24,7 +24,6 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     write_description,
 )
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, open_program
-from onnxbuild.onnxkit.programs.signature import check_description, described_as, signature_of
 from onnxbuild.onnxkit.sessions.open import first_line
 
 
@@ -69,6 +68,8 @@ def run(context: StepContext) -> Outcome:
 def _described(
     params: ImportProgramParams, program: Path, manifest: list[Path]
 ) -> ProgramDescription:
+    from onnxbuild.onnxkit.programs.signature import check_description, described_as, signature_of
+
     found = cast("ProgramFormat", params.format)
     if not manifest:
         return described_as(

@@ -19,12 +19,12 @@ from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import all_nodes, opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.optimize.fusing import Family, Fusing
-from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
 from onnxbuild.onnxkit.optimize.fusions import family_of, fused_operators, known_model_types
 
 if TYPE_CHECKING:
     import onnx
+
+    from onnxbuild.onnxkit.optimize.fusing import Family, Fusing
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The options name a model type without fusions, or ONNX Runtime refuses the
             model.
     """
+    from onnxbuild.onnxkit.optimize.fusing import Fusing
+
     options: OptimizeOptions = context.params.options
     source, target = context.input("model"), context.output("model")
     given = load_model(source, weights="left")
@@ -99,6 +101,8 @@ def _save_as_it_is(source: Path, target: Path) -> None:
 
 def _family(context: StepContext, notes: list[str], *, normalizes: bool) -> Family | None:
     """The fusions that fit: the options' own, else those that the model's config names."""
+    from onnxbuild.onnxkit.optimize.fusing import Family
+
     options: OptimizeOptions = context.params.options
     if not options.transformer:
         return None
@@ -151,6 +155,8 @@ class _Judged:
         Raises:
             StepError: ONNX Runtime refuses the source.
         """
+        from onnxbuild.onnxkit.optimize.fusion_search import spoiling_fusions
+
         self._expected = run_at_probes(self._fusing.source, self._inputs, self._axes, self._where)
         reason = self._fault(())
         if not reason:

@@ -30,7 +30,6 @@ from onnxbuild.onnxkit.bundles.write import (
 )
 from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.saturation.products import sums_may_saturate
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 from onnxbuild.providers import full_name
@@ -69,6 +68,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The model ran on none of its targets.
     """
+    from onnxbuild.onnxkit.saturation.products import sums_may_saturate
+
     params: PackageParams = context.params
     source = context.input("model")
     validations = reports_of(context, "validation")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Require, Target
 from onnxbuild.onnxkit.providers.open_on_target import library_of
-from onnxbuild.onnxkit.providers.probe import ProviderProbe, probe_target
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.rpc_client import host_of, runtime_facts
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.providers.probe import ProviderProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: What is required does not load.
     """
+    from onnxbuild.onnxkit.providers.probe import probe_target
+
     params: ProviderParams = context.params
     target = params.target
     probes = probe_target(target, library_of(context, target), context.scratch)

@@ -16,7 +16,6 @@ from onnxbuild.onnxkit.model.linear_nodes import is_branch
 from onnxbuild.onnxkit.model.model_files import placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, check_supported, select_nodes
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
-from onnxbuild.onnxkit.quantize.bias_correction import correct_biases
 from onnxbuild.onnxkit.quantize.common import (
     REDUCE_RANGE_HELP,
     quant_type,
@@ -156,6 +155,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The options name what is not there.
         NotApplicableError: Nothing can be quantized, or ONNX Runtime's quantizer fails.
     """
+    from onnxbuild.onnxkit.quantize.bias_correction import correct_biases
+
     options: StaticOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")

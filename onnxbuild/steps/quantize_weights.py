@@ -15,22 +15,16 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import load_model, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import select_nodes
-from onnxbuild.onnxkit.quantize.blockwise import (
-    BlockGrid,
-    Blocks,
-    half_quadratic,
-    quantize_blocks,
-    round_to_nearest,
-)
 from onnxbuild.onnxkit.quantize.common import quantized_metrics, refuse_nothing
-from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
 from onnxbuild.onnxkit.quantize.hessians import read_factors
-from onnxbuild.onnxkit.quantize.weight_only import Weighted, replace_weights, weighted_nodes
 from onnxbuild.onnxkit.sessions.open import check_loads
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+    from onnxbuild.onnxkit.quantize.blockwise import Blocks
+    from onnxbuild.onnxkit.quantize.weight_only import Weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +72,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The options name nodes that are not there, nothing can be quantized, a weight is
             not finite, or ONNX Runtime refuses the result.
     """
+    from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
+
     options: WeightOptions = context.params.options
     where = context.where
     source, target = context.input("model"), context.output("model")
@@ -119,6 +115,14 @@ def _quantized(
     where: str,
 ) -> Blocks:
     import numpy as np
+
+    from onnxbuild.onnxkit.quantize.blockwise import (
+        BlockGrid,
+        half_quadratic,
+        quantize_blocks,
+        round_to_nearest,
+    )
+    from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
 
     if not np.isfinite(rows).all():
         raise StepError(

@@ -13,7 +13,6 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.export.forward_faults import explain_failure
 from onnxbuild.onnxkit.export.module_outputs import OutputError
 from onnxbuild.onnxkit.export.torch_module import (
     ModuleRun,
@@ -98,6 +97,8 @@ def _run_point(
     sizes: Mapping[str, int],
     feeds: Feeds,
 ) -> ModuleRun:
+    from onnxbuild.onnxkit.export.forward_faults import explain_failure
+
     params: ReferenceParams = context.params
     try:
         return run_module(module, feeds, context.where, params.outputs, inputs=params.inputs)

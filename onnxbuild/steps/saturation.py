@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
@@ -11,7 +12,9 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.saturation.replay import Saturation, replay
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.saturation.replay import Saturation
 
 _SHOWN = 3
 
@@ -41,6 +44,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The data yields nothing, or not what the recipe declares.
     """
+    from onnxbuild.onnxkit.saturation.replay import replay
+
     params: SaturationParams = context.params
     source = FeedSource(params.data, params.inputs, params.axes, params.seed)
     found, samples = replay(

@@ -13,24 +13,19 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.fidelity_data import data_of, projection_of
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.model.blocks import find_blocks
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.plots.bar_chart import bars_svg
 from onnxbuild.onnxkit.quantize.fold_gemm_beta import fold_beta
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.sensitivity.dynamic_rounding import (
-    DynamicRounding,
-    Rounding,
-    add_gates,
-    quantizable_nodes,
-)
-from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs
-from onnxbuild.onnxkit.sensitivity.ranking import Ranking, rank
 from onnxbuild.onnxkit.sensitivity.static_rounding import StaticRounding, StaticScheme
 from onnxbuild.onnxkit.sessions.open import open_session
 
 if TYPE_CHECKING:
     import onnx
+
+    from onnxbuild.onnxkit.sensitivity.dynamic_rounding import Rounding
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses, Outputs
+    from onnxbuild.onnxkit.sensitivity.ranking import Ranking
 
 PLOT_FILE = "plot.svg"
 _RANGES_FILE = "ranges.json"
@@ -102,6 +97,10 @@ def run(context: StepContext) -> Outcome:
         StepError: There is no node to quantize, the data yields nothing, or the metric gives no
             finite number.
     """
+    from onnxbuild.onnxkit.model.blocks import find_blocks
+    from onnxbuild.onnxkit.sensitivity.dynamic_rounding import add_gates
+    from onnxbuild.onnxkit.sensitivity.ranking import rank
+
     params: SensitivityParams = context.params
     model = load_model(context.input("model"), weights="mapped")
     nodes, rounding = _gates(context, model)
@@ -169,6 +168,8 @@ def run(context: StepContext) -> Outcome:
 
 def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str, str]], Rounding]:
     """(name, operator type) of the nodes to measure, and how each is rounded."""
+    from onnxbuild.onnxkit.sensitivity.dynamic_rounding import DynamicRounding, quantizable_nodes
+
     scheme: StaticScheme | None = context.params.static
     spill = context.scratch / _SPILL
     if scheme is None:
@@ -183,6 +184,8 @@ def _gates(context: StepContext, model: onnx.ModelProto) -> tuple[list[tuple[str
 
 
 def _losses(context: StepContext, count: int) -> GatedLosses:
+    from onnxbuild.onnxkit.sensitivity.losses import GatedLosses
+
     params: SensitivityParams = context.params
     feeds: list[Feeds] = []
     labels: list[object] = []

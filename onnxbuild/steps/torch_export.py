@@ -13,7 +13,6 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     describe_inputs,
     write_description,
 )
-from onnxbuild.onnxkit.programs.example_inputs import load_example
 from onnxbuild.onnxkit.programs.torch_export import export_program, save_program
 
 
@@ -43,6 +42,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The module is not as declared, or torch.export can't follow it.
     """
+    from onnxbuild.onnxkit.programs.example_inputs import load_example
+
     params: TorchExportParams = context.params
     example = load_example(context, params.model, params.inputs, params.outputs, params.axes)
     program = export_program(

@@ -14,7 +14,6 @@ from onnxbuild.onnxkit.programs.artifact_file import (
     describe_inputs,
     write_description,
 )
-from onnxbuild.onnxkit.programs.example_inputs import load_example
 from onnxbuild.onnxkit.programs.torchscript import compile_torchscript, save_torchscript
 
 
@@ -47,6 +46,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The module is not as declared, or torch.jit can't compile it.
     """
+    from onnxbuild.onnxkit.programs.example_inputs import load_example
+
     params: TorchScriptParams = context.params
     example = load_example(context, params.model, params.inputs, params.outputs, params.axes)
     made, remarks = compile_torchscript(

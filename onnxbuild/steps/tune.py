@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
@@ -27,11 +27,13 @@ from onnxbuild.onnxkit.providers.open_on_target import (
     usable,
 )
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.search.tune_session import Compared, Found, QuestionAnswers, search_settings
 from onnxbuild.onnxkit.sessions.options import TuneOptions
 from onnxbuild.onnxkit.sessions.settings import TUNED, SessionSettings, shown
 from onnxbuild.onnxkit.timing.ratios import Ratio, is_ranked, ratio_over
 from onnxbuild.onnxkit.timing.rounds import SETTLE_S, SPIN_SETTLE_S, Turns, measure_turns
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.search.tune_session import Compared, Found, QuestionAnswers
 
 _WARMUP = 3
 _LEAST_ROUNDS = 8
@@ -82,6 +84,8 @@ def run(context: StepContext) -> Outcome:
     Raises:
         StepError: The model does not load or run with the recipe's settings.
     """
+    from onnxbuild.onnxkit.search.tune_session import search_settings
+
     params: TuneParams = context.params
     if reason := absence(context):
         return skipped(context, params.target, reason, _kept(params.settings))
@@ -135,6 +139,8 @@ class _Bench:
         self, best: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
         """See session_search.Compare; of a large model, one is measured at a time."""
+        from onnxbuild.onnxkit.search.tune_session import Compared
+
         self._p50_ms.append({})
         ratios: list[Ratio | str] = []
         spent_s = 0.0
@@ -147,6 +153,8 @@ class _Bench:
     def _compare(
         self, best: SessionSettings, tried: Sequence[SessionSettings], each_s: float
     ) -> Compared:
+        from onnxbuild.onnxkit.search.tune_session import Compared
+
         calls = {"best": self._bound(best)}
         refused: dict[str, str] = {}
         for number, settings in enumerate(tried):

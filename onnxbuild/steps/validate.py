@@ -10,7 +10,6 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
-from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
@@ -127,6 +126,8 @@ def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
     It is looked for at the example's sizes, which are neither single tokens nor the largest; where
     nothing is lost there, at the smallest point that is far.
     """
+    from onnxbuild.onnxkit.accuracy.dominant_node import find_dominant_node
+
     params: ValidateParams = context.params
     cosines = {name: _least_cosine(outputs.values()) for name, _, outputs in judged}
     far = [

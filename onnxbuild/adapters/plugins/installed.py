@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import configparser
 import csv
 import importlib.util
 import os
@@ -90,6 +89,8 @@ def _declared(path: str) -> tuple[tuple[str, str], ...] | None:
         return None
     if GROUP.encode() not in content:
         return None
+    import configparser  # slow to import, and few have plug-ins
+
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
     setattr(parser, "optionxform", str)  # noqa: B010 - names as they are; mypy knows a method
     try:

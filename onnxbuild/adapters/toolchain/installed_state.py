@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ def packages_digest(distributions: Distributions) -> str:
 
 def entry_points_digest(group: str, distributions: Distributions, stats: StatCache) -> str:
     """Digest all entry points of a group, as `entry-points COUNT sha256`."""
+    import configparser  # slow to import, and few steps ask
 
     def of_group(path: str) -> str | None:
         found = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)

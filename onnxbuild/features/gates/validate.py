@@ -15,7 +15,7 @@ from onnxbuild.expansion.feature import Column, Feature, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.expansion.tolerances import tolerances_of
-from onnxbuild.onnxkit.accuracy.dominant_node import NODES_OPTION
+from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import provider, validate
 

@@ -14,11 +14,9 @@ from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import changed_nodes, dequantized
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.model_files import hand_on, load_model
+from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-
-NODES_OPTION = "nodes_to_exclude"
-"""The option of a mode that a note can name."""
 
 _LEAST_NODES, _HALF = 2, 0.5
 """Of a single node there are no others to compare it with."""

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -131,4 +130,6 @@ def _version(package: str) -> str:
         import onnxruntime
 
         return str(onnxruntime.__version__)
+    from importlib import metadata  # slow to import
+
     return metadata.version(package)

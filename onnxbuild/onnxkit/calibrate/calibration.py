@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
 from onnxbuild.onnxkit.calibrate.histograms import measure_histograms
 from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.calibrate.thresholds import (
@@ -91,6 +90,8 @@ def calibrate(
     Raises:
         StepError: A value is NaN, or ONNX Runtime fails on a sample.
     """
+    from onnxbuild.onnxkit.calibrate.channel_means import measure_channel_means
+
     kept_feeds = FeedCache(scratch / "feeds")
     found = measure_ranges(
         load(),

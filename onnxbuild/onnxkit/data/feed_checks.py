@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +83,8 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _pairs(unknown: Sequence[str], missing: Sequence[str]) -> list[tuple[str, str]]:
     """Each unknown name with the missing one it most likely means, the likest pairs first."""
+    import difflib
+
     likeness = sorted(
         (
             (-difflib.SequenceMatcher(None, old.lower(), new.lower()).ratio(), n, m)

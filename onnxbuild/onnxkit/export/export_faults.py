@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Finding
-from onnxbuild.onnxkit.export.baked_lines import ExportedNode, baked_node
-from onnxbuild.onnxkit.export.export_check import Probes
 from onnxbuild.onnxkit.export.exporters import ExportRequest, explain_specialization
 from onnxbuild.onnxkit.model.interface import FIXED_AXIS_FIX
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.export.baked_lines import ExportedNode
+    from onnxbuild.onnxkit.export.export_check import Probes
 
 
 def at_frozen_line(
@@ -28,6 +31,8 @@ def at_frozen_line(
         probes: Gives other sizes to export with.
         nodes: The graph's.
     """
+    from onnxbuild.onnxkit.export.baked_lines import baked_node
+
     if not request.axes:
         return error
     others = [run.feeds for run in probes.runs[1 : 2 if exporter == "dynamo" else 3]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,6 +104,8 @@ def example_tensors(inputs: Sequence[DummyInput], feeds: Feeds) -> tuple[torch.T
 @contextlib.contextmanager
 def quiet() -> Iterator[list[warnings.WarningMessage]]:
     """Keep the exporters' graphs and notices out of the log; gives the warnings they raise."""
+    import logging
+
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)  # `torchvision is not installed`, four times an export

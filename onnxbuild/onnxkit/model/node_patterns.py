@@ -14,6 +14,9 @@ from onnxbuild.onnxkit.model.graphs import all_nodes
 if TYPE_CHECKING:
     import onnx
 
+NODES_OPTION = "nodes_to_exclude"
+"""The option of a mode that lists the nodes to leave in fp32."""
+
 _SHOWN = 8
 _MAGIC = re.compile(r"[*?[]")
 _NEAR = 0.5

@@ -10,7 +10,6 @@ from onnxbuild.core.axis import sums_of
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.export_check import probe_feeds
 from onnxbuild.onnxkit.export.randomness import refuse_random
 from onnxbuild.onnxkit.export.test_sizes import probe_points
 from onnxbuild.onnxkit.export.torch_module import (
@@ -46,6 +45,8 @@ def load_example(
     Raises:
         StepError: The module, its inputs or its outputs are not as declared.
     """
+    from onnxbuild.onnxkit.export.export_check import probe_feeds
+
     make_torch_deterministic()
     module = load_module(context, model)
     check_signature(module, inputs, context.where)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.calibrate.channel_means import Multiplication, multiplications
 from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.graphs import all_nodes
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+    from onnxbuild.onnxkit.calibrate.channel_means import Multiplication
 
 
 def correct_biases(
@@ -33,6 +34,8 @@ def correct_biases(
     Returns: The names of the corrected nodes, in the graph's order.
     """
     import onnx
+
+    from onnxbuild.onnxkit.calibrate.channel_means import multiplications
 
     initializers = {each.name: each for each in model.graph.initializer}
     nodes = {node.name: node for node in model.graph.node}

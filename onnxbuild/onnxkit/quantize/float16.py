@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.onnxkit.model.graphs import keep
 from onnxbuild.onnxkit.model.scopes import GraphScope, scopes
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, tidy_casts
-from onnxbuild.onnxkit.quantize.fp32_nodes import hide_kept, restore_kept
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +70,8 @@ def convert(
         Exception: The converter met a graph it can't read.
     """
     from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
+
+    from onnxbuild.onnxkit.quantize.fp32_nodes import hide_kept, restore_kept
 
     kept = hide_kept(model, [*DEFAULT_OP_BLOCK_LIST, *op_types], nodes)
     converted: onnx.ModelProto = convert_float_to_float16(

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
 from onnxbuild.onnxkit.calibrate.memory_passes import budget_bytes, passes
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.quantize.weight_only import Weighted, weighted_nodes
 from onnxbuild.onnxkit.reports import write_report
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+
+    from onnxbuild.onnxkit.quantize.weight_only import Weighted
 
 INDEX_FILE = "factors.json"
 
@@ -44,6 +44,8 @@ def input_widths(model: onnx.ModelProto) -> dict[str, int]:
 
 def rounded_nodes(model: onnx.ModelProto) -> list[Weighted]:
     """The nodes whose weights GPTQ rounds where their inputs can be observed: MatMul and Gemm."""
+    from onnxbuild.onnxkit.quantize.weight_only import weighted_nodes
+
     return [each for each in weighted_nodes(model) if each.node.op_type != "Gather"]
 
 
@@ -74,6 +76,8 @@ def write_factors(
         StepError: ONNX Runtime fails, or a value is NaN or infinite.
     """
     import numpy as np
+
+    from onnxbuild.onnxkit.calibrate.channel_statistics import measure_moments
 
     numbers = {name: n for n, name in enumerate(sorted(widths))}
     budget = budget_bytes(load())

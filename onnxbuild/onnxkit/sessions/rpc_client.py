@@ -8,10 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import socket
-import subprocess
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 from onnxbuild.core.errors import StepError
@@ -51,6 +48,10 @@ class SessionHost:
     """
 
     def __init__(self, interpreter: str, where: str) -> None:
+        import socket
+        import subprocess
+        from multiprocessing.connection import Connection
+
         self._interpreter = interpreter
         self._where = where
         self._dropped: list[int] = []
@@ -133,6 +134,8 @@ class SessionHost:
 
     def end(self) -> None:
         """Close; the process ends by itself, or is made to."""
+        import subprocess
+
         self._connection.close()
         try:
             self._process.wait(_PATIENCE_S)

@@ -9,8 +9,10 @@ import io
 import pickle
 import sys
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _PROTOCOL = 5  # Python 3.8 has it
 _HELD, _ARRAY, _TEXTS = "held", "array", "texts"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from multiprocessing.connection import Connection
 from typing import Any
 
 from onnxbuild.core.errors import StepError
@@ -22,6 +21,8 @@ def serve(descriptor: int) -> None:
     Args:
         descriptor: Of the connection.
     """
+    from multiprocessing.connection import Connection
+
     connection = Connection(descriptor)
     kept: dict[int, Any] = {}
     count = 0

@@ -1,0 +1,45 @@
+"""An executor that is made when the first step needs it: most runs find that nothing has to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onnxbuild.core.ports import Done, Executor, Job
+
+
+class ExecutorOnDemand:
+    """Run jobs in an executor that is made at the first call.
+
+    Args:
+        make: Makes the executor.
+    """
+
+    def __init__(self, make: Callable[[], Executor]) -> None:
+        self._make = make
+        self._made: Executor | None = None
+
+    def expect(self) -> None:
+        """Make the executor, and let it get ready."""
+        self._executor().expect()
+
+    def start(self, job: Job) -> None:
+        """Run a job."""
+        self._executor().start(job)
+
+    def wait(self, timeout_s: float) -> list[Done]:
+        """Return the jobs that ended, after waiting at most `timeout_s` for one."""
+        return self._executor().wait(timeout_s)
+
+    def release(self, done: Done) -> None:
+        """Forget a job: its scratch folder goes."""
+        self._executor().release(done)
+
+    def close(self) -> None:
+        """Stop whatever still runs; nothing does if no executor was made."""
+        if self._made is not None:
+            self._made.close()
+
+    def _executor(self) -> Executor:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
