@@ -44,7 +44,8 @@ def _masked(line: str) -> str:
     line = re.sub(r"\b[0-9a-f]{12}\b", "#", line)
     line = line.replace(" ?", "")  # measured on a machine that does other work, too
     line = re.sub(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", line)
-    line = line.replace("# to # x", "# x")  # a wide interval stands in the ratio's place
+    # In a ratio's place is its interval where that is wide, and nothing where turns were too few.
+    line = re.sub(r"# to # x|# x|(?<= )-(?= |$)", "#", line)
     return re.sub(r"\s+", " ", line).strip()
 
 
