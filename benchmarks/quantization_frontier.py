@@ -37,7 +37,7 @@ from benchmarks.frontier.ours import EXPORTED, build_ours
 from benchmarks.frontier.plain import quantize_plainly, quantize_with_olive
 from benchmarks.frontier.subjects import ROOT, Subject, subjects
 from benchmarks.side_by_side import machine
-from onnxbuild.onnxkit.plots.scatter_plot import Point, scatter_svg
+from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
 from onnxbuild.onnxkit.search.pareto_front import pareto_front
 from onnxbuild.onnxkit.timing.ratios import Ratio
 from onnxbuild.onnxkit.timing.rounds import Turns, summarize_turns
@@ -199,7 +199,7 @@ def _print(
 
 def _plot(subject: Subject, rows: list[Row], said_of_noise: list[str]) -> str:
     points = [
-        Point(
+        PlotPoint(
             f"{row.name}, {row.size_bytes / 1e6:.3g} MB",
             row.error,
             row.speed.value,

@@ -9,15 +9,11 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import grimp
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/architecture.md"

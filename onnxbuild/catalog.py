@@ -24,7 +24,7 @@ from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tens
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import onnx, pytorch
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
-from onnxbuild.features.measures import benchmark, sensitivity
+from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
 from onnxbuild.features.packages import bundle, triton
 from onnxbuild.features.settings import (
@@ -57,6 +57,7 @@ FEATURES: tuple[Feature, ...] = (
     fidelity.FEATURE,
     validate.FEATURE,
     session.FEATURE,
+    profile.FEATURE,
     evaluate.FEATURE,
     sensitivity.FEATURE,
     benchmark.FEATURE,
@@ -64,6 +65,7 @@ FEATURES: tuple[Feature, ...] = (
     torch_export.FEATURE,
     aotinductor.FEATURE,
     ahead_of_time.FEATURE,
+    load_times.FEATURE,
     ort.FEATURE,
     offline.FEATURE,
     optimized.FEATURE,

@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from onnxbuild.api import BuildResult, Request, build
-from onnxbuild.catalog import CATALOG
-from onnxbuild.core.address import StepAddress
+from onnxbuild.catalog import CATALOG, all_features
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.step import StepKind
 from onnxbuild.wiring import RunOptions, Workspace
 
 
 def choices_of(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:
-    """Return a build's choices: the trial of `RECIPE:VARIANT`, the settings of `RECIPE:VARIANT/session`.
+    """Return a build's choices by name.
 
-    On others than the first target the settings are those of `RECIPE:VARIANT/session-TARGET`.
+    The way in which a variant's model is made is named `RECIPE:VARIANT`; every other choice has the name
+    of the step that made it, as session settings have: `RECIPE:VARIANT/session`, or
+    `RECIPE:VARIANT/session-TARGET` on others than the first target.
 
     Args:
         result: The build.
         recipes: Names of the recipes whose choices are wanted; None for all.
     """
-    return {**_chosen_trials(result, recipes), **chosen_sessions(result, recipes)}
-
-
-def chosen_sessions(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:
-    """Return a build's choices of session settings; see `choices_of`."""
-    return {str(address): chosen for address, chosen in _chosen(result, "session", recipes)}
-
-
-def _chosen_trials(result: BuildResult, recipes: Collection[str] | None) -> dict[str, str]:
-    chosen = _chosen(result, "choose", recipes)
-    return {f"{address.recipe}:{address.variant}": trial for address, trial in chosen}
-
-
-def _chosen(
-    result: BuildResult, step: str, recipes: Collection[str] | None
-) -> Iterator[tuple[StepAddress, str]]:
-    """What the variants' steps that are called `step` chose."""
+    made = {each.kind: each for feature in all_features() for each in feature.choices}
+    found: dict[str, str] = {}
     for name, address in result.graph.addresses.items():
-        if recipes is not None and address.recipe not in recipes:
+        if not address.variant or (recipes is not None and address.recipe not in recipes):
             continue
-        made = result.report.results.get(result.graph.resolve(name))
-        if address.variant and address.step == step and made is not None:
-            yield address, str(made.metrics["chosen"])
+        step = result.graph.resolve(name)
+        choice = made.get(result.graph.steps[step].kind)
+        chosen = result.report.results.get(step)
+        if choice is not None and chosen is not None:
+            key = f"{address.recipe}:{address.variant}" if choice.is_model else name
+            found[key] = str(chosen.metrics["chosen"])
+    return found
+
+
+def chooser_of(graph: Graph, recipe: str, variant: str) -> str:
+    """Return the name of the step that chooses how a variant's model is made.
+
+    Args:
+        graph: The recipe's.
+        recipe: Its name.
+        variant: A variant that is searched for.
+    """
+    kinds = {each.kind for feature in all_features() for each in feature.choices if each.is_model}
+    return next(
+        name
+        for name, at in graph.addresses.items()
+        if (at.recipe, at.variant) == (recipe, variant)
+        and graph.steps[graph.resolve(name)].kind in kinds
+    )
 
 
 def build_chosen(

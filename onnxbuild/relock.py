@@ -20,7 +20,7 @@ from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE, StepKind
 from onnxbuild.lock.bind import names_in_lock
-from onnxbuild.lock.compare import MEASUREMENTS, Difference, differences
+from onnxbuild.lock.compare import MEASUREMENTS, LockDifference, differences
 from onnxbuild.lock.make import make_lock
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.own_lock import refuse_foreign_locks
@@ -49,7 +49,7 @@ class Relocked:
     path: Path
     lock: Lock
     new: bool
-    differences: tuple[Difference, ...]
+    differences: tuple[LockDifference, ...]
     old: Lock | None = None
     written: bool = False
 
@@ -171,7 +171,7 @@ def _compare(recipe: Path, lock: Lock, old: Lock | None, update: Collection[str]
 
 def _unexplained(
     result: BuildResult, compared: Relocked, recipes: Sequence[Recipe], update: Collection[str]
-) -> list[Difference]:
+) -> list[LockDifference]:
     """Outputs that differ though nothing that their steps used does, and are not asked for."""
     own = resolve(recipes, machine.host_facts(), choices=compared.lock.choices)
     places, report = LockPlaces(recipes), result.report
@@ -188,7 +188,7 @@ def _unexplained(
 
 
 def _refuse_unasked(
-    compared: Relocked, unexplained: Sequence[Difference], update: Collection[str]
+    compared: Relocked, unexplained: Sequence[LockDifference], update: Collection[str]
 ) -> None:
     found, path = compared.differences, compared.path
     known = _items(compared.lock) | (_items(compared.old) if compared.old else set())

@@ -9,7 +9,6 @@ from onnxbuild.catalog import all_features
 from onnxbuild.core.graph import Graph
 from onnxbuild.engine.report import Report
 from onnxbuild.expansion.cells import NONE
-from onnxbuild.steps import provider, validate
 
 
 def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
@@ -37,21 +36,18 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
 
 
 def skipped_targets(graph: Graph, report: Report) -> list[str]:
-    """A line for each target that is not there, and for each variant of which none runs on it."""
+    """Return a line for each target that is not there, and for each variant of which none runs on it."""
     lines = []
-    absent = {
-        str(each.metrics["absent"])
-        for name, each in report.results.items()
-        if graph.steps[name].kind == provider.KIND.name
-    }
+    compares = {kind for feature in all_features() for kind in feature.diagnosis.compares}
+    absent = {str(each.metrics.get("absent", "")) for each in report.results.values()}
     for name in graph.steps:
         result = report.results.get(name)
         if result is None:
             continue
         kind, metric, at = graph.steps[name].kind, result.metrics, graph.addresses[name]
-        if kind == provider.KIND.name and metric["absent"]:
+        if metric.get("absent"):
             lines.append(f"skipped: {metric['target']}: {metric['absent']}")
-        elif kind == validate.KIND.name and metric.get("skipped", "") not in {"", *absent}:
+        elif kind in compares and metric.get("skipped", "") not in {"", *absent}:
             lines.append(f"skipped: {at.recipe}:{at.bundle}: {metric['skipped']}")
     return list(dict.fromkeys(lines))
 

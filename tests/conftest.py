@@ -11,13 +11,26 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from onnxbuild import catalog
 
+hypothesis.settings.register_profile("untimed")
+hypothesis.settings.load_profile("untimed")  # a busy machine is no fault of an example
+
 HERE = Path(__file__).parent
 BUILDING = {"attack", "cli", "steps", "verification"}
 """Folders of files that build for a minute each."""
+
+LONGEST = (
+    "test_other_bundles",
+    "test_readme",
+    "test_aotinductor",
+    "test_invalidation",
+    "test_damage",
+)
+"""Files that take minutes. A file is one worker's: begun late, it would leave the others idle."""
 
 WHOLE = {"attack", "verification"}
 """Folders of files that drive the real command, each time in processes of its own; in cli/ those tests
@@ -35,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tiers; put whole projects first, which are next to this file, then what builds.
+    """Mark the tiers; put the longest files first, then whole projects, then what builds.
 
-    `--no-loadscope-reorder` keeps to it; else files of one test would come last.
+    Whole projects are next to this file. `--no-loadscope-reorder` keeps to it; else files of one test would come last.
     """
     for item in items:
         room = item.path.relative_to(HERE).parts[0]
@@ -45,7 +58,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         real = room == "cli" and "project" in fixtures and "cheap" not in fixtures
         if room in WHOLE or real:
             item.add_marker("slow")
-    items.sort(key=lambda item: (item.path.parent != HERE, item.path.parent.name not in BUILDING))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[int, bool, bool]:
+    """Sort key: the longest files by name, whole projects, what builds, the rest."""
+    name, folder = item.path.stem, item.path.parent
+    longest = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+    return longest, folder != HERE, folder.name not in BUILDING
 
 
 @pytest.fixture(autouse=True)

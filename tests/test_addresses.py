@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.api import BuildResult
-from onnxbuild.choices import choices_of, chosen_sessions
+from onnxbuild.choices import choices_of, chooser_of
 from onnxbuild.cli.diagnosis_commands import diagnosis_commands
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
@@ -98,7 +98,7 @@ def resolved(recipe):
         raise
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
@@ -120,7 +120,7 @@ def test_only_means_a_variant_or_a_step_whatever_they_are_called(demo, names):
             assert targets_of(whole, [recipe], [at.local]) == [name]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
@@ -143,8 +143,9 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
 
     second = recipe.targets[1].name
     prefix = f"{recipe.name}:{tuned}"
-    assert set(chosen_sessions(result)) == {f"{prefix}/session", f"{prefix}/session-{second}"}
-    assert set(choices_of(result)) == {*chosen_sessions(result), f"{recipe.name}:{search}"}
+    sessions = {f"{prefix}/session", f"{prefix}/session-{second}"}
+    assert set(choices_of(result)) == {*sessions, f"{recipe.name}:{search}"}
+    assert chooser_of(graph, recipe.name, search) == f"{recipe.name}:{search}/choose"
     assert choices_of(result, {recipe.name}) == choices_of(result)
     assert choices_of(result, {f"{recipe.name}x"}) == {}
 
@@ -172,7 +173,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @example(names=ODD)
 @given(names=named())
 def test_no_two_steps_share_a_log(demo, names):

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fork_servers import command
+
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.slow
 
@@ -117,7 +119,7 @@ class Project:
     def run(self, *arguments: str) -> tuple[int, str]:
         """(exit code, all that was printed)."""
         done = subprocess.run(
-            [sys.executable, "-m", "onnxbuild", *arguments],
+            command(*arguments),
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(self.site)},
             capture_output=True,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tests.known_names import PLACES, WORDS, all_known, known, names
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines
@@ -47,3 +45,46 @@ def test_every_room_is_held_to_the_ban_on_frameworks_or_may_import_them():
     names = {path.stem for path in (ROOT / "onnxbuild").glob("*") if path.suffix in ("", ".py")}
     banned = {name.partition(".")[2] for name in ban["source_modules"]}
     assert names - banned == {"steps", "features", "onnxkit", "__init__", "__pycache__"}
+
+
+def test_no_feature_is_known_by_name_outside_of_features_without_a_reason():
+    found = {
+        f"onnxbuild/{place}:{line}: {name}"
+        for (place, name), line in all_known().items()
+        if name not in WORDS and (place, name) not in PLACES
+    }
+    assert found == set(), "ask the features, or say in tests/known_names.py why it is known"
+
+
+def test_every_reason_to_know_a_feature_by_name_is_used():
+    found = all_known()
+    assert set(PLACES) - set(found) == set()
+    assert set(WORDS) - {name for _, name in found} == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ('step = "benchmark"', "benchmark"),
+        ('step = f"{recipe}:benchmark"', "benchmark"),
+        ('only = (f"{variant}/choose",)', "choose"),
+        ('settings = {"sensitivity.table": "true"}', "sensitivity"),
+        ('is_mode = mode == "dynamic"', "dynamic"),
+        ('is_kind = kind == "onnx-model"', "onnx-model"),
+        ("from onnxbuild.steps import tune", "tune"),
+        ("from onnxbuild.steps.validate import KIND", "validate"),
+        ("import onnxbuild.steps.validate", "validate"),
+        ("from onnxbuild.expansion.benchmarks import SECTION", "benchmarks"),
+    ],
+)
+def test_a_name_that_is_smuggled_in_is_found(line, name):
+    assert list(known(f'"""benchmark"""\n{line}\n', names())) == [(2, name)]
+
+
+def test_each_public_class_has_a_name_of_its_own():
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "onnxbuild").rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

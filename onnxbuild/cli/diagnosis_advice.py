@@ -8,7 +8,7 @@ from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, is_known, shown_ratio
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
-    from onnxbuild.diagnosis.trials import Trial
+    from onnxbuild.diagnosis.trials import RemedyTrial
     from onnxbuild.onnxkit.timing.ratios import Ratio
 
 _SUGGESTED = 4
@@ -17,7 +17,7 @@ _MOSTLY = 0.5
 """A variant with a greater share of its nodes in fp32 is hardly one."""
 
 
-def trial_line(trial: Trial) -> str:
+def trial_line(trial: RemedyTrial) -> str:
     """Return a line about a remedy that was tried."""
     end = "passes" if trial.passed else f"fails: {trial.why}"
     if trial.reached:
@@ -121,7 +121,7 @@ def _elsewhere(found: Diagnosis) -> str:
     return f"`include: [{', '.join((found.variant.mode, *other))}]` and more `trials`"
 
 
-def _added(found: Diagnosis, trial: Trial) -> int:
+def _added(found: Diagnosis, trial: RemedyTrial) -> int:
     """Count the nodes that had few bits and are in fp32 now."""
     named = {name for group in found.groups for name in group}
     return len(named & set(trial.remedy.nodes))

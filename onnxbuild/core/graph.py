@@ -34,7 +34,8 @@ class Step:
         inputs: Input name -> the output it takes.
         params: The kind's parameters dataclass.
         location: Where the recipe asks for it.
-        spares: Inputs that it goes on without where what makes them is not applicable to the model.
+        optional_inputs: Inputs that it runs without where the step that makes them is not applicable to
+            the model.
         code: Names in the toolchain besides the kind's: of plug-ins whose code it uses.
     """
 
@@ -43,7 +44,7 @@ class Step:
     inputs: Mapping[str, OutputRef]
     params: object
     location: Location
-    spares: frozenset[str] = frozenset()
+    optional_inputs: frozenset[str] = frozenset()
     code: tuple[str, ...] = ()
 
     @cached_property
@@ -72,7 +73,7 @@ class Deliverable:
             `program` of the user's framework, or a `package` of another.
         variant: The variant that it is, or that it is made of; empty for programs.
         judged_by: Names of the steps that judge it.
-        measured_by: Target -> name of the step that measures it.
+        measured_by: Target -> names of the steps that measure it there.
 
     Raises:
         ValueError: A name can't be that of one entry of a folder.
@@ -84,7 +85,7 @@ class Deliverable:
     family: Family = "variant"
     variant: str = ""
     judged_by: tuple[str, ...] = ()
-    measured_by: Mapping[str, str] = field(default_factory=dict)
+    measured_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (self.recipe, self.name, *(name for _, name in self.parts if name)):
@@ -97,7 +98,7 @@ class Deliverable:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedSteps:
     """What is left out of a graph.
 
     Attributes:
@@ -134,8 +135,8 @@ class Graph:
         step = self.resolve(name)
         return (step, *(alias for alias, each in self.aliases.items() if each == step))
 
-    def left_out_with(self, name: str) -> LeftOut:
-        """What goes when a step is not applicable to the model: all that needs it and can't spare it."""
+    def left_out_with(self, name: str) -> ExcludedSteps:
+        """Return what is left out with a step that is not applicable: all steps that need its outputs."""
         gone: dict[str, None] = {}
         needed = False
         stack = [name]
@@ -146,18 +147,20 @@ class Graph:
             gone[each] = None
             users = self._users.get(each, ())
             needed |= not users
-            stack += [user for user, spared in users if not spared]
-        return LeftOut(tuple(each for each in self.steps if each in gone), needed)
+            stack += [user for user, is_optional in users if not is_optional]
+        return ExcludedSteps(tuple(each for each in self.steps if each in gone), needed)
 
     @cached_property
     def _users(self) -> dict[str, list[tuple[str, bool]]]:
-        """Step -> (step that uses it, whether it can spare all that it uses of it)."""
+        """Step -> (step that uses it, whether all that it uses of it is optional)."""
         users: dict[str, list[tuple[str, bool]]] = {}
         for name, step in self.steps.items():
-            spared: dict[str, bool] = {}
+            is_optional: dict[str, bool] = {}
             for key, ref in step.inputs.items():
-                spared[ref.step] = spared.get(ref.step, True) and key in step.spares
-            for need, each in spared.items():
+                is_optional[ref.step] = (
+                    is_optional.get(ref.step, True) and key in step.optional_inputs
+                )
+            for need, each in is_optional.items():
                 users.setdefault(need, []).append((name, each))
         return users
 

@@ -17,7 +17,7 @@ from onnxbuild.core.graph import Deliverable, Step
 from onnxbuild.core.step import Outcome
 
 
-class Lock(Protocol):
+class HeldLock(Protocol):
     """A right held until it is released, or the process ends."""
 
     def release(self) -> None:
@@ -61,7 +61,7 @@ class Store(Protocol):
         """File of the artifact -> where its content is; read-only."""
         ...
 
-    def try_lock(self, key: str) -> Lock | None:
+    def try_lock(self, key: str) -> HeldLock | None:
         """The right to build `key`, or None while another run has it."""
         ...
 

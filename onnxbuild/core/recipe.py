@@ -11,7 +11,7 @@ from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
-    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "ONNX", "OPSET_MAX", "OPSET_MIN",
+    "DTYPES", "DUMMY_DATA", "FILE_DATA", "FRONTEND", "INPUT_NAME", "ONNX", "OPSET_MAX", "OPSET_MIN",
     "Axis", "DummyInput", "Entrypoint", "Fill", "Format", "Location", "Precision", "Recipe", "Variant",
 ]  # fmt: skip
 
@@ -27,6 +27,9 @@ DTYPES = (
 )  # fmt: skip
 
 OPSET_MIN, OPSET_MAX = 11, 23
+
+INPUT_NAME = r"^[A-Za-z_][A-Za-z0-9_]*([./][A-Za-z0-9_]+)*$"
+"""What an input may be called."""
 
 
 @dataclass(frozen=True, slots=True)

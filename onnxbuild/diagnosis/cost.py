@@ -8,20 +8,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.api import Request, build
+from onnxbuild.api import Request, build, graph_of
+from onnxbuild.catalog import all_features
+from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifact_of, artifacts_shown, size_bytes
 from onnxbuild.onnxkit.search.trial_latencies import MeasuredTrials
 from onnxbuild.onnxkit.timing.ratios import Ratio
+from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.wiring import RunOptions
 
 _FP32, _TRIED, _MENDED = "fp32", "tried", "mended"
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RemedyCost:
     """Sizes in bytes, and speeds as ratios of times: above 1 where the mended one is faster.
 
     Attributes:
@@ -45,7 +48,7 @@ def measure_cost(
     variants: tuple[str, str],
     options: RunOptions,
     events: Sequence[EventSink] = (),
-) -> Cost | None:
+) -> RemedyCost | None:
     """Build the recipe's benchmark of three variants alone; what is built already is not built again.
 
     Args:
@@ -58,7 +61,7 @@ def measure_cost(
     Returns: None where one can't be built.
     """
     quantization = {
-        _FP32: "none",
+        _FP32: plain_mode().name,
         _TRIED: json.loads(variants[0]),
         _MENDED: json.loads(variants[1]),
     }
@@ -67,12 +70,13 @@ def measure_cost(
         for key, value in (request.settings or {}).items()
         if key.partition(".")[0] != "quantization"
     }
+    alone = (each.side_by_side.alone for each in all_features() if each.side_by_side)
     settings = {
         **kept,
         "quantization": json.dumps(quantization),
-        "benchmark.baseline": "false",
+        **{key: value for each in alone for key, value in each.items()},
     }
-    step = f"{recipe.name}:benchmark"
+    step = _measuring_step(graph_of(replace(request, settings=settings, only=())), recipe)
     asked = replace(request, settings=settings, only=(step,))
     result = build(asked, options, events, lay=False)
     if step not in result.graph.steps:
@@ -86,7 +90,17 @@ def measure_cost(
         sizes[name] = size_bytes(made)
     with artifacts_shown(asked, result, [step]) as folders:
         ratios = _ratios(folders.get(step))
-    return Cost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
+    return RemedyCost(sizes[_FP32], sizes[_TRIED], sizes[_MENDED], *ratios)
+
+
+def _measuring_step(graph: Graph, recipe: Recipe) -> str:
+    """Return the name of the step that measures the variants side by side on the first target."""
+    kinds = {each.side_by_side.kind for each in all_features() if each.side_by_side}
+    (mended,) = (
+        each for each in graph.deliverables if (each.recipe, each.name) == (recipe.name, _MENDED)
+    )
+    steps = mended.measured_by[recipe.targets[0].name]
+    return next(name for name in steps if graph.steps[graph.resolve(name)].kind in kinds)
 
 
 def _ratios(folder: Path | None) -> tuple[Ratio | None, Ratio | None]:

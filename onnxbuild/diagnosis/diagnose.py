@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnxbuild.api import BuildResult, Request, build, graph_of, load
-from onnxbuild.choices import chosen_sessions
+from onnxbuild.choices import choices_of
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.diagnosis.chain import Chain, chain_of, find_variant, judged_on
-from onnxbuild.diagnosis.cost import Cost, measure_cost
+from onnxbuild.diagnosis.cost import RemedyCost, measure_cost
 from onnxbuild.diagnosis.ranking import by_loss, measured_losses
 from onnxbuild.diagnosis.remedies import (
     as_setting,
@@ -27,7 +27,7 @@ from onnxbuild.diagnosis.resolved_trial import pin_trial
 from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
 from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
-from onnxbuild.diagnosis.trials import Trial, Trials, is_broken
+from onnxbuild.diagnosis.trials import RemedyTrial, Trials, is_broken
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -78,9 +78,9 @@ class Diagnosis:
     nodes: tuple[NodeError, ...] = ()
     effects: Mapping[str, float] = field(default_factory=dict)
     groups: tuple[tuple[str, ...], ...] = ()
-    trials: tuple[Trial, ...] = ()
-    cure: Trial | None = None
-    cost: Cost | None = None
+    trials: tuple[RemedyTrial, ...] = ()
+    cure: RemedyTrial | None = None
+    cost: RemedyCost | None = None
 
     @property
     def misses_goal(self) -> bool:
@@ -97,7 +97,7 @@ def diagnose(
     trial: str = "",
     points: int = 4,
     bisect: bool = True,
-    on_trial: Callable[[Trial], None] | None = None,
+    on_trial: Callable[[RemedyTrial], None] | None = None,
 ) -> Diagnosis:
     """Find where a variant's error comes from.
 
@@ -126,10 +126,8 @@ def diagnose(
     wanted += [] if goal is None else goal.steps
     result = build(replace(request, only=tuple(dict.fromkeys(wanted))), options, events, lay=False)
     chain = _where_it_ran(chain, request, result)
-    if sessions := chosen_sessions(
-        result
-    ):  # remedies are judged, and nothing is searched for them
-        request = replace(request, choices={**(request.choices or {}), **sessions})
+    if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
+        request = replace(request, choices={**(request.choices or {}), **chosen})
     needed = [*(step.name for step in chain.models), chain.reference]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
@@ -179,8 +177,8 @@ def diagnose(
     found = replace(found, points=tuple(worst), nodes=nodes, effects=effects, groups=groups)
     if not bisect or not (breaches or found.misses_goal):
         return found
-    if goal is not None and found.misses_goal and "fidelity" in recipe.entrypoints:
-        losses = measured_losses(request, goal.variant, variant.mode, options, events)
+    if goal is not None and found.misses_goal:
+        losses = measured_losses(request, recipe, variant, options, events)
         found = replace(found, groups=by_loss(groups, losses, effects))
     found = _tried(request, found, options, on_trial)
     if found.misses_goal and found.cure is not None:
@@ -204,7 +202,7 @@ def _tried(
     request: Request,
     found: Diagnosis,
     options: RunOptions,
-    on_trial: Callable[[Trial], None] | None,
+    on_trial: Callable[[RemedyTrial], None] | None,
 ) -> Diagnosis:
     """The diagnosis with remedies tried on the gates that fail and the goal that is missed."""
     assert found.looked is not None
@@ -231,7 +229,7 @@ def _tried(
 
 def _cost(
     request: Request, found: Diagnosis, options: RunOptions, events: Sequence[EventSink]
-) -> Cost | None:
+) -> RemedyCost | None:
     assert found.cure is not None
     tried = as_setting(found.recipe, found.variant)
     mended = found.cure.remedy.settings[f"quantization.{found.variant.name}"]

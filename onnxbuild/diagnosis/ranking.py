@@ -8,36 +8,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from onnxbuild.api import Request, build, graph_of
-from onnxbuild.catalog import MODES
+from onnxbuild.catalog import MODES, all_features
 from onnxbuild.core.ports import EventSink
+from onnxbuild.core.recipe import Recipe, Variant
 from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.diagnosis.artifact_folders import artifacts_shown
 from onnxbuild.wiring import RunOptions
 
 
 def measured_losses(
-    request: Request, variant: str, mode: str, options: RunOptions, events: Sequence[EventSink]
+    request: Request,
+    recipe: Recipe,
+    variant: Variant,
+    options: RunOptions,
+    events: Sequence[EventSink],
 ) -> Mapping[str, float]:
-    """Node -> what 8 bits in it alone cost, of the variant's sensitivity table.
+    """Return node -> what 8 bits in it alone cost, by the variant's table of sensitive nodes.
 
     The table is a cached step; a variant that keeps its most sensitive nodes has it already.
 
     Args:
         request: The variant's recipe.
-        variant: `RECIPE:VARIANT`.
-        mode: Its mode; of a search, the trial's.
+        recipe: It, parsed.
+        variant: The variant; of a search, as the trial that it is.
         options: How to use the machine.
         events: Told of the build.
 
     Returns: Empty where there is no such table: the mode has none, or it can't be made.
     """
-    if MODES[mode].sensitivity is None:
+    hints = (each.diagnosis.losses for each in all_features())
+    losses = next((each for each in hints if each is not None), None)
+    if (
+        losses is None
+        or losses.data not in recipe.entrypoints
+        or MODES[variant.mode].sensitivity is None
+    ):
         return {}
-    settings = {**(request.settings or {}), "sensitivity.table": "true"}
+    settings = {**(request.settings or {}), **losses.settings}
     asked = replace(request, settings=settings, only=())
-    made = graph_of(asked).deliverables
-    parts = next(each.parts for each in made if f"{each.recipe}:{each.name}" == variant)
-    table = next((ref.step for ref, name in parts if name == "sensitivity.json"), "")
+    graph = graph_of(asked)
+    own = (recipe.name, variant.name)
+    parts = next(each.parts for each in graph.deliverables if (each.recipe, each.name) == own)
+    steps = (ref.step for ref, _ in parts)
+    table = next((name for name in steps if graph.steps[name].kind == losses.kind), "")
     if not table:
         return {}
     result = build(replace(asked, only=(table,)), options, events, lay=False)

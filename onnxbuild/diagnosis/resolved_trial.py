@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxbuild.api import Request, build, graph_of, load
 from onnxbuild.catalog import MODES
-from onnxbuild.choices import choices_of
+from onnxbuild.choices import choices_of, chooser_of
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.ports import EventSink
 from onnxbuild.diagnosis.chain import find_variant
@@ -53,7 +53,8 @@ def pin_trial(
         BuildError: The search breaks.
     """
     loaded = load(request)
-    recipe_name, variant_name = find_variant(graph_of(request, loaded), name)
+    graph = graph_of(request, loaded)
+    recipe_name, variant_name = find_variant(graph, name)
     recipe = next(each for each in loaded.recipes if each.name == recipe_name)
     variant = next(each for each in recipe.variants if each.name == variant_name)
     if not variant.searches:
@@ -67,9 +68,8 @@ def pin_trial(
     trials = trials_of(recipe, variant)
     wanted = f"{recipe_name}:{variant_name}"
     if not trial:
-        result = build(
-            dataclasses.replace(request, only=(f"{wanted}/choose",)), options, events, lay=False
-        )
+        chooser = chooser_of(graph, recipe_name, variant_name)
+        result = build(dataclasses.replace(request, only=(chooser,)), options, events, lay=False)
         choices = choices_of(result)
         if wanted not in choices:
             raise result.report.failures[0].error

@@ -16,7 +16,7 @@ from onnxbuild.wiring import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class RemedyTrial:
     """A remedy and its result.
 
     Attributes:
@@ -53,27 +53,27 @@ class Trials:
         chain: Chain,
         goal: SearchGoal | None,
         options: RunOptions,
-        on_trial: Callable[[Trial], None] | None,
+        on_trial: Callable[[RemedyTrial], None] | None,
     ) -> None:
         self._request = request
         self._chain = chain
         self._goal = goal
         self._options = options
         self._on_trial = on_trial
-        self.tried: list[Trial] = []
+        self.tried: list[RemedyTrial] = []
 
-    def first(self, remedies: Sequence[Remedy]) -> Trial | None:
+    def first(self, remedies: Sequence[Remedy]) -> RemedyTrial | None:
         """The first remedy that helps, tried one by one; None if none does."""
         return next((each for each in map(self._try, remedies) if each.passed), None)
 
-    def least(self, most: int, remedy: Callable[[int], Remedy]) -> Trial | None:
+    def least(self, most: int, remedy: Callable[[int], Remedy]) -> RemedyTrial | None:
         """The least of a growing row of remedies that helps, found by bisecting.
 
         Args:
             most: How long the row is.
             remedy: Gives the k-th, k of 1..most.
         """
-        done: dict[int, Trial] = {}
+        done: dict[int, RemedyTrial] = {}
 
         def passes(k: int) -> bool:
             done[k] = self._try(remedy(k))
@@ -82,7 +82,7 @@ class Trials:
         least = least_that_passes(most, passes)
         return None if least is None else done[least]
 
-    def _try(self, remedy: Remedy) -> Trial:
+    def _try(self, remedy: Remedy) -> RemedyTrial:
         settings = {**(self._request.settings or {}), **remedy.settings}
         request = replace(self._request, settings=settings)
         trial = self._by_goal(remedy, request)
@@ -93,21 +93,21 @@ class Trials:
             self._on_trial(trial)
         return trial
 
-    def _by_goal(self, remedy: Remedy, request: Request) -> Trial | None:
+    def _by_goal(self, remedy: Remedy, request: Request) -> RemedyTrial | None:
         """What the goal alone says, which may spare the gates; None where there is none."""
         if self._goal is None:
             return None
         request = replace(request, only=self._goal.steps)
         return self._judge(remedy, request, build(request, self._options, lay=False))
 
-    def _judge(self, remedy: Remedy, request: Request, result: BuildResult) -> Trial:
+    def _judge(self, remedy: Remedy, request: Request, result: BuildResult) -> RemedyTrial:
         failures = result.report.failures
         judged = result.report.results.get(self._chain.judge)
         cosine = None if judged is None else judged.metrics.get("cosine_min")
         standing = None if self._goal is None else self._goal.standing(request, result)
         model = artifact_of(result, self._chain.models[-1].name)
         missed = "" if standing is None else standing.why
-        return Trial(
+        return RemedyTrial(
             remedy=remedy,
             passed=result.exit_code == 0 and not missed,
             why=failures[0].error.what if failures else missed,

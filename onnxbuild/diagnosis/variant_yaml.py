@@ -15,10 +15,10 @@ Written = dict[str, Any]
 
 
 def written_variant(recipe: Recipe, variant: Variant) -> Written:
-    """What stands below `quantization: {NAME: ...}`, `validate` and `optimize` included.
+    """Return what stands below `quantization: {NAME: ...}`, the variant's own sections included.
 
     Args:
-        recipe: The variant's: its `optimize` is below the variant's own.
+        recipe: The variant's: a section of it is below the variant's own of the same type.
         variant: One of its, or a trial of one.
     """
     found: Written = {"mode": variant.mode}
@@ -27,7 +27,7 @@ def written_variant(recipe: Recipe, variant: Variant) -> Written:
     for name, section in variant.sections.items():
         found[name] = (
             written_options(section, recipe.sections[name])
-            if name == "optimize"
+            if type(section) is type(recipe.sections[name])
             else _filled(to_json(section))
         )
     return {key: value for key, value in found.items() if value != {}}

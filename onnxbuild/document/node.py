@@ -79,6 +79,20 @@ def sequence(items: Sequence[Node], at: Location) -> Node:
     return Node(at, tuple(items), templated=any(item.templated for item in items))
 
 
+def node_of(value: Any, at: Location) -> Node:
+    """A node for a JSON value; all of it stands at one place.
+
+    Args:
+        value: Mappings, lists and scalars.
+        at: The place.
+    """
+    if isinstance(value, Mapping):
+        return Node(at, {str(key): Member(at, node_of(each, at)) for key, each in value.items()})
+    if isinstance(value, (list, tuple)):
+        return Node(at, tuple(node_of(each, at) for each in value))
+    return Node(at, value)
+
+
 def has_template(text: str) -> bool:
     """Whether Jinja has anything to do with `text`."""
     return "{{" in text or "{%" in text or "{#" in text

@@ -9,7 +9,7 @@ from onnxbuild.core.action import Action
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Reason
 from onnxbuild.core.graph import Step
-from onnxbuild.core.ports import Lock
+from onnxbuild.core.ports import HeldLock
 
 
 @dataclass(slots=True)
@@ -28,4 +28,4 @@ class Pending:
     action: Action
     inputs: Mapping[str, Artifact]
     reasons: tuple[Reason, ...]
-    lock: Lock | None = None
+    lock: HeldLock | None = None

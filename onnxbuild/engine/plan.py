@@ -62,7 +62,7 @@ def plan(
         refs = {
             key: ref
             for key, ref in step.inputs.items()
-            if not (key in step.spares and ref.step in left_out)
+            if not (key in step.optional_inputs and ref.step in left_out)
         }
         needs = dict.fromkeys(ref.step for ref in refs.values())
         if blocked := tuple(need for need in needs if need in failing):

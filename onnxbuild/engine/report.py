@@ -43,11 +43,11 @@ class Report:
     left_out: set[str] = field(default_factory=set)
 
     def inputs_of(self, step: Step) -> dict[str, Artifact]:
-        """Input name -> artifact: without what the step can spare, where there is none."""
+        """Input name -> artifact: without optional ones that were left out."""
         return {
             key: self.results[ref.step].outputs[ref.output]
             for key, ref in step.inputs.items()
-            if not (key in step.spares and ref.step in self.left_out)
+            if not (key in step.optional_inputs and ref.step in self.left_out)
         }
 
     def passed_of(self, steps: Sequence[str]) -> list[str]:

@@ -107,7 +107,7 @@ class Schedule:
         return sorted(blocked, key=self._order.__getitem__)
 
     def leave_out(self, names: Iterable[str]) -> None:
-        """These steps have no outputs; what uses them and can spare them waits no longer."""
+        """Note that these steps have no outputs; steps for which they are optional wait no longer."""
         left = [name for name in names if name not in self._left_out]
         self._left_out.update(left)
         for name in left:

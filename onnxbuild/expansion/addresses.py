@@ -36,8 +36,3 @@ def of_variant(recipe: Recipe, variant: Variant, step: str, target: str = "") ->
 def further(recipe: Recipe, number: int) -> str:
     """The target's name for an address: none for the first target, with number 0."""
     return recipe.targets[number].name if number else ""
-
-
-def load_times_step(variant: str) -> str:
-    """The step that measures how long what is made ahead of time of a variant takes to load."""
-    return f"{variant}-load-times"

@@ -113,7 +113,7 @@ def _measured(
             **target_inputs(scope, target),
         },
         section=SECTION,
-        spares=() if baseline else tuple(f"model/{name}" for name in models),
+        optional_inputs=() if baseline else tuple(f"model/{name}" for name in models),
     )
     return OutputRef(step, "report")
 

@@ -1,13 +1,36 @@
-"""Figures as cells of the table that a build ends with: text with units, `-` for none."""
+"""Columns of the table that a build ends with; figures as their cells: text with units, `-` for none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 NONE = "-"
 
 _MIB, _KIB = 1 << 20, 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table that a build ends with.
+
+    Attributes:
+        title: Its heading.
+        step: The last part of the address of the step that measures it; empty for the one that makes
+            the bundle.
+        cell: (what the step measured, the variant's name) -> the text, `-` for none.
+        place: Columns stand in this order.
+        of_all: One step measures all variants; else each has its own.
+        if_any: Left out where no variant has it.
+    """
+
+    title: str
+    step: str
+    cell: Callable[[Mapping[str, Any], str], str]
+    place: int = 100
+    of_all: bool = False
+    if_any: bool = False
 
 
 def number(key: str, digits: int) -> Callable[[Mapping[str, Any], str], str]:

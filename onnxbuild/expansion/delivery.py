@@ -11,7 +11,7 @@ from onnxbuild.core.recipe import Format
 from onnxbuild.core.target import TargetGates
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.feature import Artifact, Subject
+from onnxbuild.expansion.feature import AheadOfTimeModel, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.expansion.tolerances import tolerances_of, tolerances_of_format
@@ -74,7 +74,7 @@ def variant_bundle(scope: Scope, subject: Subject, reports: dict[str, OutputRef]
     return OutputRef(packaged, "bundle")
 
 
-def artifact_bundle(scope: Scope, subject: Subject, artifact: Artifact) -> Bundle:
+def artifact_bundle(scope: Scope, subject: Subject, artifact: AheadOfTimeModel) -> Bundle:
     """Add the gate and the package of what is made ahead of time of a variant."""
     recipe, variant = scope.recipe, subject.variant
     validated = scope.step(

@@ -42,6 +42,22 @@ class Milder:
     changes: tuple[Mapping[str, Any], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeLosses:
+    """A report on what few bits in each node cost on the user's data, laid next to a variant.
+
+    Attributes:
+        kind: The step kind; its report lists `nodes`, each with `name`, `measured`, and `drop` or
+            `cosine_mean`.
+        settings: Settings that ask for the report, as `--set` takes them.
+        data: Name in Recipe.entrypoints of the data that it needs.
+    """
+
+    kind: str
+    settings: Mapping[str, str]
+    data: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisHints:
     """What `diagnose` must know of a feature's steps.
@@ -52,6 +68,7 @@ class DiagnosisHints:
             `reference`, and the param `target`. They judge, too.
         answers: Bound of a search's goal -> the step of a variant whose report shows where it stands.
         milder: How steps can do less.
+        losses: What the nodes of a variant are ranked by where it misses the goal of a search.
         advice: Step kind -> lines to print if it brings an error in and nothing can be tried.
     """
 
@@ -59,4 +76,5 @@ class DiagnosisHints:
     compares: tuple[str, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     milder: tuple[Milder, ...] = ()
+    losses: NodeLosses | None = None
     advice: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.core.target import Target
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import Node
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.cells import Column
+from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
+from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
+from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+
+__all__ = [
+    "AheadOfTimeModel",
+    "ArtifactFormat",
+    "Column",
+    "Feature",
+    "Frontend",
+    "Laid",
+    "Mode",
+    "PackageFormat",
+    "ProgramFormat",
+    "Section",
+    "Subject",
+    "Trial",
+    "WrittenVariant",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,48 +56,6 @@ class Laid:
     report: OutputRef
     file: str
     target: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the table that a build ends with.
-
-    Attributes:
-        title: Its heading.
-        step: The last part of the address of the step that measures it; empty for the one that makes
-            the bundle.
-        cell: (what the step measured, the variant's name) -> the text, `-` for none.
-        place: Columns stand in this order.
-        of_all: One step measures all variants; else each has its own.
-        if_any: Left out where no variant has it.
-    """
-
-    title: str
-    step: str
-    cell: Callable[[Mapping[str, Any], str], str]
-    place: int = 100
-    of_all: bool = False
-    if_any: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A key of a recipe.
-
-    Attributes:
-        name: The key.
-        options: Frozen dataclass of what may stand below it, each field with its help.
-        callables: Keys below it that take a callable of the user's -> (name in
-            Recipe.entrypoints, help).
-        short: The option that a plain word stands for: `optimize: none`.
-        by_variant: A variant may write its own over the recipe's.
-    """
-
-    name: str
-    options: type
-    callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    short: str = ""
-    by_variant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +116,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class AheadOfTimeModel:
     """What is made of a variant ahead of time.
 
     Attributes:
@@ -163,6 +144,11 @@ def _no_names(*_: object) -> Mapping[str, Any]:
     return {}
 
 
+def _no_fault(_path: Path) -> str:
+    """The check of a form of which any file is one."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     """One thing that a recipe may ask for.
@@ -172,15 +158,20 @@ class Feature:
         sections: Keys of the recipe that it brings.
         kinds: The step kinds that it brings.
         faults: What is wrong with a recipe that no schema can say.
+        points: Points at which it runs the model, whose inputs must fit into memory.
         remarks: What is allowed and usually a mistake; takes the cores that this process may use, too.
         reports: Reports on a variant that enter its bundle: input of `package` -> report.
         reports_on: The same, of the target with that number.
         laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+        steps_of: Variant -> names of steps that belong to it alone and are not below it; `--only` takes
+            the variant for each.
         columns: What the table at a build's end shows of its steps.
         released: Its step kinds whose reports a release shows; their only output is `report`.
         released_if_shared: The same, of steps that belong to no bundle: a bundle has the others' reports.
+        choices: What its steps choose by measuring.
+        side_by_side: The step that measures all variants, if it brings one.
         diagnosis: What `diagnose` must know of its steps.
     """
 
@@ -188,16 +179,20 @@ class Feature:
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     faults: Callable[[Parts], Iterable[Fault]] = _nothing
+    points: Callable[[Recipe], Iterable[Point]] = _nothing
     remarks: Callable[[Recipe, int], Iterable[str]] = _nothing
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
     reports_on: Callable[[Scope, Subject, int], Mapping[str, OutputRef]] = _no_names
     laid: Callable[
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
-    laid_ahead: Callable[[Scope, Subject, Sequence[Artifact]], Sequence[Laid]] = _nothing
+    laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
+    steps_of: Callable[[str], Iterable[str]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
     released_if_shared: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    side_by_side: SideBySide | None = None
     diagnosis: DiagnosisHints = field(default_factory=DiagnosisHints)
 
 
@@ -212,12 +207,14 @@ class Frontend(Feature):
         score: Its score by the user's metric, that variants are held to; None if the recipe evaluates
             nothing.
         is_measured: The benchmark can run the user's own model next to the variants.
+        model_source: How `model` names a file of this frontend's; None where it names a callable.
     """
 
     source: Callable[[Scope], Source]
     reference: Callable[[Scope, Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[Scope], OutputRef | None]
     is_measured: bool = True
+    model_source: ModelSource | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,10 +258,12 @@ class ProgramFormat(Feature):
     Attributes:
         options: Frozen dataclass of its options.
         program: Add the steps that make it.
+        file_fault: What is wrong with a file of this form, without running it; empty if nothing is.
     """
 
     options: type
     program: Callable[[Scope, Format], OutputRef]
+    file_fault: Callable[[Path], str] = _no_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,11 +274,13 @@ class ArtifactFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         artifact: Add the step that makes it of a variant's model.
+        file_fault: What is wrong with the file that is opened, without running it; empty if nothing is.
     """
 
     options: type
     help: str
-    artifact: Callable[[Scope, Variant, OutputRef, Any], Artifact]
+    artifact: Callable[[Scope, Variant, OutputRef, Any], AheadOfTimeModel]
+    file_fault: Callable[[Path], str] = _no_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

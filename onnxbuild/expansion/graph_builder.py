@@ -60,7 +60,7 @@ class GraphBuilder:
         location: Location,
         inputs: Mapping[str, OutputRef] | None = None,
         *,
-        spares: Collection[str] = (),
+        optional_inputs: Collection[str] = (),
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first.
 
@@ -69,14 +69,14 @@ class GraphBuilder:
         """
         name = str(address)
         refs = dict(inputs or {})
-        step = Step(name, kind.name, refs, params, location, frozenset(spares))
+        step = Step(name, kind.name, refs, params, location, frozenset(optional_inputs))
         identity = tagged_sha256(
             "step",
             [
                 kind.name,
                 step.params_json,
                 [[key, self._identity[ref.step], ref.output] for key, ref in refs.items()],
-                *([sorted(spares)] if spares else ()),
+                *([sorted(optional_inputs)] if optional_inputs else ()),
             ],
         )
         outside = self._outside_of(kind, params, refs.values())

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from onnxbuild.core.params import option
 
+SECTION = "release"
+
 
 @dataclass(frozen=True, slots=True)
 class Budgets:

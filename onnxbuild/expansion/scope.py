@@ -76,7 +76,7 @@ class Scope:
         *,
         at: Location | None = None,
         section: str = "",
-        spares: tuple[str, ...] = (),
+        optional_inputs: tuple[str, ...] = (),
     ) -> str:
         """Add a step; returns its name, or that of the equal one that was there first.
 
@@ -87,7 +87,10 @@ class Scope:
             inputs: What it takes.
             at: Where the recipe asks for it.
             section: The key of the recipe that does, where there is one place for it.
-            spares: Inputs that it goes on without where what makes them is not applicable to the model.
+            optional_inputs: Inputs that it runs without where the step that makes them is not applicable
+                to the model.
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
-        return self.graph.step(address, kind, params, location, inputs, spares=spares)
+        return self.graph.step(
+            address, kind, params, location, inputs, optional_inputs=optional_inputs
+        )

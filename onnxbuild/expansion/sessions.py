@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.onnxkit.sessions.options import SessionOptions, TuneOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import profile, session, tune
+from onnxbuild.steps import session, tune
 from onnxbuild.steps.benchmark import BenchmarkOptions
 
 SECTION = "session"
@@ -45,7 +44,7 @@ class VariantSession:
 
 
 def add_session(scope: Scope, variant: Variant, model: OutputRef) -> VariantSession:
-    """The session of a variant's model: searched on each target, profiled on the first.
+    """The session of a variant's model: as its recipe says, or searched for on each target.
 
     Raises:
         UsageError: A lock's choice is no session's settings.
@@ -53,30 +52,10 @@ def add_session(scope: Scope, variant: Variant, model: OutputRef) -> VariantSess
     recipe = scope.recipe
     options = options_of(recipe, variant)
     settings = options.settings()
-    found = VariantSession(settings)
     tuning = options.tuning()
-    if tuning is not None:
-        found = _tuned_everywhere(scope, variant, model, settings, tuning)
-    if options.profiling:
-        first = recipe.targets[0]
-        step = scope.step(
-            of_variant(recipe, variant, "profile"),
-            profile.KIND,
-            profile.ProfileParams(
-                variant=variant.name,
-                session=SessionSettings() if found.steps else settings,
-                **_measured_at(recipe, first),
-            ),
-            {
-                "model": model,
-                **found.inputs(first, "settings"),
-                **target_inputs(scope, first),
-            },
-            at=variant.location,
-        )
-        profiled = (OutputRef(step, "report"), "profile.json")
-        found = dataclasses.replace(found, reports=(*found.reports, profiled))
-    return found
+    if tuning is None:
+        return VariantSession(settings)
+    return _tuned_everywhere(scope, variant, model, settings, tuning)
 
 
 def _tuned_everywhere(
@@ -102,7 +81,7 @@ def _tuned_everywhere(
                 variant=variant.name,
                 settings=settings,
                 options=tuning,
-                **_measured_at(recipe, target),
+                **measured_at(recipe, target),
             )
             searched = scope.step(
                 of_variant(recipe, variant, "tune", elsewhere),
@@ -132,12 +111,12 @@ def options_of(recipe: Recipe, variant: Variant) -> SessionOptions:
 
 
 def settings_of(recipe: Recipe, variant: Variant) -> SessionSettings:
-    """The same, without searches and profiles."""
+    """A variant's session settings, without what searches find."""
     return options_of(recipe, variant).settings()
 
 
-def _measured_at(recipe: Recipe, target: Target) -> dict[str, Any]:
-    """Where and on what a variant is measured."""
+def measured_at(recipe: Recipe, target: Target) -> dict[str, Any]:
+    """The parameters of a step that measures a variant: inputs, axes, points and target."""
     return {
         "inputs": recipe.inputs,
         "axes": recipe.axes,

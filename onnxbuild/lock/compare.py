@@ -24,7 +24,7 @@ _SCALARS = (bool, int, float, str)  # a bool is an int, too: it is looked for fi
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LockDifference:
     """One fact that differs.
 
     Attributes:
@@ -45,7 +45,7 @@ class Difference:
         return f"{self.subject}: {self.old or '(not in the lock)'} -> {self.new or '(gone)'}"
 
 
-def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
+def differences(locked: Lock, now: Lock) -> tuple[LockDifference, ...]:
     """What differs: first what goes into a build, then what comes out; measurements never count."""
     found = [
         *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
@@ -64,7 +64,7 @@ def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
     for label, before, after in inputs:
         for name in sorted({*before, *after}):
             found += [
-                Difference(name, f"{label}{name}{path}", _short(was), _short(now_is))
+                LockDifference(name, f"{label}{name}{path}", _short(was), _short(now_is))
                 for path, was, now_is in leaves(
                     before.get(name, MISSING), after.get(name, MISSING)
                 )
@@ -72,20 +72,20 @@ def differences(locked: Lock, now: Lock) -> tuple[Difference, ...]:
     return (*found, *_steps(locked, now))
 
 
-def _steps(locked: Lock, now: Lock) -> Iterator[Difference]:
+def _steps(locked: Lock, now: Lock) -> Iterator[LockDifference]:
     """In the order of the graph: what comes first is what made the rest differ."""
     for name in dict.fromkeys((*now.steps, *locked.steps)):
         old, new = locked.steps.get(name), now.steps.get(name)
         if old is None or new is None:
             before, after = ("", "there") if old is None else ("there", "")
-            yield Difference(name, f"step {name}", before, after, follows=True)
+            yield LockDifference(name, f"step {name}", before, after, follows=True)
             continue
         if old.kind != new.kind:
-            yield Difference(name, f"step kind of {name}", old.kind, new.kind, follows=True)
+            yield LockDifference(name, f"step kind of {name}", old.kind, new.kind, follows=True)
         for output in sorted({*old.outputs, *new.outputs}):
             was, now_is = old.outputs.get(output), new.outputs.get(output)
             if was != now_is:
-                yield Difference(
+                yield LockDifference(
                     name,
                     f"{output} of {name}",
                     "" if was is None else f"{shorten(was.sha256)} ({was.size_bytes} bytes)",
@@ -95,16 +95,16 @@ def _steps(locked: Lock, now: Lock) -> Iterator[Difference]:
                     follows=True,
                 )
         if old.key != new.key:
-            yield Difference(
+            yield LockDifference(
                 name, f"key of {name}", shorten(old.key), shorten(new.key), follows=True
             )
 
 
 def _facts(
     item: str, label: str, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> list[Difference]:
+) -> list[LockDifference]:
     return [
-        Difference(item, f"{label}{path}", _short(before), _short(after))
+        LockDifference(item, f"{label}{path}", _short(before), _short(after))
         for path, before, after in leaves(old, new)
     ]
 

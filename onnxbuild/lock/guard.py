@@ -14,7 +14,7 @@ from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Fingerprints
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.lock.bind import BoundLock
-from onnxbuild.lock.compare import Difference, differences
+from onnxbuild.lock.compare import LockDifference, differences
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.observations import locked_data
 from onnxbuild.lock.places import LockPlaces
@@ -188,7 +188,7 @@ def _update(locked: BoundLock, item: str) -> str:
     return f"if it is meant: {lock_command(locked.recipe, item)}"
 
 
-def _update_of(locked: BoundLock, found: Sequence[Difference]) -> str:
+def _update_of(locked: BoundLock, found: Sequence[LockDifference]) -> str:
     items = list(dict.fromkeys(each.item for each in found if not each.follows))
     command = lock_command(locked.recipe, *(items if len(items) <= _SHOWN else ()))
     return f"if it is meant: {command}"

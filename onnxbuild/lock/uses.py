@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.action import Action, ActionResult
-from onnxbuild.lock.compare import Difference
+from onnxbuild.lock.compare import LockDifference
 from onnxbuild.lock.model import Lock
 from onnxbuild.lock.places import LockPlaces
 
@@ -30,9 +30,9 @@ def used_items(
 def unexplained(
     locked: Lock,
     now: Lock,
-    found: Sequence[Difference],
+    found: Sequence[LockDifference],
     uses: Mapping[str, frozenset[str]],
-) -> list[Difference]:
+) -> list[LockDifference]:
     """Other outputs of steps whose key is as it was, and all that they used.
 
     Args:

@@ -16,6 +16,7 @@ from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
 from onnxbuild.recipe.declared.globs import Glob
+from onnxbuild.recipe.declared.model_sources import FILLED_IN, ModelSources, source_of
 from onnxbuild.recipe.parts.parts import DEFAULT_OPSET, read_parts, variant_nodes
 from onnxbuild.recipe.schema.validator import KeyValidator
 from onnxbuild.recipe.templates.expand import Renderer, combination_name, combinations
@@ -34,17 +35,18 @@ class Loader:
         self._sources = Sources(project)
         self._glob = Glob(project)
         self._entrypoints = EntrypointReader(self._sources, environment, self._glob)
+        self._models = ModelSources(self._sources)
         self._validator = KeyValidator()
         self._complete = True
         self._checked: dict[tuple[str, str], list[Fault]] = {}
 
     def files(self) -> Iterable[FilePath]:
-        """Recipe files that were read."""
-        return self._sources.files.values()
+        """Files that were read: recipes, and models that say what a recipe leaves out."""
+        return (*self._sources.files.values(), *sorted(self._models.read))
 
     def folders(self) -> Iterable[FilePath]:
-        """Folders whose listing decided a glob."""
-        return self._glob.folders
+        """Folders whose listing decided a glob, or whether there is a file."""
+        return {*self._glob.folders, *self._models.folders}
 
     def code(self) -> Iterable[tuple[FilePath, str]]:
         """(source file, name that it was asked to define)."""
@@ -63,7 +65,8 @@ class Loader:
         if root is not None:
             written = root
             root = apply_overrides(root, overrides, self._validator.known, self._faults)
-            self._faults.update(self._validator.frame(root, complete=self._complete))
+            required = self._validator.required(by_file=bool(source_of(root)))
+            self._faults.update(self._validator.frame(root, required if self._complete else ()))
             recipes = self._expanded(root)
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
@@ -104,19 +107,25 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
+        completed = self._models.complete(root, self._faults)
+        is_complete = self._complete and completed is not None
+        root = _without_filled_in(root) if completed is None else completed
+        model = self._models.entrypoint
         known = self._validator.known
         faults = [f for key in root.members if key in known for f in self._check(key, root)]
         unsound = {fault.path for fault in faults} | {(k,) for k in root.members if k not in known}
         self._faults.update(faults)
 
         def read(node: Node, path: Path, parts: Parts) -> Entrypoint | None:
+            if path == ("model",) and source_of(root):
+                return model
             return self._entrypoints.read(node, path, parts.sound, self._faults)
 
         def environment(node: Node, path: Path) -> Environment | None:
             return read_environment(node, path, self._sources, self._faults)
 
         parts = read_parts(root, unsound, read, environment)
-        if self._complete:  # what a lost base declares can't be missed
+        if is_complete:  # what a lost base or file declares can't be missed
             self._faults.update(check_parts(parts))
         if self._faults:
             return None
@@ -145,6 +154,12 @@ class Loader:
 
 def _rendered_part(root: Node) -> Node:
     members = {key: m for key, m in root.members.items() if key not in _UNRENDERED}
+    return mapping(members, root.at)
+
+
+def _without_filled_in(root: Node) -> Node:
+    """The recipe without the keys that a model's file completes: what is missing there is not known."""
+    members = {key: m for key, m in root.members.items() if key not in FILLED_IN}
     return mapping(members, root.at)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
 
+from onnxbuild.catalog import all_features
 from onnxbuild.core.axis import Axis, shape_at
 from onnxbuild.core.errors import RecipeError
-from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Recipe
 
 _BYTES = {"float32": 4, "float16": 2, "float64": 8, "int64": 8, "int32": 4, "int16": 2}
@@ -31,7 +31,7 @@ def point_faults(recipe: Recipe, memory_bytes: int) -> Iterator[RecipeError]:
     """The points whose inputs do not fit into memory, with the axis to narrow.
 
     Args:
-        recipe: Whose reference points.
+        recipe: Whose points.
         memory_bytes: What the build may use.
     """
     for point in _points(recipe):
@@ -62,9 +62,9 @@ def point_remarks(recipe: Recipe) -> Iterator[str]:
             )
 
 
-def _points(recipe: Recipe) -> tuple[Point, ...]:
-    options: Any = recipe.sections["reference"]
-    return reference_points(recipe.axes, options.points, options.seed) if recipe.axes else ()
+def _points(recipe: Recipe) -> Iterator[Point]:
+    for feature in all_features():
+        yield from feature.points(recipe)
 
 
 def _largest(recipe: Recipe, point: Point) -> Axis:

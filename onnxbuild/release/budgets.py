@@ -15,7 +15,7 @@ _ROUNDING = 1e-9  # 1050 / 1000 - 1 is a little more than 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class BudgetBreach:
     """One figure that is beyond its budget."""
 
     variant: str
@@ -46,7 +46,7 @@ def check_budgets(
         BudgetError: Every breach, by name.
     """
     notices = []
-    breaches: list[Breach] = []
+    breaches: list[BudgetBreach] = []
     here = previous.host == host
     if not here and any(each.latency_ratio_increase is not None for each in budgets.values()):
         notices.append(
@@ -68,7 +68,7 @@ def check_budgets(
             notices.append(f"variant '{variant}' is not in {previous.title}: nothing to compare")
         else:
             found = _breaches(budgets[variant], before, now, latency=here)
-            breaches += [Breach(variant, what) for what in found]
+            breaches += [BudgetBreach(variant, what) for what in found]
     notices += [
         f"variant '{variant}' of {previous.title} is no longer there"
         for variant in previous.figures

@@ -18,7 +18,7 @@ from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.core.errors import NotReproducibleError
 from onnxbuild.core.ports import EventSink
 from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.release_options import Budgets, ReleaseOptions
+from onnxbuild.expansion.release_options import SECTION, Budgets, ReleaseOptions
 from onnxbuild.lock.places import LockPlaces
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.release.budgets import check_budgets
@@ -205,9 +205,7 @@ def _check_budgets(
     """
     by_recipe: dict[str, Budgets] = {}
     for recipe in recipes:
-        options = recipe.sections["release"]
-        assert isinstance(options, ReleaseOptions)
-        by_recipe[recipe.name] = options.budgets
+        by_recipe[recipe.name] = recipe.section(SECTION, ReleaseOptions).budgets
     if previous is None:
         if any(each != Budgets() for each in by_recipe.values()):
             return ("budgets are not checked: --previous names the release to compare with",)

@@ -10,7 +10,7 @@ from onnxbuild.core.action import NO_FILE
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.places import real_path
 from onnxbuild.lock.model import Lock
-from onnxbuild.release_format.about import EPOCH_MAX_S, Source
+from onnxbuild.release_format.about import EPOCH_MAX_S, ReleaseSource
 
 EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 """Seconds since 1970; https://reproducible-builds.org/specs/source-date-epoch/."""
@@ -52,7 +52,7 @@ def look_at_source(
     shipped: Iterable[Path],
     *,
     allow_dirty: bool,
-) -> Source:
+) -> ReleaseSource:
     """The commit that a project is at.
 
     Args:
@@ -87,7 +87,7 @@ def look_at_source(
     if epoch_s is None:
         epoch_s = NO_EPOCH_S
         notices.append(f"no commit and no {EPOCH_VARIABLE}: all files are of 1980-01-01")
-    return Source(checkout.commit, checkout.changed, epoch_s, outside, tuple(notices))
+    return ReleaseSource(checkout.commit, checkout.changed, epoch_s, outside, tuple(notices))
 
 
 def _refused(checkout: git.Checkout, project: Path) -> NotReproducibleError:

@@ -39,7 +39,7 @@ class Title:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReleaseSource:
     """Where a release comes from.
 
     Attributes:
@@ -91,7 +91,9 @@ def is_matrix(recipes: Sequence[Recipe]) -> bool:
     return len(recipes) > 1 or "@" in recipes[0].name
 
 
-def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source) -> dict[str, Any]:
+def about(
+    title: Title, recipes: Sequence[Recipe], graph: Graph, source: ReleaseSource
+) -> dict[str, Any]:
     """The release.json.
 
     Args:
@@ -115,7 +117,7 @@ def about(title: Title, recipes: Sequence[Recipe], graph: Graph, source: Source)
                 "bundle": f"{section.folder}/{below}{name}",
                 "step": each.bundle.step,
                 **_judged_by(recipe, each, graph, matrix=matrix),
-                "benchmarks": dict(each.measured_by),
+                "benchmarks": _compared_in(each, graph),
             }
         for name in _reported(recipe, graph):
             file = graph.addresses[name].local
@@ -149,6 +151,17 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
     if at.variant:
         golden = f"{golden}-{at.trial or at.bundle}"
     return {"golden": golden, "reference": reference}
+
+
+def _compared_in(each: Deliverable, graph: Graph) -> dict[str, str]:
+    """Target -> the step that measures a bundle there, side by side with the others."""
+    kinds = {found.side_by_side.kind for found in all_features() if found.side_by_side}
+    return {
+        target: step
+        for target, steps in each.measured_by.items()
+        for step in steps
+        if graph.steps[graph.resolve(step)].kind in kinds
+    }
 
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.digest import Digest, tagged_sha256
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
-from onnxbuild.release_format.bundles import SECTIONS, bundles_of
+from onnxbuild.release_format.bundles import BUNDLE, SECTIONS, bundles_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.packages import packages_of
@@ -76,7 +76,7 @@ def bill_of_materials(
     bom = Bom(
         serial_number=_serial_number(about, files),
         metadata=BomMetaData(
-            timestamp=datetime.fromtimestamp(about["epoch_s"], timezone.utc),
+            timestamp=datetime.fromtimestamp(about["epoch_s"], UTC),
             component=whole,
             tools=ToolRepository(components=[builder]),
             properties=properties,
@@ -146,7 +146,7 @@ def _model(
         "precision": figures.precision,
         "size_bytes": figures.model_bytes,
         **_particulars(manifest),
-        "bundle_sha256": lock.steps[variant["step"]].outputs["bundle"].sha256,
+        "bundle_sha256": lock.steps[variant["step"]].outputs[BUNDLE].sha256,
     }
     return Component(
         name=f"{about['name']}/{name}",

@@ -14,7 +14,7 @@ from onnxbuild.release_format.layout import MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class BundleSection:
     """A part of release.json, with a folder of its own.
 
     Attributes:
@@ -34,27 +34,28 @@ class Section:
     needs: str
 
 
-BUNDLE, GOLDEN = "bundle", "reference"
-"""Name and kind of a step's one output, where that is a bundle, and where it is golden files."""
+BUNDLE, GOLDEN, REPORT = "bundle", "reference", "report"
+"""Name and kind of a step's one output: of every step that makes a bundle, golden files, or a report that
+features list as `released`."""
 
 _NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
 
-VARIANTS = Section(
+VARIANTS = BundleSection(
     "variants", "variants", "variant", "ONNX",
     "the models, each with its manifest, reports, checksums and a loader", _NEEDS_ORT,
 )  # fmt: skip
-FORMATS = Section(
+FORMATS = BundleSection(
     "formats", "formats", "PyTorch program", "PyTorch programs",
     "programs that PyTorch runs, each with the same",
     "needs torch and numpy: runs once and prints the outputs",
 )  # fmt: skip
-AHEAD_OF_TIME = Section(
+AHEAD_OF_TIME = BundleSection(
     "ahead_of_time", "ahead-of-time", "ahead-of-time model",
     "made ahead of time",
     "models made ready for one runtime or one machine, each with the same", _NEEDS_ORT,
 )  # fmt: skip
 SECTIONS = (VARIANTS, FORMATS, AHEAD_OF_TIME)
-SECTION_OF: Mapping[Family, Section] = {
+SECTION_OF: Mapping[Family, BundleSection] = {
     "variant": VARIANTS,
     "program": FORMATS,
     "artifact": AHEAD_OF_TIME,
@@ -62,14 +63,16 @@ SECTION_OF: Mapping[Family, Section] = {
 """Where a release has what is delivered. Packages are made again of the bundles: it holds none."""
 
 
-def section_of(manifest: Manifest) -> Section:
+def section_of(manifest: Manifest) -> BundleSection:
     """Return the section that holds bundles of such a kind."""
     if manifest.runtime == "torch":
         return FORMATS
     return VARIANTS if manifest.kind == ONNX else AHEAD_OF_TIME
 
 
-def section_bundles(about: Mapping[str, Any]) -> Iterator[tuple[Section, str, Mapping[str, Any]]]:
+def section_bundles(
+    about: Mapping[str, Any],
+) -> Iterator[tuple[BundleSection, str, Mapping[str, Any]]]:
     """Yield (section, name, record) of every bundle that a release.json names, by name in each section.
 
     JSON is written with its keys sorted, so that any other order would be lost on the way.

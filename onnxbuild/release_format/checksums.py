@@ -17,7 +17,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ReleaseFault:
     """One thing that is not as it should be.
 
     Attributes:
@@ -44,7 +44,7 @@ class Files:
 
     folder: Path
     digests: Mapping[str, Digest]
-    faults: tuple[Fault, ...]
+    faults: tuple[ReleaseFault, ...]
 
     def read(self, name: str) -> bytes:
         """The content of one of them.
@@ -67,55 +67,57 @@ def check_sums(folder: Path) -> Files:
     faults += bad_lines
     for path, sha256 in recorded.items():
         if path not in there:
-            faults.append(Fault(path, "is missing"))
+            faults.append(ReleaseFault(path, "is missing"))
         elif there[path].sha256 != sha256:
             found = there[path].sha256
-            faults.append(Fault(path, f"has changed: {found[:12]}, recorded as {sha256[:12]}"))
+            faults.append(
+                ReleaseFault(path, f"has changed: {found[:12]}, recorded as {sha256[:12]}")
+            )
     faults += [
-        Fault(path, "was added: SHA256SUMS does not name it")
+        ReleaseFault(path, "was added: SHA256SUMS does not name it")
         for path in there
         if path not in recorded and path not in NOT_SUMMED
     ]
     return Files(folder, there, tuple(faults))
 
 
-def _files(folder: Path) -> tuple[dict[str, Digest], list[Fault]]:
+def _files(folder: Path) -> tuple[dict[str, Digest], list[ReleaseFault]]:
     found: dict[str, Digest] = {}
     faults = []
     folders: dict[str, None] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not name.isprintable():
-            faults.append(Fault(name, "has a name that no release's file has"))
+            faults.append(ReleaseFault(name, "has a name that no release's file has"))
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            faults.append(Fault(name, "is neither a file nor a folder"))
+            faults.append(ReleaseFault(name, "is neither a file nor a folder"))
         elif path.is_dir():
             folders[name] = None
         else:
             sha256 = hash_file(str(path))
             if sha256 is None:
-                faults.append(Fault(name, "can't be read"))
+                faults.append(ReleaseFault(name, "can't be read"))
             else:
                 found[name] = Digest(sha256, path.stat().st_size)
     needed = {str(parent) for name in found for parent in PurePosixPath(name).parents}
-    faults += [Fault(name, "is an empty folder") for name in folders if name not in needed]
+    faults += [ReleaseFault(name, "is an empty folder") for name in folders if name not in needed]
     return found, faults
 
 
-def _recorded(path: Path) -> tuple[dict[str, str], list[Fault]]:
+def _recorded(path: Path) -> tuple[dict[str, str], list[ReleaseFault]]:
     """(path -> recorded sha256, lines that say nothing)."""
     recorded: dict[str, str] = {}
     try:
         *lines, rest = path.read_bytes().decode("utf-8").split("\n")
     except FileNotFoundError:
-        return {}, [Fault(SUMS_FILE, "is missing")]
+        return {}, [ReleaseFault(SUMS_FILE, "is missing")]
     except (OSError, UnicodeDecodeError):
-        return {}, [Fault(SUMS_FILE, "can't be read")]
+        return {}, [ReleaseFault(SUMS_FILE, "can't be read")]
     faults = []
     for number, line in enumerate([*lines, rest] if rest else lines, 1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in recorded:
-            faults.append(Fault(SUMS_FILE, f"has a line that says nothing: {number}"))
+            faults.append(ReleaseFault(SUMS_FILE, f"has a line that says nothing: {number}"))
         else:
             recorded[match[2]] = match[1]
     return recorded, faults

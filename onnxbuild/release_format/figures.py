@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.lock.model import Lock
+from onnxbuild.onnxkit.benchmark.report import BASELINE
 from onnxbuild.onnxkit.bundles.manifest import Manifest
-
-BASELINE = "pytorch"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
-from onnxbuild.release_format.bundles import SECTIONS, Section, bundles_of
+from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
 
 if TYPE_CHECKING:
@@ -66,12 +66,14 @@ def _page() -> Template:
 class _Part:
     """A section of the release that holds bundles: its rows, and the folder of its first bundle."""
 
-    section: Section
+    section: BundleSection
     rows: list[list[str]]
     first: str
 
 
-def _part(section: Section, about: Mapping[str, Any], figures: Mapping[str, Figures]) -> _Part:
+def _part(
+    section: BundleSection, about: Mapping[str, Any], figures: Mapping[str, Figures]
+) -> _Part:
     names = sorted(about[section.key])
     rows = [_row(name, figures[name]) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])

@@ -187,6 +187,9 @@ def _deliver(
             family=family,
             variant=variant,
             judged_by=bundle.judged_by,
-            measured_by={each.target: each.report.step for each in laid if each.target},
+            measured_by={
+                target: tuple(each.report.step for each in laid if each.target == target)
+                for target in dict.fromkeys(each.target for each in laid if each.target)
+            },
         )
     )

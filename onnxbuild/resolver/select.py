@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
+from onnxbuild.catalog import all_features
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.expansion.addresses import load_times_step
 from onnxbuild.expansion.asked import AskedOfVariants
 
 
@@ -36,8 +37,8 @@ def _owners(recipe: Recipe) -> dict[str, str]:
     owners: dict[str, str] = {}
     for each in recipe.variants:
         folders = [name for section in asked for name in section.folders([each.name])]
-        made = (*folders, load_times_step(each.name))
-        owners |= dict.fromkeys(made, each.name)
+        steps = [name for feature in all_features() for name in feature.steps_of(each.name)]
+        owners |= dict.fromkeys((*folders, *steps), each.name)
     owners |= {variant.name: variant.name for variant in recipe.variants}
     return owners | {each.name: each.name for each in recipe.formats}
 
@@ -68,7 +69,7 @@ def _measures(graph: Graph) -> dict[str, set[tuple[str, str]]]:
     """Step that measures -> (recipe, name) of each bundle that it measures."""
     found: dict[str, set[tuple[str, str]]] = {}
     for each in graph.deliverables:
-        for step in each.measured_by.values():
+        for step in chain.from_iterable(each.measured_by.values()):
             found.setdefault(graph.resolve(step), set()).add((each.recipe, each.name))
     return found
 

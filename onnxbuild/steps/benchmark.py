@@ -12,7 +12,7 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost, cost_alone
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
 from onnxbuild.onnxkit.benchmark.points import measured_points, takes
@@ -209,7 +209,7 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _groups(context: StepContext, costs: Mapping[str, Cost]) -> list[tuple[str, ...]]:
+def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
     """Who is measured with whom."""
     from onnxbuild.onnxkit.benchmark.report import BASELINE
 
@@ -235,7 +235,7 @@ def _measuring(
 
 
 def _record(
-    contender: Contender, costs: Mapping[str, Cost], joules: Mapping[str, float]
+    contender: Contender, costs: Mapping[str, LoadCost], joules: Mapping[str, float]
 ) -> dict[str, object]:
     record = costs[contender.name].to_json()
     if contender.same_as:
@@ -259,7 +259,7 @@ def _extras(
     line_up: LineUp,
     point: Point,
     feeds: Feeds,
-    costs: Mapping[str, Cost],
+    costs: Mapping[str, LoadCost],
 ) -> dict[str, object]:
     """Throughput by clients, and what copies to a device take, where they are asked for."""
     params: BenchmarkParams = context.params

@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.calibrate.calibration import Calibration, Method, Rule, calibrate
-from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.data.calibration_data import FeedSource
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 
@@ -56,7 +56,7 @@ class CalibrateParams:
     inputs: tuple[DummyInput, ...]
     options: CalibrationOptions
     axes: tuple[Axis, ...] = ()
-    grid: Grid = field(default_factory=Grid)
+    grid: IntegerGrid = field(default_factory=IntegerGrid)
     means: bool = False
 
 

@@ -57,7 +57,7 @@ class AutoOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class MeasuredTrial:
     """One way.
 
     Attributes:
@@ -91,7 +91,7 @@ class ChooseParams:
     variant: str
     goal: Goal
     margin: float
-    trials: tuple[Trial, ...]
+    trials: tuple[MeasuredTrial, ...]
     choice: str
 
 
@@ -144,7 +144,7 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics=metrics, findings=findings, notes=tuple(notes))
 
 
-def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], list[str]]:
+def _there(context: StepContext, params: ChooseParams) -> tuple[list[MeasuredTrial], list[str]]:
     """The trials that the model is fit for, and the names of the others."""
     there = [
         trial
@@ -161,7 +161,7 @@ def _there(context: StepContext, params: ChooseParams) -> tuple[list[Trial], lis
     return there, not_applicable
 
 
-def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
+def _row(context: StepContext, trial: MeasuredTrial) -> dict[str, Any]:
     """What a trial loses on either half of the data, and its size."""
     _check_ran(context, trial)
     scored = _report(context, f"evaluation/{trial.name}") or {}
@@ -180,7 +180,7 @@ def _row(context: StepContext, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _check_ran(context: StepContext, trial: Trial) -> None:
+def _check_ran(context: StepContext, trial: MeasuredTrial) -> None:
     for kind in ("fidelity", "evaluation"):
         skipped = (_report(context, f"{kind}/{trial.name}") or {}).get("skipped")
         if skipped:
@@ -191,7 +191,7 @@ def _check_ran(context: StepContext, trial: Trial) -> None:
             )
 
 
-def _measured(context: StepContext, trials: Sequence[Trial]) -> MeasuredTrials:
+def _measured(context: StepContext, trials: Sequence[MeasuredTrial]) -> MeasuredTrials:
     report = _report(context, "benchmark")
     assert report is not None
     points = [point["point"] for point in report["points"]]
@@ -233,7 +233,7 @@ def _write(
     name: str | None,
     not_applicable: Sequence[str],
 ) -> None:
-    from onnxbuild.onnxkit.plots.scatter_plot import Point, scatter_svg
+    from onnxbuild.onnxkit.plots.scatter_plot import PlotPoint, scatter_svg
 
     report = {
         "goal": asked(params.goal),
@@ -247,7 +247,7 @@ def _write(
     if params.choice:
         return
     points = [
-        Point(
+        PlotPoint(
             f"{row['name']}, {row['size_bytes'] / 2**20:.3g} MiB",
             max(_error(row), 0.0),
             row["latency"],

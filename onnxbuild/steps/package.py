@@ -18,7 +18,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     VALIDATION_FILE,
     BundleTarget,
     Manifest,
-    Provider,
+    ManifestProvider,
 )
 from onnxbuild.onnxkit.bundles.write import (
     names_below,
@@ -130,7 +130,7 @@ def _ran(reports: dict[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in reports.items() if "skipped" not in each}
 
 
-def _chain(targets: tuple[Target, ...]) -> tuple[Provider, ...]:
+def _chain(targets: tuple[Target, ...]) -> tuple[ManifestProvider, ...]:
     """Return all built-in providers, in order of preference, for `load()` without a target.
 
     Each names the target whose session settings it takes: the first that begins with it, else the
@@ -147,7 +147,8 @@ def _chain(targets: tuple[Target, ...]) -> tuple[Provider, ...]:
             if link is target.chain[0]:
                 begins.setdefault(provider, target.name)
     return tuple(
-        Provider(name, options, {**owners, **begins}[name]) for name, options in links.items()
+        ManifestProvider(name, options, {**owners, **begins}[name])
+        for name, options in links.items()
     )
 
 
@@ -156,7 +157,9 @@ def _target(target: Target, validation: dict[str, Any], session: SessionSettings
     library = None if target.library is None else PurePosixPath(target.library.files[0]).name
     skipped = validation.get("skipped")
     return BundleTarget(
-        tuple(Provider(full_name(link.provider), dict(link.options)) for link in target.chain),
+        tuple(
+            ManifestProvider(full_name(link.provider), dict(link.options)) for link in target.chain
+        ),
         session,
         placement=validation["placement"] if skipped is None else None,
         skipped=skipped,

@@ -9,7 +9,12 @@ from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import Axis, Precision
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import DESCRIPTION_FILE, read_description
-from onnxbuild.onnxkit.bundles.manifest import VALIDATION_FILE, BundleTarget, Manifest, Provider
+from onnxbuild.onnxkit.bundles.manifest import (
+    VALIDATION_FILE,
+    BundleTarget,
+    Manifest,
+    ManifestProvider,
+)
 from onnxbuild.onnxkit.bundles.write import (
     names_below,
     read_report,
@@ -64,7 +69,9 @@ def run(context: StepContext) -> Outcome:
         dynamic_axes=axes_for_callers(params.axes),
         made_for=found.made_for,
         targets={
-            target: BundleTarget((Provider(found.provider, found.provider_options),), session)
+            target: BundleTarget(
+                (ManifestProvider(found.provider, found.provider_options),), session
+            )
         },
         folder_options=found.folder_options,
         validation={target: verdict_of(validation)},

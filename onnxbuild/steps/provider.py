@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.rpc_client import host_of, runtime_facts
 
 if TYPE_CHECKING:
-    from onnxbuild.onnxkit.providers.probe import Probe
+    from onnxbuild.onnxkit.providers.probe import ProviderProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ def run(context: StepContext) -> Outcome:
     )
 
 
-def _reasons(lost: list[Probe]) -> str:
+def _reasons(lost: list[ProviderProbe]) -> str:
     """Why each does not load, in one line: the first reason of each."""
     if len(lost) == 1:
         return f"does not load: {lost[0].faults[0].what}"
     return "none of it loads: " + "; ".join(f"{p.provider}: {p.faults[0].what}" for p in lost)
 
 
-def _notes(target: Target, loads: list[str], lost: list[Probe]) -> tuple[str, ...]:
+def _notes(target: Target, loads: list[str], lost: list[ProviderProbe]) -> tuple[str, ...]:
     if not lost:
         return ()
     fix = f" (fix: {lost[0].fix})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.core.params import option
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.linear_nodes import is_branch
 from onnxbuild.onnxkit.model.model_files import placement, save_model
@@ -112,7 +112,7 @@ def scheme_of(options: StaticOptions) -> StaticScheme:
     )
 
 
-def grid_for(options: StaticOptions, method: str) -> Grid:
+def grid_for(options: StaticOptions, method: str) -> IntegerGrid:
     """What the calibration should aim at; the same for all where its method does not go by it.
 
     Args:
@@ -120,8 +120,8 @@ def grid_for(options: StaticOptions, method: str) -> Grid:
         method: The calibration's.
     """
     if method in {"minmax", "moving_average"}:
-        return Grid()
-    return Grid(_bits(options), symmetric=_is_symmetric(options))
+        return IntegerGrid()
+    return IntegerGrid(_bits(options), symmetric=_is_symmetric(options))
 
 
 def _bits(options: StaticOptions) -> int:

@@ -117,7 +117,7 @@ def _quantized(
     import numpy as np
 
     from onnxbuild.onnxkit.quantize.blockwise import (
-        Grid,
+        BlockGrid,
         half_quadratic,
         quantize_blocks,
         round_to_nearest,
@@ -130,7 +130,7 @@ def _quantized(
             where=where,
             fix="see that the model loads its trained weights",
         )
-    grid = Grid(options.bits, options.block_size, options.symmetric)
+    grid = BlockGrid(options.bits, options.block_size, options.symmetric)
     if each.node.op_type == "Gather":
         return quantize_blocks(rows, grid, round_to_nearest)
     if each.reads_main_graph and each.node.input[0] in factors:

@@ -33,7 +33,7 @@ from onnxbuild.onnxkit.timing.ratios import Ratio, is_ranked, ratio_over
 from onnxbuild.onnxkit.timing.rounds import SETTLE_S, SPIN_SETTLE_S, Turns, measure_turns
 
 if TYPE_CHECKING:
-    from onnxbuild.onnxkit.search.tune_session import Asked, Compared, Found
+    from onnxbuild.onnxkit.search.tune_session import Compared, Found, QuestionAnswers
 
 _WARMUP = 3
 _LEAST_ROUNDS = 8
@@ -214,7 +214,7 @@ class _Bench:
             for point, each in turns.items()
         }
 
-    def show(self, number: int, asked: Asked) -> dict[str, object]:
+    def show(self, number: int, asked: QuestionAnswers) -> dict[str, object]:
         """A question's part of the report.
 
         Args:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from onnxbuild import __version__
+from onnxbuild.catalog import ARTIFACT_FORMATS, PROGRAM_FORMATS
 from onnxbuild.core.digest import Digest
-from onnxbuild.onnxkit.ahead_of_time.ort_canonical import IDENTIFIER
 from onnxbuild.onnxkit.bundles.manifest import LOADER_FILE, SUMS_FILE, Manifest
 from onnxbuild.onnxkit.loaders.script import load_script
-from onnxbuild.release_format.bundles import Section, manifest_in, section_bundles, section_of
-from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.bundles import (
+    BundleSection,
+    manifest_in,
+    section_bundles,
+    section_of,
+)
+from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import config_faults
-
-_IDENTIFIER_AT = 4  # after the offset of a flatbuffer's root
-
-_CODE = ".so"
 
 _EARLIER_LOADERS = frozenset(
     {
@@ -34,7 +33,7 @@ _EARLIER_LOADERS = frozenset(
 """sha256 of each load.py that onnxbuild 0.1.0 wrote before all kinds of bundles had one manifest."""
 
 
-def check_bundles(release: Released) -> Iterator[Fault]:
+def check_bundles(release: Released) -> Iterator[ReleaseFault]:
     """Every bundle against its own manifest; programs and `.ort` files against their form.
 
     The lock's digests cover the same files: what is found here is a lock that was forged, too. Files
@@ -47,47 +46,56 @@ def check_bundles(release: Released) -> Iterator[Fault]:
             yield from _check_name(section, entry, manifest, place)
             yield from _check_files(release, entry["bundle"], manifest, place)
             yield from _check_sums(release, entry["bundle"])
-            yield from (Fault(place, fault) for fault in config_faults(manifest))
+            yield from (ReleaseFault(place, fault) for fault in config_faults(manifest))
             yield from _check_loader(release, entry["bundle"], manifest)
             opened = f"{entry['bundle']}/{manifest.file}"
             if opened not in release.files:
-                yield Fault(place, f"names {manifest.file!r}, which is not there")
+                yield ReleaseFault(place, f"names {manifest.file!r}, which is not there")
                 continue
-            form = _FORMS.get(manifest.kind)
-            fault = form(release.folder / opened) if form else ""
+            fault = _file_fault(manifest.kind, release.folder / opened)
             if fault:
-                yield Fault(opened, f"is no {manifest.kind} file: {fault}")
+                yield ReleaseFault(opened, f"is no {manifest.kind} file: {fault}")
+
+
+def _file_fault(kind: str, path: Path) -> str:
+    """Return what is wrong with a model's file, as the feature that makes such files checks it."""
+    form = PROGRAM_FORMATS.get(kind) or ARTIFACT_FORMATS.get(kind)
+    return form.file_fault(path) if form else ""
 
 
 def _check_name(
-    section: Section, entry: Mapping[str, Any], manifest: Manifest, place: str
-) -> Iterator[Fault]:
+    section: BundleSection, entry: Mapping[str, Any], manifest: Manifest, place: str
+) -> Iterator[ReleaseFault]:
     """The manifest is of the bundle that release.json names, and of a kind that its section holds."""
     if manifest.name != entry["recipe"] or manifest.bundle != entry["variant"]:
         who = f"{entry['recipe']}:{entry['variant']}"
-        yield Fault(place, f"is of {manifest.name}:{manifest.bundle}; release.json says {who}")
+        yield ReleaseFault(
+            place, f"is of {manifest.name}:{manifest.bundle}; release.json says {who}"
+        )
     elif section_of(manifest) is not section:
-        yield Fault(place, f"is of kind {manifest.kind}, which {section.folder}/ does not hold")
+        yield ReleaseFault(
+            place, f"is of kind {manifest.kind}, which {section.folder}/ does not hold"
+        )
 
 
 def _check_files(
     release: Released, bundle: str, manifest: Manifest, place: str
-) -> Iterator[Fault]:
+) -> Iterator[ReleaseFault]:
     """The manifest names every file but itself and the checksums, each with its digest."""
     named = {f"{bundle}/{name}": each for name, each in manifest.files.items()}
     own = {place, f"{bundle}/{SUMS_FILE}"}
     for path, each in named.items():
         digest = release.files.get(path)
         if digest is None:
-            yield Fault(path, f"is missing: {place} names it")
+            yield ReleaseFault(path, f"is missing: {place} names it")
         elif digest != each:
-            yield Fault(path, f"is not the file that {place} names")
+            yield ReleaseFault(path, f"is not the file that {place} names")
     for path in release.files:
         if path.startswith(f"{bundle}/") and path not in named and path not in own:
-            yield Fault(path, f"is more than {place} names")
+            yield ReleaseFault(path, f"is more than {place} names")
 
 
-def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
+def _check_sums(release: Released, bundle: str) -> Iterator[ReleaseFault]:
     place = f"{bundle}/{SUMS_FILE}"
     inside = f"{bundle}/"
     lines = (
@@ -96,10 +104,10 @@ def _check_sums(release: Released, bundle: str) -> Iterator[Fault]:
         if path.startswith(inside) and path != place
     )
     if release.read(place).decode() != "".join(lines):
-        yield Fault(place, "does not name the files next to it")
+        yield ReleaseFault(place, "does not name the files next to it")
 
 
-def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterator[Fault]:
+def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterator[ReleaseFault]:
     """The README says to run load.py: it must be one that this version of onnxbuild writes."""
     place = f"{bundle}/{LOADER_FILE}"
     if release.about["onnxbuild"] != __version__:
@@ -107,60 +115,4 @@ def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterato
     expected = load_script(manifest.runtime).encode()
     found = release.read(place) if place in release.files else b""
     if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
-        yield Fault(place, f"is not the loader that onnxbuild {__version__} writes")
-
-
-def _ort_fault(path: Path) -> str:
-    with path.open("rb") as file:
-        head = file.read(_IDENTIFIER_AT + len(IDENTIFIER))
-    return (
-        "" if head[_IDENTIFIER_AT:] == IDENTIFIER else "it lacks the mark of ONNX Runtime's format"
-    )
-
-
-def _torchscript_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: "/code/" in name, "code of TorchScript")
-
-
-def _exported_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: name.endswith("models/model.json"), "exported graph")
-
-
-def _package_fault(path: Path) -> str:
-    return _archive_fault(path, lambda name: name.endswith(_CODE), "machine code", native=True)
-
-
-def _archive_fault(
-    path: Path, wanted: Callable[[str], bool], what: str, *, native: bool = False
-) -> str:
-    """What is wrong with one of PyTorch's archives; empty if nothing is.
-
-    Args:
-        path: The file.
-        wanted: Whether a record is what makes it of its form.
-        what: What that record is.
-        native: Whether machine code may be in it.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            records = archive.infolist()
-            names = Counter(record.filename for record in records)
-            if twice := [name for name, count in names.items() if count > 1]:
-                return f"it holds {twice[0]} twice"
-            if packed := [r.filename for r in records if r.compress_type != zipfile.ZIP_STORED]:
-                return f"{packed[0]} in it is compressed, as PyTorch writes nothing"
-            if damaged := archive.testzip():
-                return f"{damaged} in it is damaged"
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        return f"it is no archive of PyTorch: {error}"
-    if not native and (code := [name for name in names if name.endswith(_CODE)]):
-        return f"it holds machine code, {code[0]}"
-    return "" if any(map(wanted, names)) else f"it holds no {what}"
-
-
-_FORMS: Mapping[str, Callable[[Path], str]] = {
-    "torchscript": _torchscript_fault,
-    "torch-export": _exported_fault,
-    "aotinductor": _package_fault,
-    "ort": _ort_fault,
-}
+        yield ReleaseFault(place, f"is not the loader that onnxbuild {__version__} writes")

@@ -11,7 +11,7 @@ from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.digest import Digest
 from onnxbuild.lock.compare import MISSING, leaves
 from onnxbuild.lock.model import Lock
-from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.forms import json_bytes, read_json
 
 OTHER_BYTES = "says what it should, in other bytes than a release has"
@@ -34,17 +34,17 @@ def artifact_below(kind: str, prefix: str, files: Mapping[str, Digest]) -> Artif
 
 def check_artifact(
     lock: Lock, step: str, output: str, artifact: Artifact, where: str
-) -> Iterator[Fault]:
+) -> Iterator[ReleaseFault]:
     """A folder of the release against the digest that the lock has for a step's output."""
     locked = lock.steps.get(step)
     expected = None if locked is None else locked.outputs.get(output)
     if expected is None:
-        yield Fault(where, f"is said to be '{output}' of {step}, which is not in the lock")
+        yield ReleaseFault(where, f"is said to be '{output}' of {step}, which is not in the lock")
     elif expected.sha256 != artifact.sha256:
-        yield Fault(where, f"is not the '{output}' of {step} that the lock names")
+        yield ReleaseFault(where, f"is not the '{output}' of {step} that the lock names")
 
 
-def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterator[Fault]:
+def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterator[ReleaseFault]:
     """Compare a file of the release with the one derived from the rest, byte for byte.
 
     Args:
@@ -57,10 +57,10 @@ def check_bytes(found: bytes, name: str, expected: bytes, source: str) -> Iterat
         return
     lines = zip(found.split(b"\n"), expected.split(b"\n"), strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], lines))
-    yield Fault(name, f"is not as {source} implies: line {same + 1}")
+    yield ReleaseFault(name, f"is not as {source} implies: line {same + 1}")
 
 
-def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[Fault]:
+def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[ReleaseFault]:
     """Compare a JSON file of the release with the one derived from the rest, byte for byte.
 
     Args:
@@ -74,13 +74,13 @@ def check_json(found: bytes, name: str, expected: Any, source: str) -> Iterator[
     try:
         value = read_json(found)
     except ValueError as error:
-        yield Fault(name, f"is not readable JSON: {error}")
+        yield ReleaseFault(name, f"is not readable JSON: {error}")
         return
     faults = [
-        Fault(name, f"says {place} = {_shown(was)}; {source} {_shown(implied)}")
+        ReleaseFault(name, f"says {place} = {_shown(was)}; {source} {_shown(implied)}")
         for place, was, implied in leaves(value, expected)
     ]
-    yield from faults or [Fault(name, OTHER_BYTES)]
+    yield from faults or [ReleaseFault(name, OTHER_BYTES)]
 
 
 def hashes_of(component: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points
 from onnxbuild.release_format.bundles import bundles_of
-from onnxbuild.release_format.checksums import Fault
+from onnxbuild.release_format.checksums import ReleaseFault
 from onnxbuild.release_format.layout import (
     BOM_FILE,
     PROVENANCE_FILE,
@@ -26,7 +26,7 @@ _ALWAYS = frozenset(
 )  # fmt: skip
 
 
-def check_listed(release: Released) -> Iterator[Fault]:
+def check_listed(release: Released) -> Iterator[ReleaseFault]:
     """Files that nothing names; a bundle's contents are held to its manifest by `check_bundles`."""
     about = release.about
     named = {*_ALWAYS, about["recipe"], about["lock"], *about["bases"], *about["reports"]}
@@ -35,10 +35,12 @@ def check_listed(release: Released) -> Iterator[Fault]:
         try:
             points = read_points(release.folder / golden)
         except StepError as error:
-            yield Fault(f"{golden}/{POINTS_FILE}", f"is no list of golden points: {error.what}")
+            yield ReleaseFault(
+                f"{golden}/{POINTS_FILE}", f"is no list of golden points: {error.what}"
+            )
             continue
         named |= {f"{golden}/{POINTS_FILE}", *(f"{golden}/{each.file}" for each in points)}
     bundles = tuple(f"{each['bundle']}/" for each in records)
     for path in release.files:
         if path not in named and not path.startswith(bundles):
-            yield Fault(path, "is named neither by release.json nor by a manifest")
+            yield ReleaseFault(path, "is named neither by release.json nor by a manifest")

@@ -25,12 +25,12 @@ from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import UNTRUSTED, attempt
-from onnxbuild.verification.replay_context import Asked, Replayed
+from onnxbuild.verification.replay_context import Replayed, ReplayRequest
 from onnxbuild.verification.runtimes import RUNTIMES, RefusedError
 from onnxbuild.verification.verify import Checked
 
 
-def replay(asked: Asked) -> Iterator[Replayed]:
+def replay(asked: ReplayRequest) -> Iterator[Replayed]:
     """Run a bundle on every target that it was validated on and that is at hand.
 
     Raises:
@@ -73,7 +73,7 @@ def _elsewhere(manifest: Manifest, provider: str) -> str:
     return f"it runs on {', '.join(manifest.validation)} alone"
 
 
-def _refused(manifest: Manifest, asked: Asked) -> str:
+def _refused(manifest: Manifest, asked: ReplayRequest) -> str:
     """Return why a bundle is not run on this machine, on no target; empty if it may be."""
     if manifest.made_for is not None and (reason := other_machine(manifest.made_for)):
         return reason
@@ -125,7 +125,7 @@ def verify_run(
     ran = 0
     with tempfile.TemporaryDirectory(prefix="onnxbuild-replay-") as folder:
         for number, (_, name, entry) in enumerate(section_bundles(release.about)):
-            asked = Asked(
+            asked = ReplayRequest(
                 bundle=release.folder / entry["bundle"],
                 golden=release.folder / entry["golden"],
                 scratch=Path(folder) / str(number),

@@ -33,7 +33,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayRequest:
     """What is to be replayed, and how.
 
     Attributes:

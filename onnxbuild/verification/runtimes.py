@@ -19,14 +19,14 @@ from onnxbuild.providers import full_name, short_name
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.allowed import refused_options, refused_settings
 from onnxbuild.verification.fenced_replay import Replay
-from onnxbuild.verification.replay_context import Asked
+from onnxbuild.verification.replay_context import ReplayRequest
 
 
 class RefusedError(Exception):
     """A model is not run here as its manifest says; the message says why."""
 
 
-def _onnxruntime(manifest: Manifest, provider: str, asked: Asked, scratch: Path) -> Replay:
+def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratch: Path) -> Replay:
     """Judge a model by `validate`; on a target that it was not validated on as on the first."""
     target, settings = _target(manifest, provider)
     options = (refused_options(link.provider, link.options) for link in target.chain)
@@ -54,7 +54,7 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: Asked, scratch: Path)
     )
 
 
-def _torch(manifest: Manifest, provider: str, asked: Asked, scratch: Path) -> Replay:
+def _torch(manifest: Manifest, provider: str, asked: ReplayRequest, scratch: Path) -> Replay:
     """Judge a program by `validate-program`."""
     if reason := _other_torch(manifest):
         raise RefusedError(reason)
@@ -122,7 +122,7 @@ def _tolerances(manifest: Manifest, provider: str) -> VariantTolerances:
     return from_json(VariantTolerances, judged_by.tolerances)
 
 
-RUNTIMES: Mapping[Runtime, Callable[[Manifest, str, Asked, Path], Replay]] = {
+RUNTIMES: Mapping[Runtime, Callable[[Manifest, str, ReplayRequest, Path], Replay]] = {
     "onnxruntime": _onnxruntime,
     "torch": _torch,
 }

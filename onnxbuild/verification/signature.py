@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import UsageError
-from onnxbuild.release_format.checksums import Fault, Files
+from onnxbuild.release_format.checksums import Files, ReleaseFault
 from onnxbuild.release_format.dsse import envelope_bytes, key_id, pre_authentication
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import (
@@ -60,7 +60,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[ReleaseFault]:
     """What is wrong with the signature over SHA256SUMS, and the one over the provenance.
 
     Args:
@@ -70,7 +70,7 @@ def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
     faults = []
     for name in SIGNATURES:
         if name not in files.digests:
-            faults.append(Fault(name, "is missing: the release is not signed"))
+            faults.append(ReleaseFault(name, "is missing: the release is not signed"))
         elif name == SIGNATURE_FILE:
             faults += _check_signature(files, key)
         else:
@@ -78,16 +78,16 @@ def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
     return faults
 
 
-def _check_signature(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+def _check_signature(files: Files, key: Ed25519PublicKey | None) -> list[ReleaseFault]:
     signature = files.read(SIGNATURE_FILE)
     if len(signature) != _SIGNATURE_BYTES:
-        return [Fault(SIGNATURE_FILE, f"has {len(signature)} bytes; a signature has 64")]
+        return [ReleaseFault(SIGNATURE_FILE, f"has {len(signature)} bytes; a signature has 64")]
     if key is not None and not _holds(key, signature, _bytes(files, SUMS_FILE)):
-        return [Fault(SIGNATURE_FILE, f"is not this key's signature of {SUMS_FILE}")]
+        return [ReleaseFault(SIGNATURE_FILE, f"is not this key's signature of {SUMS_FILE}")]
     return []
 
 
-def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
+def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[ReleaseFault]:
     """The envelope must be, byte for byte, the one that a release has around its provenance."""
     content = files.read(ENVELOPE_FILE)
     try:
@@ -97,18 +97,18 @@ def _check_envelope(files: Files, key: Ed25519PublicKey | None) -> list[Fault]:
         keyid = str(signed["keyid"])
         signature = base64.b64decode(signed["sig"], validate=True)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return [Fault(ENVELOPE_FILE, "is no DSSE envelope")]
+        return [ReleaseFault(ENVELOPE_FILE, "is no DSSE envelope")]
     provenance = _bytes(files, PROVENANCE_FILE)
     if key is not None:
         keyid = key_id(key)
         if not _holds(key, signature, pre_authentication(PAYLOAD_TYPE, payload)):
-            return [Fault(ENVELOPE_FILE, "is not signed with this key")]
+            return [ReleaseFault(ENVELOPE_FILE, "is not signed with this key")]
     if payload != provenance:
-        return [Fault(ENVELOPE_FILE, f"holds another statement than {PROVENANCE_FILE}")]
+        return [ReleaseFault(ENVELOPE_FILE, f"holds another statement than {PROVENANCE_FILE}")]
     if len(signature) != _SIGNATURE_BYTES or content != envelope_bytes(
         keyid, provenance, signature
     ):
-        return [Fault(ENVELOPE_FILE, "is not written as a release has it")]
+        return [ReleaseFault(ENVELOPE_FILE, "is not written as a release has it")]
     return []
 
 

@@ -19,8 +19,8 @@ from onnxbuild.lock.compare import leaves
 from onnxbuild.lock.strict import load_strictly
 from onnxbuild.release_format.archive import HashSink, write_archive
 from onnxbuild.release_format.bom import bom_fault
-from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, SECTIONS, bundles_of
-from onnxbuild.release_format.checksums import Fault, Files
+from onnxbuild.release_format.bundles import BUNDLE, GOLDEN, REPORT, SECTIONS, bundles_of
+from onnxbuild.release_format.checksums import Files, ReleaseFault
 from onnxbuild.release_format.forms import following, read_json, resolved_bytes
 from onnxbuild.release_format.layout import (
     BOM_FILE,
@@ -143,7 +143,7 @@ def _tree(release: Released) -> Tree:
     return {name: Blob(release.folder / name, digest) for name, digest in release.files.items()}
 
 
-def _check_provenance(release: Released) -> Iterator[Fault]:
+def _check_provenance(release: Released) -> Iterator[ReleaseFault]:
     """It follows from the rest of the release: derived again, it must be the same."""
     expected = provenance(release.about, release.lock, release.files)
     found = release.read(PROVENANCE_FILE)
@@ -163,7 +163,7 @@ def _check_readme(release: Released) -> Checked:
     return Checked(README_FILE, "equal to the page generated from this release", _sentences(found))
 
 
-def _check_artifacts(release: Released) -> Iterator[Fault]:
+def _check_artifacts(release: Released) -> Iterator[ReleaseFault]:
     """Every bundle, and the golden files, against the outputs that the lock names."""
     golden: dict[str, str] = {}
     for detail in bundles_of(release.about).values():
@@ -175,7 +175,7 @@ def _check_artifacts(release: Released) -> Iterator[Fault]:
         yield from check_artifact(release.lock, step, GOLDEN, artifact, prefix)
 
 
-def _check_lock_copies(release: Released) -> Iterator[Fault]:
+def _check_lock_copies(release: Released) -> Iterator[ReleaseFault]:
     """What the lock says and is there once more for people: recipe, reports, measurements."""
     content = release.read(RESOLVED_FILE)
     if content != resolved_bytes(release.lock):
@@ -185,38 +185,38 @@ def _check_lock_copies(release: Released) -> Iterator[Fault]:
             resolved = None
         places = [place for place, _, _ in leaves(resolved, release.lock.resolved)]
         for place in places:
-            yield Fault(RESOLVED_FILE, f"differs from the lock at {place or 'its start'}")
+            yield ReleaseFault(RESOLVED_FILE, f"differs from the lock at {place or 'its start'}")
         if not places:
-            yield Fault(RESOLVED_FILE, OTHER_BYTES)
+            yield ReleaseFault(RESOLVED_FILE, OTHER_BYTES)
     for path, step in release.about["reports"].items():
         if step in release.lock.measurements:
             measured = release.lock.measurements[step]
             yield from check_json(release.read(path), path, measured, "the lock says")
         else:
-            report = Artifact("report", ((REPORT_FILE, release.files[path]),))
-            yield from check_artifact(release.lock, step, "report", report, path)
+            report = Artifact(REPORT, ((REPORT_FILE, release.files[path]),))
+            yield from check_artifact(release.lock, step, REPORT, report, path)
 
 
-def _check_bom(release: Released) -> Iterator[Fault]:
+def _check_bom(release: Released) -> Iterator[ReleaseFault]:
     """It keeps to its schema, and every file that it names has the digest that it says."""
     content = release.read(BOM_FILE)
     try:
         bill = read_json(content)
     except ValueError as error:
-        yield Fault(BOM_FILE, f"is not readable JSON: {error}")
+        yield ReleaseFault(BOM_FILE, f"is not readable JSON: {error}")
         return
     fault = bom_fault(content.decode("utf-8"))
     if fault:
-        yield Fault(BOM_FILE, f"is no valid CycloneDX: {fault}")
+        yield ReleaseFault(BOM_FILE, f"is no valid CycloneDX: {fault}")
         return
     named = dict(hashes_of(bill))
     for path, sha256 in named.items():
         if path not in release.files or release.files[path].sha256 != sha256:
-            yield Fault(BOM_FILE, f"has another digest of {path} than the file")
+            yield ReleaseFault(BOM_FILE, f"has another digest of {path} than the file")
     for detail in bundles_of(release.about).values():
         for path in release.files:
             if path.startswith(f"{detail['bundle']}/") and path not in named:
-                yield Fault(BOM_FILE, f"does not name {path}")
+                yield ReleaseFault(BOM_FILE, f"does not name {path}")
 
 
 def _source(about: Mapping[str, Any]) -> str:
@@ -227,5 +227,5 @@ def _source(about: Mapping[str, Any]) -> str:
     return f"from commit {source['commit'][:12]}{dirty}"
 
 
-def _sentences(faults: Iterable[Fault]) -> tuple[str, ...]:
+def _sentences(faults: Iterable[ReleaseFault]) -> tuple[str, ...]:
     return tuple(map(str, faults))

@@ -68,7 +68,7 @@ benchmark: {max_time_s: 1:30}
 
 SENTENCES = [
     "3:1: key 'opsett' is not a key of a recipe; did you mean 'opset'?",
-    "4:42: key 'arg' is not a key of an entrypoint; did you mean 'args'?",
+    "4:42: key 'arg' is not a key of a model; did you mean 'args'?",
     (
         "6:18: dummy_inputs.input.dtype is 'float23'; expected one of float32, float16, bfloat16, "
         "float64, int64, int32, int16, int8, uint8, bool, string; did you mean 'float32'?"

@@ -81,7 +81,7 @@ def _clean(world: World, plan: Graph) -> dict[str, str]:
 
 @pytest.mark.sampled
 @given(st.lists(st.tuples(_graphs(), st.lists(_edits, max_size=4)), min_size=1, max_size=5))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_an_incremental_build_equals_a_clean_one_and_the_next_does_nothing(rounds):
     world = World()
     world.files.files = dict.fromkeys(FILES, "a")

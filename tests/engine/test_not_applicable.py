@@ -1,4 +1,4 @@
-"""Steps that are not applicable to a model: what can spare them goes on, what needs them fails."""
+"""Steps that are not applicable to a model: steps for which they are optional go on, those that need them fail."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.fakes.world import CATALOG, World, graph, step
 
 
 def search(*more, not_applicable=("b",)):
-    """a -> b -> b2, a -> c; `choose` takes b2 and c and can spare both."""
+    """a -> b -> b2, a -> c; `choose` takes b2 and c, both optional."""
     choose = step("choose", "b2", "c")
-    choose = dataclasses.replace(choose, spares=frozenset(choose.inputs))
+    choose = dataclasses.replace(choose, optional_inputs=frozenset(choose.inputs))
     return graph(
         step("a"),
         step("b", "a", value=1, not_applicable="b" in not_applicable),

@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
-from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.steps.calibrate import KIND, CalibrateParams, CalibrationOptions
 from tests.fakes.step_context import run_step
 from tests.onnxkit.models import linear, model, value
@@ -14,7 +14,7 @@ from tests.steps.graphs import save
 
 X = DummyInput("x", "float32", ("batch", 4))
 
-GRID = Grid()
+GRID = IntegerGrid()
 
 DATA = """
 import numpy as np
@@ -239,7 +239,9 @@ def test_mse_and_entropy_know_the_grid(tmp_path):
         (folder / "data.py").write_text(DATA)
         data = Entrypoint(f"{folder}/data.py:tails")
         options = CalibrationOptions(method="mse", samples=100)
-        _, report = calibrated_on(data, linear(), folder, options, Grid(bits, symmetric=True))
+        _, report = calibrated_on(
+            data, linear(), folder, options, IntegerGrid(bits, symmetric=True)
+        )
         assert (report["bits"], report["symmetric"]) == (bits, True)
         found[bits] = report["ranges"]["x"][1]
     assert found[8] < 0.95 * found[16]

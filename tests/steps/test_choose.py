@@ -7,7 +7,7 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.accuracy.sample_outputs import SampleErrors, write_errors
 from onnxbuild.onnxkit.search.goals import Goal
 from onnxbuild.onnxkit.timing.samples_file import write_samples
-from onnxbuild.steps.choose import KIND, PLOT_FILE, ChooseParams, Trial
+from onnxbuild.steps.choose import KIND, PLOT_FILE, ChooseParams, MeasuredTrial
 from tests.fakes.step_context import run_step
 
 TRIALS = {  # name: (cosine_mean, cosine_min, latency in ms, bytes)
@@ -70,7 +70,7 @@ def chosen(folder, goal, *, names=tuple(TRIALS), choice="", drops=None, **more):
             for point, f in points.items()
         }
         write_samples(folder / "benchmark", {point: [each] for point, each in turns.items()})
-    trials = tuple(Trial(name, f"{{mode: {name}}}") for name in names)
+    trials = tuple(MeasuredTrial(name, f"{{mode: {name}}}") for name in names)
     params = ChooseParams("v", goal, more.get("margin", 0.0), trials, choice)
     outcome, context = run_step(KIND, params, folder / "step", inputs)
     report = json.loads((context.output("search") / "report.json").read_text())

@@ -23,14 +23,14 @@ from onnxbuild.onnxkit.bundles.manifest import (
     Verdict,
     to_manifest,
 )
-from onnxbuild.onnxkit.bundles.manifest import Provider as Link
+from onnxbuild.onnxkit.bundles.manifest import ManifestProvider as Link
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import validate
 from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import UNTRUSTED, Replay, _judged, attempt
 from onnxbuild.verification.replay import replay
-from onnxbuild.verification.replay_context import Asked, ReplayContext, Replayed
+from onnxbuild.verification.replay_context import ReplayContext, Replayed, ReplayRequest
 from tests.onnxkit.models import linear, model, save, value
 from tests.verification.hostile import FILE_KEY
 
@@ -102,7 +102,7 @@ def described_as(bundle: Path, **more) -> None:
 
 def replayed(folder: Path, bundle: Path, golden: Path) -> Replayed:
     (folder / "runs").mkdir()
-    asked = Asked(bundle, golden, folder / "runs", (), trusted=False, timeout_s=60.0)
+    asked = ReplayRequest(bundle, golden, folder / "runs", (), trusted=False, timeout_s=60.0)
     (found,) = replay(asked)
     return found
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from onnxbuild.core.errors import BuildError
 from onnxbuild.release_format.layout import SIGNATURES
 from onnxbuild.verification.replay import replay
-from onnxbuild.verification.replay_context import Asked
+from onnxbuild.verification.replay_context import ReplayRequest
 from tests.cli.conftest import Project, Result
 from tests.verification.conftest import key_of, look_at, release_of, sum_again
 from tests.verification.forger import Forged
@@ -238,7 +238,7 @@ def test_models_and_golden_files_that_are_others_do_no_harm_when_they_are_run(ar
         scratch.mkdir()
         golden = arena.release / "golden"
         before = state(arena.folder)
-        asked = Asked(arena.release / "variants/fp32", golden, scratch, (), False, 20.0)
+        asked = ReplayRequest(arena.release / "variants/fp32", golden, scratch, (), False, 20.0)
         with contextlib.suppress(BuildError):
             judged += sum(not each.skipped for each in replay(asked))
         shutil.rmtree(scratch)

@@ -25,7 +25,7 @@ from onnxbuild.core.event import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _STYLES = {"done": "green", "FAILED": "bold red", "blocked": "yellow", "note": "cyan"}
 

@@ -16,7 +16,7 @@ from onnxbuild.adapters.observe.installed_paths import ABSENT, InstalledPaths
 from onnxbuild.adapters.observe.stand_ins import stand_in
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 def install_quiet_listings(installed: InstalledPaths) -> None:

@@ -26,7 +26,7 @@ from onnxbuild.adapters.observe.quiet_listings import install_quiet_listings
 from onnxbuild.adapters.observe.quiet_looks import QuietLooks
 from onnxbuild.adapters.observe.quiet_reads import QuietReads
 from onnxbuild.adapters.observe.stand_ins import stand_in
-from onnxbuild.adapters.sandbox.call_site import Reader, who_reads_lines
+from onnxbuild.adapters.sandbox.call_site import SourceReader, who_reads_lines
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.software import software_folders
 
@@ -149,12 +149,12 @@ class QuietOpens:
 
         def getlines(filename: str, module_globals: Any = None) -> list[str]:
             asks = who_reads_lines(self._project)
-            if asks is Reader.MESSAGE and os.getpid() != self._pid:
+            if asks is SourceReader.MESSAGE and os.getpid() != self._pid:
                 quoted: list[str] = self._quoted(plain_lines, filename, module_globals)
                 return quoted
-            if asks is Reader.USER:
+            if asks is SourceReader.USER:
                 self._text_read(filename)
-            elif asks is Reader.LIBRARY:
+            elif asks is SourceReader.LIBRARY:
                 self._syntax_read(filename)
             lines: list[str] = self._quietly(plain_lines, filename, module_globals)
             return lines

@@ -25,7 +25,12 @@ from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.adapters.sandbox.fence import Fence, fence_of
 from onnxbuild.adapters.sandbox.home_folder import OWN_HOME, lay_home
 from onnxbuild.adapters.sandbox.own_project import OwnProject
-from onnxbuild.adapters.sandbox.refusal import GuessedInputError, Reader, explain, undeclared_file
+from onnxbuild.adapters.sandbox.refusal import (
+    GuessedInputError,
+    RefusedStep,
+    explain,
+    undeclared_file,
+)
 from onnxbuild.adapters.sandbox.uncaught import log_traceback, sentence_of
 from onnxbuild.adapters.toolchain.distributions import site_folders
 from onnxbuild.adapters.toolchain.import_variables import declared_path
@@ -74,7 +79,7 @@ def run_job(folder: Path, preloaded: Preloaded, supervisor: socket.socket | None
         toolchain=kind.toolchain,
         meant=mirror.meant,
     )
-    reader = Reader(
+    reader = RefusedStep(
         job["step"],
         project=os.path.realpath(job["project"]),
         recipe=job["recipe"],
@@ -225,7 +230,7 @@ def _seed() -> None:
         torch.manual_seed(0)
 
 
-def _refuse_what_was_passed_over(observer: Observer, reader: Reader) -> None:
+def _refuse_what_was_passed_over(observer: Observer, reader: RefusedStep) -> None:
     """A file of the project that was refused is an error even if the code went on without it.
 
     Raises:

@@ -21,7 +21,7 @@ from onnxbuild.adapters.observe.supervisor import SEEN_FILE
 from onnxbuild.adapters.processes.child import FULL_BYTES, RESULT_FILE
 from onnxbuild.adapters.sandbox.call_site import own_line
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
-from onnxbuild.adapters.sandbox.refusal import Reader
+from onnxbuild.adapters.sandbox.refusal import RefusedStep
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Expense, Listing, Observed
 from onnxbuild.core.errors import EXIT_BUG, BuildError, StepError
@@ -123,8 +123,8 @@ def read_result(
     )
 
 
-def _reader(job: Job, world: World) -> Reader:
-    return Reader(
+def _reader(job: Job, world: World) -> RefusedStep:
+    return RefusedStep(
         job.step.name,
         project=os.path.realpath(world.project),
         recipe=os.path.abspath(job.step.location.path),
@@ -135,7 +135,7 @@ def _reader(job: Job, world: World) -> Reader:
 
 
 def _error_in(
-    result: Mapping[str, Any], seen: Mapping[str, Any] | None, reader: Reader
+    result: Mapping[str, Any], seen: Mapping[str, Any] | None, reader: RefusedStep
 ) -> BuildError | None:
     """Return a job's error: a refusal that the kernel reported, else what the job raised.
 

@@ -65,7 +65,7 @@ def searches_for_modules() -> bool:
     return bool(file == _IMPORT_SYSTEM or own_module_of(file) in _SEARCHERS)
 
 
-class Reader(Enum):
+class SourceReader(Enum):
     """Who asks for lines of a source."""
 
     USER = "user"
@@ -73,7 +73,7 @@ class Reader(Enum):
     MESSAGE = "message"  # to quote them, which says nothing about their meaning
 
 
-def who_reads_lines(project: str) -> Reader:
+def who_reads_lines(project: str) -> SourceReader:
     """Return who asks linecache for lines.
 
     Args:
@@ -83,11 +83,11 @@ def who_reads_lines(project: str) -> Reader:
     while frame is not None:
         file = frame.f_code.co_filename
         if file in _MESSAGES:
-            return Reader.MESSAGE
+            return SourceReader.MESSAGE
         if file not in _LINE_READERS:
-            return Reader.USER if own_line(file, 1, project) else Reader.LIBRARY
+            return SourceReader.USER if own_line(file, 1, project) else SourceReader.LIBRARY
         frame = frame.f_back
-    return Reader.MESSAGE
+    return SourceReader.MESSAGE
 
 
 def reads_lines() -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxbuild.adapters.sandbox.refusal import (
-    Reader,
+    RefusedStep,
     refused_write,
     speaks_of_refusal,
     undeclared_file,
@@ -21,7 +21,7 @@ def certain_refusal(
     error: BuildError | None,
     guess: Mapping[str, str] | None,
     asked_by: Mapping[str, str],
-    reader: Reader,
+    reader: RefusedStep,
 ) -> BuildError | None:
     """Return the error for what the kernel reported as refused, by path.
 
@@ -54,5 +54,5 @@ def certain_refusal(
     return None
 
 
-def _is_data(path: str, reader: Reader) -> bool:
+def _is_data(path: str, reader: RefusedStep) -> bool:
     return path.startswith(f"{reader.project}/") or not path.startswith(_SYSTEM_STATE)

@@ -24,7 +24,7 @@ _DENIED = re.compile(r"permission denied|(os error|error number|errno) 13\b", re
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class RefusedStep:
     """The step that a refusal is explained for.
 
     Attributes:
@@ -59,7 +59,7 @@ class GuessedInputError(UndeclaredInputError):
 
 
 def undeclared_file(
-    path: str, who: str, reader: Reader, *, program: str = ""
+    path: str, who: str, reader: RefusedStep, *, program: str = ""
 ) -> UndeclaredInputError:
     """Return the error for a file that was read and is not declared.
 
@@ -85,7 +85,7 @@ def undeclared_file(
     )
 
 
-def refused_write(path: str, who: str, reader: Reader) -> StepError:
+def refused_write(path: str, who: str, reader: RefusedStep) -> StepError:
     """Return the error for an attempt to make or change a file outside the step's own folders.
 
     Args:
@@ -102,7 +102,7 @@ def refused_write(path: str, who: str, reader: Reader) -> StepError:
     )
 
 
-def explain(error: BaseException, fence: Fence, reader: Reader) -> StepError | None:
+def explain(error: BaseException, fence: Fence, reader: RefusedStep) -> StepError | None:
     """Return the error for what the fence refused, if that is why `error` was raised; else None.
 
     Native libraries seldom name the file that they could not open. So if an error mentions
@@ -116,7 +116,7 @@ def explain(error: BaseException, fence: Fence, reader: Reader) -> StepError | N
 class _Search:
     """Searches an exception and its causes for what the fence refused."""
 
-    def __init__(self, error: BaseException, fence: Fence, reader: Reader) -> None:
+    def __init__(self, error: BaseException, fence: Fence, reader: RefusedStep) -> None:
         self._chain = list(_chain(error))
         self._fence = fence
         self._reader = reader
@@ -178,7 +178,7 @@ class _Search:
         return next(filter(None, lines), "")
 
 
-def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInputError:
+def _nameless(error: BaseException, who: str, reader: RefusedStep) -> UndeclaredInputError:
     by = f" (read at {who})" if who else ""
     return UndeclaredInputError(
         f"a file is read but not declared{by}; all that is known: {str(error).splitlines()[0]}",
@@ -187,7 +187,7 @@ def _nameless(error: BaseException, who: str, reader: Reader) -> UndeclaredInput
     )
 
 
-def _network(who: str, reader: Reader) -> UndeclaredInputError:
+def _network(who: str, reader: RefusedStep) -> UndeclaredInputError:
     by = f" (at {who})" if who else ""
     return UndeclaredInputError(
         f"the step tried to reach the network{by}; steps have none, so that builds can be repeated",
@@ -250,7 +250,7 @@ def _is_below(path: str, folder: str) -> bool:
     return path.startswith(f"{folder}/")
 
 
-def _typed(path: str, reader: Reader) -> str:
+def _typed(path: str, reader: RefusedStep) -> str:
     """Return the path as a recipe has it; for a file of a Hugging Face cache, its whole model."""
     model = _HUB_MODEL.match(path)
     path = f"{model[0]}/**" if model else path

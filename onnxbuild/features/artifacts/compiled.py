@@ -11,7 +11,7 @@ from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
 from onnxbuild.expansion.environment_faults import only_in_environments
-from onnxbuild.expansion.feature import Artifact, ArtifactFormat
+from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import CompiledOptions
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -23,7 +23,7 @@ NAME = "compiled"
 
 def _artifact(
     scope: Scope, variant: Variant, model: OutputRef, options: CompiledOptions
-) -> Artifact:
+) -> AheadOfTimeModel:
     provider = short_name(options.provider)
     target = target_of(scope.recipe, provider)
     for_gpu = named(provider).compiles_for_gpu
@@ -31,7 +31,7 @@ def _artifact(
     own = dict(target.chain[0].options)
     params = compile_model.CompileParams(provider, own, options.embed)
     made = add_artifact(scope, variant, NAME, kind=kind, params=params, inputs={"model": model})
-    return Artifact(NAME, made, target, SessionSettings())
+    return AheadOfTimeModel(NAME, made, target, SessionSettings())
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

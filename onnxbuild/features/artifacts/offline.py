@@ -11,7 +11,7 @@ from onnxbuild.core.recipe import Variant
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.core.target import CPU, CPU_TARGET
 from onnxbuild.expansion.artifacts import add_artifact
-from onnxbuild.expansion.feature import Artifact, ArtifactFormat
+from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import ArtifactDescription, write_description
@@ -90,12 +90,14 @@ def run(context: StepContext) -> Outcome:
 
 def _artifact(
     scope: Scope, variant: Variant, model: OutputRef, options: OfflineOptions
-) -> Artifact:
+) -> AheadOfTimeModel:
     """Sizes that the session fixes stay free in the file: each session fixes its own."""
     settings = replace(settings_of(scope.recipe, variant).judged(), free_dimensions={})
     params = OfflineParams(options, settings)
     made = add_artifact(scope, variant, NAME, kind=KIND, params=params, inputs={"model": model})
-    return Artifact(NAME, made, CPU_TARGET, replace(settings, graph_optimization=options.at_load))
+    return AheadOfTimeModel(
+        NAME, made, CPU_TARGET, replace(settings, graph_optimization=options.at_load)
+    )
 
 
 KIND = StepKind(

@@ -8,7 +8,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.core.target import CPU_TARGET
 from onnxbuild.expansion.artifacts import add_artifact
-from onnxbuild.expansion.feature import Artifact, ArtifactFormat
+from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.sessions import settings_of
 from onnxbuild.onnxkit.ahead_of_time.options import OptimizedOptions
@@ -20,7 +20,7 @@ def _artifact(
     variant: Variant,
     model: OutputRef,
     options: OptimizedOptions,  # noqa: ARG001
-) -> Artifact:
+) -> AheadOfTimeModel:
     settings = settings_of(scope.recipe, variant).judged()
     params = optimize_for_host.HostGraphParams(settings)
     kind = optimize_for_host.KIND
@@ -28,7 +28,7 @@ def _artifact(
         scope, variant, "optimized", kind=kind, params=params, inputs={"model": model}
     )
     done = replace(settings, graph_optimization="disable", free_dimensions={})
-    return Artifact("optimized", made, CPU_TARGET, done, settings.free_dimensions)
+    return AheadOfTimeModel("optimized", made, CPU_TARGET, done, settings.free_dimensions)
 
 
 FEATURE = ArtifactFormat(

@@ -11,7 +11,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import SECTION, add_artifact, target_of
 from onnxbuild.expansion.environment_faults import only_in_environments
-from onnxbuild.expansion.feature import Artifact, ArtifactFormat
+from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import EngineOptions
 from onnxbuild.onnxkit.ahead_of_time.tensorrt import TENSORRT, engine_options
@@ -23,7 +23,7 @@ NAME = "tensorrt"
 
 def _artifact(
     scope: Scope, variant: Variant, model: OutputRef, options: EngineOptions
-) -> Artifact:
+) -> AheadOfTimeModel:
     recipe = scope.recipe
     own = dict(target_of(recipe, TENSORRT).chain[0].options)
     params = tensorrt_engines.EngineParams(recipe.inputs, recipe.axes, own, options)
@@ -32,7 +32,9 @@ def _artifact(
         scope, variant, NAME, kind=tensorrt_engines.KIND, params=params, inputs=inputs
     )
     built = {**own, **engine_options(recipe.inputs, recipe.axes, fp16=options.fp16)}
-    return Artifact(NAME, made, Target(TENSORRT, (Link(TENSORRT, built),)), SessionSettings())
+    return AheadOfTimeModel(
+        NAME, made, Target(TENSORRT, (Link(TENSORRT, built),)), SessionSettings()
+    )
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

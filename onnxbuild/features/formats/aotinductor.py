@@ -13,6 +13,7 @@ from onnxbuild.expansion.exported_program import exported_program
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.programs.archive_form import aotinductor_fault
 from onnxbuild.steps import aotinductor, torch_export
 from onnxbuild.steps.aotinductor import AotInductorOptions, AotInductorParams
 
@@ -38,4 +39,5 @@ FEATURE = ProgramFormat(
     kinds=(torch_export.KIND, aotinductor.KIND),
     faults=_faults,
     program=_program,
+    file_fault=aotinductor_fault,
 )

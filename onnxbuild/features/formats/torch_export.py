@@ -12,6 +12,7 @@ from onnxbuild.expansion.exported_program import NAME, exported_program
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.needs_frontend import format_of
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.programs.archive_form import torch_export_fault
 from onnxbuild.steps import torch_export
 
 
@@ -29,4 +30,5 @@ FEATURE = ProgramFormat(
     kinds=(torch_export.KIND,),
     faults=_faults,
     program=_program,
+    file_fault=torch_export_fault,
 )

@@ -1,66 +1,43 @@
-"""ONNX: a callable that returns a model that is ONNX already, or its path; held against itself."""
+"""ONNX: a model that is ONNX already, a file or what a callable returns; held against itself."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Variant
-from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint, Variant
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
+from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-from onnxbuild.onnxkit.data.user_code import an, call_user
-from onnxbuild.onnxkit.model.canonical import canonicalize
-from onnxbuild.onnxkit.model.checker import checker_faults
-from onnxbuild.onnxkit.model.external_data import outside_tensors
-from onnxbuild.onnxkit.model.graphs import all_graphs, opset_of
-from onnxbuild.onnxkit.model.inspect import dimensions
-from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
-from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.sessions.open import check_loads, open_session
+from onnxbuild.onnxkit.model.external_data import is_name_below
+from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+from onnxbuild.onnxkit.ready_onnx.outline import outline_of
+from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
+from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
+from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.steps import check
+from onnxbuild.steps import check, import_onnx, raise_opset
 from onnxbuild.steps.reference import ReferenceOptions
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnx
 
 NAME = "onnx"
-_EXACT = SessionSettings(graph_optimization="disable").judged()
-"""The graph as it was written, node by node."""
-
-_FIRST_IR_WITH_FREE_INITIALIZERS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOnnxParams:
-    """All that steers an import.
-
-    Attributes:
-        model: The callable.
-        inputs: What the recipe declares.
-        outputs: Names in order; empty takes the model's.
-    """
-
-    model: Entrypoint
-    inputs: tuple[DummyInput, ...]
-    outputs: tuple[str, ...]
+_OPSET, _RENAME = "opset", "rename"
+"""Facts of a model's file, in `Entrypoint.args`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,83 +50,6 @@ class OnnxReferenceParams:
     options: ReferenceOptions
 
 
-def import_onnx(context: StepContext) -> Outcome:
-    """Write the model in canonical form, its dynamic axes under the recipe's names.
-
-    Raises:
-        StepError: The callable gives no ONNX model, or it is not as declared, or not valid.
-    """
-    params: ImportOnnxParams = context.params
-    folder = context.output("model")
-    model = _load(context, params.model)
-    model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FREE_INITIALIZERS)
-    canonicalize(model)
-    name_axes(model, params.inputs)
-    faults = interface_faults(model, params.inputs, params.outputs, None)
-    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
-    opset = opset_of(model)
-    save_model(model, folder)
-    faults += [] if faults else checker_faults(folder, context.scratch)
-    if faults:
-        first = faults[0]
-        where = f"{context.where}, {first.where}"
-        raise StepError(f"{params.model.target}: {first.what}", where=where, fix=first.fix)
-    check_loads(folder, context.where)
-    (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
-    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
-
-
-def _load(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
-    import onnx
-
-    make = context.load(entrypoint)
-    made = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
-    if isinstance(made, (str, os.PathLike)):
-        return load_model(Path(made), weights="mapped")
-    if not isinstance(made, onnx.ModelProto):
-        raise StepError(
-            f"{entrypoint.target} returned {an(made)}; expected the path of an .onnx file, or an "
-            "onnx.ModelProto",
-            where=context.where,
-            fix="return one of these, or write `frontend: pytorch` for a torch.nn.Module",
-        )
-    if any(True for _ in outside_tensors(made)):
-        raise StepError(
-            f"{entrypoint.target} returned a model without the weights of its external data",
-            where=context.where,
-            fix="return the path of its file instead",
-        )
-    return made
-
-
-def name_axes(model: onnx.ModelProto, inputs: tuple[DummyInput, ...]) -> None:
-    """Give the dynamic dimensions of a model the recipe's names, wherever they stand, in place.
-
-    A dimension without a name gets the recipe's. A name that stands for two of the recipe's axes stays,
-    and the interface does not match then.
-    """
-    declared = {each.name: each.shape for each in inputs}
-    names: dict[str, str] = {}
-    for value in model.graph.input:
-        shape = dimensions(value)
-        wanted = declared.get(value.name, ())
-        if shape is None or len(shape) != len(wanted):
-            continue
-        for n, (found, want) in enumerate(zip(shape, wanted, strict=True)):
-            if isinstance(found, int) or isinstance(want, int):
-                continue
-            if found == "?":
-                value.type.tensor_type.shape.dim[n].dim_param = want
-            else:
-                names.setdefault(found, want)
-    for graph in all_graphs(model):
-        for field in (graph.input, graph.output, graph.value_info):
-            for value in field:
-                for dim in value.type.tensor_type.shape.dim:
-                    if dim.dim_param in names:
-                        dim.dim_param = names[dim.dim_param]
-
-
 def run_reference(context: StepContext) -> Outcome:
     """Write points.json and one .npz a point: what ONNX Runtime computes without optimizations.
 
@@ -157,7 +57,7 @@ def run_reference(context: StepContext) -> Outcome:
         StepError: It fails at a point, an output holds NaN, or a sample is not as declared.
     """
     params: OnnxReferenceParams = context.params
-    session = open_session(context.input("model"), settings=_EXACT, where=context.where)
+    session = open_session(context.input("model"), settings=AS_WRITTEN, where=context.where)
     writer = ReferenceWriter(context.output("reference"))
     samples = 0
     for name, sizes, feeds in reference_feeds(
@@ -190,13 +90,17 @@ def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> No
 
 def _source(scope: Scope) -> Source:
     recipe = scope.recipe
-    imported = scope.step(
-        shared(recipe, "import"),
-        IMPORT,
-        ImportOnnxParams(recipe.model, recipe.inputs, recipe.outputs),
-        section="model",
-    )
+    imported = _imported(scope)
     model = OutputRef(imported, "model")
+    if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[_OPSET]:
+        raised = scope.step(
+            shared(recipe, "opset"),
+            raise_opset.KIND,
+            raise_opset.RaiseOpsetParams(recipe.opset),
+            {"model": model},
+            section="opset",
+        )
+        model = OutputRef(raised, "model")
     checked = scope.step(
         shared(recipe, "check"),
         check.KIND,
@@ -207,13 +111,31 @@ def _source(scope: Scope) -> Source:
     return Source(model, OutputRef(imported, "config"), OutputRef(checked, "report"))
 
 
+def _imported(scope: Scope) -> str:
+    """The step that gives the model as it was made, in its own opset."""
+    recipe = scope.recipe
+    is_file = recipe.model.target == FILE_DATA
+    return scope.step(
+        shared(recipe, "import"),
+        import_onnx.KIND,
+        import_onnx.ImportOnnxParams(
+            model=replace(recipe.model, args={}) if is_file else recipe.model,
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            axes=recipe.axes,
+            rename=cast("Mapping[str, str]", recipe.model.args[_RENAME]) if is_file else {},
+        ),
+        section="model",
+    )
+
+
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
     plan = reference_plan(scope.recipe, variant, fixed)
     step = scope.step(
         plan.address,
         REFERENCE_KIND,
         OnnxReferenceParams(scope.recipe.inputs, plan.axes, plan.samples, plan.options),
-        {"model": scope.source().model},
+        {"model": OutputRef(_imported(scope), "model")},
         section=REFERENCE,
     )
     return OutputRef(step, "reference")
@@ -221,27 +143,57 @@ def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) 
 
 def _score(scope: Scope) -> OutputRef | None:
     """The model's own score, without optimizations."""
-    return baseline_score(scope, scope.source().model, _EXACT)
+    return baseline_score(scope, OutputRef(_imported(scope), "model"), AS_WRITTEN)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    node = parts.node("frontend")
-    if node is not None and node.value == NAME and parts.node("opset") is not None:
-        what = "opset is written, and a model of frontend 'onnx' has its own"
-        yield Fault(what, parts.key_at("opset"), "remove `opset`")
+    node, model = parts.node("frontend"), parts.node("model", NAME)
+    if (
+        node is not None
+        and node.value == NAME
+        and model is None
+        and parts.node("opset") is not None
+    ):
+        what = "opset is written, and the model that a callable returns keeps its own"
+        fix = "remove `opset`, or name the file: `model: {onnx: FILE}`"
+        yield Fault(what, parts.key_at("opset"), fix)
 
 
-IMPORT = StepKind(
-    name="import-onnx",
-    version=1,
-    params=ImportOnnxParams,
-    inputs=(),
-    outputs={"model": "onnx-model", "config": "report"},
-    toolchain=("onnx", "onnxruntime", "numpy"),
-    run=import_onnx,
-    user_code=True,
-    entrypoints=lambda params: (params.model,),
-)
+@dataclass(frozen=True, slots=True)
+class OnnxFileOptions:
+    """Keys next to `onnx` in `model`."""
+
+    rename: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={"help": "the model's names of inputs and outputs -> those of the recipe"},
+    )
+
+
+def _read(path: Path, options: OnnxFileOptions, written: Mapping[str, Any]) -> SourceFacts:
+    """What an .onnx file says: inputs, axes, outputs, opset, files of weights.
+
+    Raises:
+        SourceError: It is no ONNX model, or one that can't be built.
+        OSError: It can't be read.
+    """
+    try:
+        outline = outline_of(path)
+        recipe = recipe_of(outline, options.rename, written)
+    except OutlineError as error:
+        fix = "check that the file is complete; git-lfs pointers are a frequent cause"
+        raise SourceError(f"{path.name} can't be read: {error}", fix) from error
+    except InterfaceError as error:
+        raise SourceError(f"{path.name}: {error}", error.fix, ".".join(error.key)) from error
+    for name in outline.files:
+        if not is_name_below(name) or not (path.parent / name).is_file():
+            raise SourceError(
+                f"{path.name} has weights in {name!a}, and there is no such file in its folder",
+                "copy the file there, or save the model again with its weights next to it",
+            )
+    files = (path, *(path.parent / name for name in outline.files))
+    facts = {_OPSET: outline.opset, _RENAME: dict(options.rename)}
+    return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
+
 
 REFERENCE_KIND = StepKind(
     name="onnx-reference",
@@ -258,10 +210,16 @@ REFERENCE_KIND = StepKind(
 
 FEATURE = Frontend(
     name=NAME,
-    kinds=(IMPORT, REFERENCE_KIND),
+    kinds=(import_onnx.KIND, raise_opset.KIND, REFERENCE_KIND),
     faults=_faults,
     source=_source,
     reference=_reference,
     score=_score,
     is_measured=False,
+    model_source=ModelSource(
+        help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "
+        "as the recipe does not",
+        options=OnnxFileOptions,
+        read=_read,
+    ),
 )

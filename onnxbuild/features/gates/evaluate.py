@@ -47,7 +47,14 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 FEATURE = Feature(
     name=SECTION,
-    sections=(Section(name=SECTION, options=evaluate.EvaluateOptions, callables=_CALLABLES),),
+    sections=(
+        Section(
+            name=SECTION,
+            options=evaluate.EvaluateOptions,
+            callables=_CALLABLES,
+            needs_onnx="scores are those of ONNX models",
+        ),
+    ),
     kinds=(evaluate.KIND,),
     faults=_faults,
     reports_on=_reports_on,

@@ -62,7 +62,9 @@ def _faults(parts: Parts) -> Iterator[Fault]:
     if not parts.outputs:
         return
     owners: list[tuple[str, ...]] = [(NAME, each) for each in parts.declared(NAME)]
-    owners += [("quantization", each, NAME) for each in parts.declared("quantization")]
+    owners += [
+        (key, each, NAME) for key in ("quantization", "formats") for each in parts.declared(key)
+    ]
     for owner in owners:
         outputs = parts.node(*owner, "outputs")
         if outputs is None or not parts.sound(*owner):
@@ -78,7 +80,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 FEATURE = Feature(
     name=NAME,
-    sections=(Section(name=NAME, options=validate.ValidateOptions),),
+    sections=(Section(name=NAME, options=validate.ValidateOptions, holds_tolerances=True),),
     kinds=(provider.KIND, validate.KIND),
     faults=_faults,
     reports_on=_reports_on,

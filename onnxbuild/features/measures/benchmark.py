@@ -10,6 +10,7 @@ from onnxbuild.expansion import cells
 from onnxbuild.expansion.benchmarks import SECTION, add_benchmarks, home_target
 from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.side_by_side import SideBySide
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.steps import benchmark, import_model, import_program
 
@@ -60,7 +61,7 @@ def _doubt(metrics: Mapping[str, Any]) -> str:
 
 FEATURE = Feature(
     name=SECTION,
-    sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions),),
+    sections=(Section(name=SECTION, options=benchmark.BenchmarkOptions, has_points=True),),
     kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
     laid=_laid,
     columns=(
@@ -68,4 +69,5 @@ FEATURE = Feature(
         Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True),
     ),
     released=(benchmark.KIND.name,),
+    side_by_side=SideBySide(benchmark.KIND.name, alone={f"{SECTION}.baseline": "false"}),
 )

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, NodeLosses
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
+from onnxbuild.expansion.fidelity import SECTION as FIDELITY
 from onnxbuild.expansion.fidelity import add_sensitivity
 from onnxbuild.expansion.fused import fused_for, own_address
 from onnxbuild.expansion.scope import Scope
@@ -72,4 +74,7 @@ FEATURE = Feature(
     kinds=(sensitivity.KIND,),
     faults=_faults,
     laid=_laid,
+    diagnosis=DiagnosisHints(
+        losses=NodeLosses(sensitivity.KIND.name, {f"{SECTION}.table": "true"}, data=FIDELITY)
+    ),
 )

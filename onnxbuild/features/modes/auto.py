@@ -12,6 +12,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import of_variant
 from onnxbuild.expansion.benchmarks import benchmark_of_trials
+from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.eight_bit_faults import ADD_DATA
 from onnxbuild.expansion.evaluation import add_evaluation
@@ -85,12 +86,14 @@ def _model(scope: Scope, variant: Variant) -> OutputRef:
             variant=variant.name,
             goal=options.goal,
             margin=options.margin,
-            trials=tuple(choose.Trial(trial, written(each)) for trial, each in trials.items()),
+            trials=tuple(
+                choose.MeasuredTrial(trial, written(each)) for trial, each in trials.items()
+            ),
             choice=choice,
         ),
         inputs,
         at=variant.location,
-        spares=() if choice else tuple(each for each in inputs if each != "benchmark"),
+        optional_inputs=() if choice else tuple(each for each in inputs if each != "benchmark"),
     )
     return OutputRef(step, "model")
 
@@ -217,5 +220,6 @@ FEATURE = Mode(
     laid=_laid,
     trials=_trials,
     tries=_tries,
+    choices=(Choice(choose.KIND.name, is_model=True),),
     diagnosis=DiagnosisHints(judges=(choose.KIND.name,)),
 )

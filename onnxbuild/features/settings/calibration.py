@@ -20,6 +20,7 @@ FEATURE = Feature(
                     ),
                 ),
             },
+            files=("data",),
         ),
     ),
 )

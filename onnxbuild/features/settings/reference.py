@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from onnxbuild.core.points import Point, reference_points
+from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.reference_plan import SECTION
 from onnxbuild.steps.reference import ReferenceOptions
+
+
+def _points(recipe: Recipe) -> tuple[Point, ...]:
+    options = recipe.section(SECTION, ReferenceOptions)
+    return reference_points(recipe.axes, options.points, options.seed) if recipe.axes else ()
+
 
 FEATURE = Feature(
     name=SECTION,
@@ -18,6 +26,8 @@ FEATURE = Feature(
                     "callable that yields real feeds: input name -> array",
                 ),
             },
+            has_points=True,
         ),
     ),
+    points=_points,
 )

@@ -1,16 +1,17 @@
-"""`session`: how ONNX Runtime runs a model; searched for, or profiled."""
+"""`session`: how ONNX Runtime runs a model, written down or searched for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.session_faults import faults, remarks
 from onnxbuild.expansion.sessions import SECTION
 from onnxbuild.onnxkit.sessions.options import SessionOptions
-from onnxbuild.steps import profile, session, tune
+from onnxbuild.steps import session, tune
 
 
 def _reports_on(scope: Scope, subject: Subject, number: int) -> Mapping[str, OutputRef]:
@@ -34,9 +35,10 @@ def _laid(
 FEATURE = Feature(
     name=SECTION,
     sections=(Section(name=SECTION, options=SessionOptions, by_variant=True),),
-    kinds=(session.KIND, tune.KIND, profile.KIND),
+    kinds=(session.KIND, tune.KIND),
     faults=faults,
     remarks=remarks,
     reports_on=_reports_on,
     laid=_laid,
+    choices=(Choice(session.KIND.name),),
 )

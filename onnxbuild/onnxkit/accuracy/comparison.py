@@ -17,7 +17,7 @@ _LEAST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class OutputComparison:
     """Measures of `actual` against `expected`; every number is finite.
 
     Attributes:
@@ -122,7 +122,7 @@ def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
     return ""
 
 
-def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
+def compare(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
     """Measure `actual` against `expected`, in float64; exact dtypes by the share of equal elements.
 
     Cosine: <a, b> / (|a| |b|). SQNR: 10 log10(sum b^2 / sum (a - b)^2), Gray and Neuhoff,
@@ -144,14 +144,14 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
     if is_exact(expected):
         return _compare_exact(expected, actual)
     if expected.size == 0:
-        return Comparison(0, 0.0, 0.0, 0.0, 1.0, None, None, None, None)
+        return OutputComparison(0, 0.0, 0.0, 0.0, 1.0, None, None, None, None)
     a, b = _finite(actual), _finite(expected)
     difference = _distance(expected, actual)
     worst = int(difference.argmax())
     index = tuple(int(n) for n in np.unravel_index(worst, expected.shape))
     nonzero = np.abs(b) >= max(_FLOAT32_EPSILON * float(np.abs(b).max()), _LEAST_NORMAL)
     relative = difference[nonzero] / np.abs(b[nonzero])
-    return Comparison(
+    return OutputComparison(
         elements=int(expected.size),
         max_abs=float(difference.max()),
         max_rel=float(relative.max()) if relative.size else 0.0,
@@ -164,17 +164,17 @@ def compare(expected: np.ndarray, actual: np.ndarray) -> Comparison:
     )
 
 
-def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> Comparison:
+def _compare_exact(expected: np.ndarray, actual: np.ndarray) -> OutputComparison:
     """A cosine of ids would be near 1 whatever they are; the share of equal ones is not."""
     if expected.size == 0:
-        return Comparison(0, 0.0, 0.0, 0.0, None, None, None, None, None, equal=1.0)
+        return OutputComparison(0, 0.0, 0.0, 0.0, None, None, None, None, None, equal=1.0)
     import numpy as np
 
     differs = (expected != actual).ravel()
     distance = differs.astype(np.float64) if is_text(expected) else _distance(expected, actual)
     worst = int(distance.argmax())
     text = is_text(expected)
-    return Comparison(
+    return OutputComparison(
         elements=int(expected.size),
         max_abs=0.0 if text else float(distance.max()),
         max_rel=0.0,

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
-from onnxbuild.onnxkit.accuracy.comparison import Comparison
+from onnxbuild.onnxkit.accuracy.comparison import OutputComparison
 from onnxbuild.onnxkit.accuracy.verdict import EQUAL, Judgement
 
 JudgedPoint = tuple[str, Mapping[str, int], dict[str, Judgement]]
@@ -149,7 +149,7 @@ def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:
     return {"point": point, "output": output, **comparison.to_json()}
 
 
-def _comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, Comparison]]:
+def _comparisons(judged: Sequence[JudgedPoint]) -> list[tuple[str, str, OutputComparison]]:
     return [
         (point, output, each.comparison)
         for point, output, each in _judgements(judged)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.accuracy.comparison import (
-    Comparison,
+    OutputComparison,
     breach,
     compare,
     is_exact,
@@ -52,7 +52,7 @@ class Judgement:
         wrong: Elements of exact dtypes that differ by more than `apart`.
     """
 
-    comparison: Comparison | None
+    comparison: OutputComparison | None
     breaches: tuple[tuple[str, str, float], ...]
     wrong: int = 0
 
@@ -106,7 +106,7 @@ def _wrong(expected: np.ndarray, actual: np.ndarray, apart: float) -> int:
     return 0 if beyond is None else beyond.count
 
 
-def _unequal(wrong: int, found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
+def _unequal(wrong: int, found: OutputComparison, bounds: Bounds) -> tuple[str, str, float] | None:
     least, elements = bounds.equal_min, found.elements
     if least is None or not elements or 1 - wrong / elements >= least:
         return None
@@ -119,7 +119,7 @@ def _unequal(wrong: int, found: Comparison, bounds: Bounds) -> tuple[str, str, f
     return EQUAL, what, least - share
 
 
-def _cosine(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
+def _cosine(found: OutputComparison, bounds: Bounds) -> tuple[str, str, float] | None:
     least = bounds.cosine_min
     if least is None or found.cosine is None or found.cosine >= least:
         return None
@@ -130,7 +130,7 @@ def _cosine(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
     )
 
 
-def _sqnr(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
+def _sqnr(found: OutputComparison, bounds: Bounds) -> tuple[str, str, float] | None:
     least = bounds.sqnr_db_min
     if least is None or found.max_abs == 0.0:
         return None
@@ -145,7 +145,7 @@ def _sqnr(found: Comparison, bounds: Bounds) -> tuple[str, str, float] | None:
     )
 
 
-def _worst(found: Comparison) -> str:
+def _worst(found: OutputComparison) -> str:
     index = [] if found.worst is None else list(found.worst)
     return f"worst element {index}: {_show(found.worst_actual)}, PyTorch {_show(found.worst_expected)}"
 

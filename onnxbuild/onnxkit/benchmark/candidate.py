@@ -35,7 +35,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class LoadCost:
     """What a contender takes, alone in a process that has imported its runtime already.
 
     Attributes:
@@ -64,11 +64,11 @@ class LoadsElsewhere(ABC):
         """Load it there."""
 
     @abstractmethod
-    def cost(self, feeds: Mapping[str, Feeds]) -> Cost:
+    def cost(self, feeds: Mapping[str, Feeds]) -> LoadCost:
         """As `cost_here`, in a fresh process there."""
 
 
-def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> Cost:
+def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> LoadCost:
     """Load and run a contender in a process of its own.
 
     Args:
@@ -81,7 +81,7 @@ def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> 
     """
     load = contender.load
 
-    def measure() -> Cost:
+    def measure() -> LoadCost:
         if isinstance(load, LoadsElsewhere):
             return load.cost(feeds)
         return cost_here(load, feeds)
@@ -89,7 +89,7 @@ def cost_alone(contender: Contender, feeds: Mapping[str, Feeds], where: str) -> 
     return call_forked(measure, f"'{contender.name}'", where)
 
 
-def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> Cost:
+def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> LoadCost:
     """The cost of a contender, in this process, which has its runtime and nothing else.
 
     Args:
@@ -109,4 +109,4 @@ def cost_here(load: Callable[[], Bind], feeds: Mapping[str, Feeds]) -> Cost:
         for call in calls:
             call()
     steady = max(0, resident_bytes() - before)
-    return Cost(round(load_s, 4), round(first_s * 1e3, 4), max(grown, steady), steady)
+    return LoadCost(round(load_s, 4), round(first_s * 1e3, 4), max(grown, steady), steady)

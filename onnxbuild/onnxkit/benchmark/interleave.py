@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost
 from onnxbuild.onnxkit.benchmark.memory import resident_bytes, room_bytes
 from onnxbuild.onnxkit.benchmark.memory_packing import Need, memory_groups
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -51,7 +51,7 @@ class Measurement:
 
 
 def group_contenders(
-    costs: Mapping[str, Cost], compared_with: Sequence[str], limit_bytes: int, where: str
+    costs: Mapping[str, LoadCost], compared_with: Sequence[str], limit_bytes: int, where: str
 ) -> list[tuple[str, ...]]:
     """Who is measured with whom: all with each other where memory allows.
 

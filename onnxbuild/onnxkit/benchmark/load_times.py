@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost, cost_alone
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.timing.ratios import ratio_of
 
@@ -19,7 +19,7 @@ _NS = 1e9
 
 def measure_loads(
     contenders: Sequence[Contender], feeds: Feeds, where: str, *, rounds: int = ROUNDS
-) -> dict[str, list[Cost]]:
+) -> dict[str, list[LoadCost]]:
     """Load each contender once a round, in random order.
 
     Args:
@@ -34,14 +34,14 @@ def measure_loads(
         StepError: One does not load or run.
     """
     order = random.Random(0)  # noqa: S311 - a shuffle that is the same each time
-    found: dict[str, list[Cost]] = {each.name: [] for each in contenders}
+    found: dict[str, list[LoadCost]] = {each.name: [] for each in contenders}
     for _ in range(rounds):
         for each in order.sample(list(contenders), len(contenders)):
             found[each.name].append(cost_alone(each, {"example": feeds}, where))
     return found
 
 
-def load_report(found: Mapping[str, Sequence[Cost]], baseline: str) -> dict[str, Any]:
+def load_report(found: Mapping[str, Sequence[LoadCost]], baseline: str) -> dict[str, Any]:
     """Name -> medians of `load_ms`, `first_inference_ms` and `peak_rss_growth_bytes`, and `speedup`.
 
     Args:

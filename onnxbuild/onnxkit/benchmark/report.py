@@ -10,7 +10,7 @@ from onnxbuild.onnxkit.benchmark.candidate import Contender
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.load import Conditions
 from onnxbuild.onnxkit.timing.ratios import Ratio, paired, percentile_ratio, ratio_of
-from onnxbuild.onnxkit.timing.rounds import Groups, Latency, Turns, summarize_turns
+from onnxbuild.onnxkit.timing.rounds import Groups, RunnerLatency, Turns, summarize_turns
 from onnxbuild.onnxkit.timing.warmup import warmup_rounds
 
 BASELINE = "pytorch"
@@ -65,7 +65,7 @@ class Measured:
 
     warmup: int
     groups: Groups
-    latency: Mapping[str, Latency]
+    latency: Mapping[str, RunnerLatency]
     ratios: Mapping[str, Ratio]
 
     @classmethod

@@ -10,7 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.core.target import Target
-from onnxbuild.onnxkit.benchmark.candidate import Bind, Cost, LoadsElsewhere, cost_here
+from onnxbuild.onnxkit.benchmark.candidate import Bind, LoadCost, LoadsElsewhere, cost_here
 from onnxbuild.onnxkit.benchmark.io_binding import bind_io
 from onnxbuild.onnxkit.benchmark.remote_call import bound_there
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.model.tensor_types import ort_feeds
 from onnxbuild.onnxkit.programs.artifact_file import read_description
 from onnxbuild.onnxkit.programs.programs import PROGRAM_ERRORS, import_runtime, open_program
 from onnxbuild.onnxkit.sessions.open import (
-    Asked,
+    SessionRequest,
     asked_for,
     first_line,
     open_here,
@@ -158,7 +158,7 @@ class _Elsewhere(LoadsElsewhere):
         io_binding: Whether inputs and outputs stay in the device's memory.
     """
 
-    def __init__(self, interpreter: str, asked: Asked, *, io_binding: bool) -> None:
+    def __init__(self, interpreter: str, asked: SessionRequest, *, io_binding: bool) -> None:
         self._interpreter = interpreter
         self._asked = asked
         self._io_binding = io_binding
@@ -168,17 +168,17 @@ class _Elsewhere(LoadsElsewhere):
         session = open_there(self._interpreter, self._asked)
         return _binder(session, self._asked.where, io_binding=self._io_binding)
 
-    def cost(self, feeds: Mapping[str, Feeds]) -> Cost:
+    def cost(self, feeds: Mapping[str, Feeds]) -> LoadCost:
         """See LoadsElsewhere."""
         host = SessionHost(self._interpreter, self._asked.where)
         try:
-            found: Cost = host.call(_cost_here, self._asked, dict(feeds), self._io_binding)
+            found: LoadCost = host.call(_cost_here, self._asked, dict(feeds), self._io_binding)
         finally:
             host.end()
         return found
 
 
-def _cost_here(asked: Asked, feeds: Mapping[str, Feeds], io_binding: bool) -> Cost:  # noqa: FBT001 - over the wire
+def _cost_here(asked: SessionRequest, feeds: Mapping[str, Feeds], io_binding: bool) -> LoadCost:  # noqa: FBT001 - over the wire
     return cost_here(lambda: _binder(open_here(asked), asked.where, io_binding=io_binding), feeds)
 
 

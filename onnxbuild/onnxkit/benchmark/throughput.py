@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Literal
 
 from onnxbuild.core.points import Point
-from onnxbuild.onnxkit.benchmark.candidate import Cost
+from onnxbuild.onnxkit.benchmark.candidate import LoadCost
 from onnxbuild.onnxkit.benchmark.candidates import LineUp
 from onnxbuild.onnxkit.benchmark.io_binding import copy_times_ms
 from onnxbuild.onnxkit.benchmark.memory import resident_bytes, room_bytes
@@ -28,7 +28,7 @@ def concurrency(
     *,
     clients: Sequence[int],
     sessions: Sessions,
-    costs: Mapping[str, Cost],
+    costs: Mapping[str, LoadCost],
     limit_bytes: int,
 ) -> dict[str, object]:
     """The report's part on clients.

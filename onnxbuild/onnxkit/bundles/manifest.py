@@ -71,7 +71,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ManifestProvider:
     """An execution provider.
 
     Attributes:
@@ -98,7 +98,7 @@ class BundleTarget:
         environment: The environment that it was run in, if that is not onnxbuild's own.
     """
 
-    chain: tuple[Provider, ...]
+    chain: tuple[ManifestProvider, ...]
     session: SessionSettings
     placement: dict[str, Any] | None = None
     skipped: str | None = None
@@ -158,7 +158,7 @@ class Manifest:
     evaluation: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     fidelity: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     targets: dict[str, BundleTarget] | None = None
-    providers: tuple[Provider, ...] | None = None
+    providers: tuple[ManifestProvider, ...] | None = None
     session: SessionSettings | None = None
     folder_options: tuple[str, ...] | None = None
     by_keyword: bool | None = None

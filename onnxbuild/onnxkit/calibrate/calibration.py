@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxbuild.onnxkit.calibrate.histograms import measure_histograms
 from onnxbuild.onnxkit.calibrate.ranges import measure_ranges
 from onnxbuild.onnxkit.calibrate.thresholds import (
-    Grid,
+    IntegerGrid,
     Range,
     choose_range,
     clipped_share,
@@ -39,7 +39,7 @@ class Rule:
     """
 
     method: Method
-    grid: Grid
+    grid: IntegerGrid
     percentile: float = 99.99
     averaging: float = 0.01
     means: bool = False

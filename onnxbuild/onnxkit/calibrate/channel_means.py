@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.graphs import opset_of
-from onnxbuild.onnxkit.sessions.intermediate_values import PREFIX, Probe, as_rows, probed
+from onnxbuild.onnxkit.sessions.intermediate_values import PREFIX, ValueProbe, as_rows, probed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +107,7 @@ def measure_channel_means(
     return {value: total / max(samples, 1) for value, total in sums.items()}
 
 
-def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Probe:
+def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> ValueProbe:
     """The mean of each channel.
 
     Args:
@@ -126,6 +126,6 @@ def _mean(value: str, size: int, prefix: str, opset: int, *, pooled: bool) -> Pr
     mean, axes = f"{prefix}/mean", numpy_helper.from_array(np.array([0]), f"{prefix}/axes")
     if opset >= _AXES_ARE_AN_INPUT_FROM:
         node = helper.make_node("ReduceMean", [rows, axes.name], [mean])
-        return Probe((*pool, *made.nodes, node), (*made.constants, axes), (mean,))
+        return ValueProbe((*pool, *made.nodes, node), (*made.constants, axes), (mean,))
     node = helper.make_node("ReduceMean", [rows], [mean], axes=[0])
-    return Probe((*pool, *made.nodes, node), made.constants, (mean,))
+    return ValueProbe((*pool, *made.nodes, node), made.constants, (mean,))

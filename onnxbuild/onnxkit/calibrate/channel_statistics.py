@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.model.graphs import opset_of
-from onnxbuild.onnxkit.sessions.intermediate_values import PREFIX, Probe, as_rows, probed
+from onnxbuild.onnxkit.sessions.intermediate_values import PREFIX, ValueProbe, as_rows, probed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +117,7 @@ def measure_moments(
     return moments
 
 
-def _peak(value: str, size: int, prefix: str, opset: int) -> Probe:
+def _peak(value: str, size: int, prefix: str, opset: int) -> ValueProbe:
     """Greatest magnitude by column; and a sum, since ReduceMax passes over a NaN."""
     from onnx import helper
 
@@ -131,10 +131,10 @@ def _peak(value: str, size: int, prefix: str, opset: int) -> Probe:
         nodes.append(helper.make_node("Constant", [], [first], value_ints=[0]))
     nodes.append(helper.make_node("ReduceMax", inputs, [peak], keepdims=0, **axes))
     nodes.append(helper.make_node("ReduceL1", [rows], [total], keepdims=0))
-    return Probe(tuple(nodes), made.constants, (peak, total))
+    return ValueProbe(tuple(nodes), made.constants, (peak, total))
 
 
-def _moment(value: str, size: int, prefix: str) -> Probe:
+def _moment(value: str, size: int, prefix: str) -> ValueProbe:
     from onnx import helper
 
     made, rows = as_rows(value, size, prefix)
@@ -144,4 +144,4 @@ def _moment(value: str, size: int, prefix: str) -> Probe:
         helper.make_node("Transpose", [rows], [columns], perm=[1, 0]),
         helper.make_node("MatMul", [columns, rows], [moment]),
     )
-    return Probe(nodes, made.constants, (moment,))
+    return ValueProbe(nodes, made.constants, (moment,))

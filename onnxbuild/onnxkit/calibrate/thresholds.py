@@ -20,7 +20,7 @@ _FINE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class IntegerGrid:
     """The numbers that a range is mapped to.
 
     Attributes:
@@ -40,14 +40,19 @@ class Grid:
         return (1 << self.bits) - (2 if self.symmetric else 1)
 
 
-def histogram_bounds(seen: Range, grid: Grid) -> Range:
+def histogram_bounds(seen: Range, grid: IntegerGrid) -> Range:
     """What a histogram should span: around zero for symmetric grids, so that it can be folded."""
     top = max(abs(seen[0]), abs(seen[1]))
     return (-top, top) if grid.symmetric else seen
 
 
 def choose_range(
-    method: HistogramMethod, histogram: Histogram, seen: Range, grid: Grid, *, percentile: float
+    method: HistogramMethod,
+    histogram: Histogram,
+    seen: Range,
+    grid: IntegerGrid,
+    *,
+    percentile: float,
 ) -> Range:
     """The range to quantize, within what was seen.
 
@@ -71,7 +76,7 @@ def choose_range(
     return seen
 
 
-def squared_error(histogram: Histogram, bounds: Range, grid: Grid) -> float:
+def squared_error(histogram: Histogram, bounds: Range, grid: IntegerGrid) -> float:
     """The sum of squared differences that quantization makes, each value taken as its bin's center.
 
     Args:
@@ -109,7 +114,7 @@ def _folded(histogram: Histogram) -> Histogram:
     return Histogram(0.0, histogram.high, counts, histogram.zeros)
 
 
-def _percentile(histogram: Histogram, grid: Grid, percentile: float) -> Range:
+def _percentile(histogram: Histogram, grid: IntegerGrid, percentile: float) -> Range:
     """Both tails lose the same share of values; in a symmetric grid, the one tail all of it."""
     import numpy as np
 
@@ -129,7 +134,7 @@ def _percentile(histogram: Histogram, grid: Grid, percentile: float) -> Range:
     return low, high
 
 
-def _least_squares(histogram: Histogram, grid: Grid, _: float) -> Range:
+def _least_squares(histogram: Histogram, grid: IntegerGrid, _: float) -> Range:
     """The range whose quantization has the least mean squared error.
 
     Inside the range a value's error is uniform over a step, its square step^2 / 12 on average
@@ -182,7 +187,7 @@ def _near(places: np.ndarray, chosen: int) -> np.ndarray:
 
 
 def _best(
-    histogram: Histogram, grid: Grid, low_places: np.ndarray, high_places: np.ndarray
+    histogram: Histogram, grid: IntegerGrid, low_places: np.ndarray, high_places: np.ndarray
 ) -> tuple[int, int]:
     """The pair of edges with the least squared error; of equals, the widest range."""
     import numpy as np
@@ -220,11 +225,11 @@ def _best(
     return int(low_places[rows[widest]]), int(high_places[columns[widest]])
 
 
-def _entropy(histogram: Histogram, grid: Grid, _: float) -> Range:
+def _entropy(histogram: Histogram, grid: IntegerGrid, _: float) -> Range:
     return least_divergence(histogram, levels=grid.steps + 1, folded=grid.symmetric)
 
 
-_METHODS: Mapping[str, Callable[[Histogram, Grid, float], Range]] = {
+_METHODS: Mapping[str, Callable[[Histogram, IntegerGrid, float], Range]] = {
     "percentile": _percentile,
     "mse": _least_squares,
     "entropy": _entropy,

@@ -25,7 +25,7 @@ of sums, narrow enough for a wrong graph; `validate` judges by the recipe's own 
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PointRun:
     """What a model gives at one point.
 
     Attributes:
@@ -39,7 +39,7 @@ class Run:
 
 def run_at_probes(
     model: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
-) -> tuple[Run, ...]:
+) -> tuple[PointRun, ...]:
     """Run a model as it is on seeded feeds, at the points at which an export is compared.
 
     Raises:
@@ -49,11 +49,11 @@ def run_at_probes(
     runs = []
     for point in probe_points(axes):
         feeds = make_feeds(inputs, point.sizes, f"probe:{point.name}")
-        runs.append(Run(point, feeds, run_session(session, feeds, where)))
+        runs.append(PointRun(point, feeds, run_session(session, feeds, where)))
     return tuple(runs)
 
 
-def disagreement(expected: Sequence[Run], model: Path, where: str) -> str:
+def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
     """How a model's outputs differ from those that are expected; empty where they agree.
 
     Args:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ExportProbe:
     """What PyTorch gives at one point."""
 
     point: Point
@@ -46,7 +46,7 @@ class Probes:
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     names: tuple[str, ...]
-    runs: tuple[Probe, ...]
+    runs: tuple[ExportProbe, ...]
 
 
 def run_probes(
@@ -63,7 +63,7 @@ def run_probes(
             as many as declared, or hold NaN.
     """
     names = tuple(outputs)
-    runs: list[Probe] = []
+    runs: list[ExportProbe] = []
     shapes = [each.shape for each in inputs]
     for point in probe_points(axes, sums_of(shapes)):
         feeds = probe_feeds(inputs, point)
@@ -95,7 +95,7 @@ def run_probes(
         refuse_nan(found.outputs, _show(point), where)
         if not runs:
             refuse_random(module, feeds, found.outputs, where, inputs=inputs)
-        runs.append(Probe(point, feeds, tuple(found.outputs.values())))
+        runs.append(ExportProbe(point, feeds, tuple(found.outputs.values())))
     return Probes(module, inputs, axes, names, tuple(runs))
 
 
@@ -137,7 +137,7 @@ def check_parity(folder: Path, probes: Probes, where: str, *, frozen: bool = Fal
             raise StepError(f"{baked}at {_show(probe.point)} {reason}", where=where, fix=fix)
 
 
-def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
+def _value_probes(probes: Probes, where: str) -> tuple[ExportProbe, ...]:
     """The exported sizes with other values: the same negated, and fresh ones."""
     first = probes.runs[0]
     negated = {
@@ -151,12 +151,14 @@ def _value_probes(probes: Probes, where: str) -> tuple[Probe, ...]:
     return tuple(_probe(probes, first.point, each, where) for each in feeds)
 
 
-def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> Probe:
+def _probe(probes: Probes, point: Point, feeds: Feeds, where: str) -> ExportProbe:
     found = run_module(probes.module, feeds, where, probes.names, inputs=probes.inputs)
-    return Probe(point, feeds, tuple(found.outputs.values()))
+    return ExportProbe(point, feeds, tuple(found.outputs.values()))
 
 
-def _difference(session: onnxruntime.InferenceSession, probe: Probe, names: Sequence[str]) -> str:
+def _difference(
+    session: onnxruntime.InferenceSession, probe: ExportProbe, names: Sequence[str]
+) -> str:
     """How the graph's outputs differ from PyTorch's, one sentence; empty where they agree."""
     try:
         found = session.run(list(names), fit_feeds(session, probe.feeds))

@@ -19,7 +19,7 @@ _LAST = ("SHA256SUMS", "manifest.json")  # they describe the others
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ArtifactDifference:
     """The first difference of two artifacts.
 
     Attributes:
@@ -36,7 +36,7 @@ class Difference:
         return f"{self.file}: {self.what}" + (f" ({self.more})" if self.more else "")
 
 
-def first_difference(one: Path, other: Path) -> Difference | None:
+def first_difference(one: Path, other: Path) -> ArtifactDifference | None:
     """The first difference of two artifacts' folders; None if they hold the same bytes.
 
     Models are compared node by node and tensor by tensor, external weights read one at a time,
@@ -45,9 +45,9 @@ def first_difference(one: Path, other: Path) -> Difference | None:
     ones, others = _files(one), _files(other)
     for name in sorted(ones.keys() | others.keys(), key=_in_order):
         if name not in others:
-            return Difference(name, "this file is gone")
+            return ArtifactDifference(name, "this file is gone")
         if name not in ones:
-            return Difference(name, "this file is new")
+            return ArtifactDifference(name, "this file is new")
         if _first_byte(ones[name], others[name]) is None:
             continue
         if name.endswith(f".onnx{_DATA}") and name.removesuffix(_DATA) in ones:
@@ -56,7 +56,7 @@ def first_difference(one: Path, other: Path) -> Difference | None:
         if not what:
             said = _byte_difference(ones[name], others[name])
             what = f"the same values, written in another way: {said}" if said else "other weights"
-        return Difference(name, what, more)
+        return ArtifactDifference(name, what, more)
     return None
 
 

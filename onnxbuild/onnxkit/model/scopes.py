@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-class Scope:
+class GraphScope:
     """A graph and the scopes around it.
 
     Args:
@@ -24,7 +24,7 @@ class Scope:
         outer: The scope of the graph that holds the node; None for an outermost graph.
     """
 
-    def __init__(self, graph: onnx.GraphProto, outer: Scope | None = None) -> None:
+    def __init__(self, graph: onnx.GraphProto, outer: GraphScope | None = None) -> None:
         self.graph = graph
         self.outer = outer
 
@@ -38,9 +38,9 @@ class Scope:
         """The names that the graph itself defines, as they were at the first call."""
         return names_defined(self.graph)
 
-    def home(self, name: str) -> Scope | None:
+    def home(self, name: str) -> GraphScope | None:
         """The innermost scope that defines a value; None for inputs of a function."""
-        scope: Scope | None = self
+        scope: GraphScope | None = self
         while scope is not None and name not in scope.defined:
             scope = scope.outer
         return scope
@@ -51,9 +51,9 @@ class Scope:
         return None if home is None else home.initializers.get(name)
 
 
-def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
+def scopes(model: onnx.ModelProto) -> Iterator[GraphScope]:
     """The main graph and every graph nested in it, outermost first; no functions, which capture nothing."""
-    yield from _below(Scope(model.graph))
+    yield from _below(GraphScope(model.graph))
 
 
 def name_maker(taken: set[str]) -> Callable[[str], str]:
@@ -123,11 +123,11 @@ def rename_captures(node: onnx.NodeProto, renamed: Mapping[str, str]) -> None:
             rename_reads(each, left)
 
 
-def _below(scope: Scope) -> Iterator[Scope]:
+def _below(scope: GraphScope) -> Iterator[GraphScope]:
     yield scope
     for node in scope.graph.node:
         for inner in subgraphs(node):
-            yield from _below(Scope(inner, scope))
+            yield from _below(GraphScope(inner, scope))
 
 
 def _separate(

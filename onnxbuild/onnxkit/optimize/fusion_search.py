@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class RefusedFusion:
     """A fusion that is left out.
 
     Attributes:
@@ -21,7 +21,7 @@ class LeftOut:
 
 def spoiling_fusions(
     names: Sequence[str], fault: Callable[[Collection[str]], str]
-) -> tuple[LeftOut, ...] | None:
+) -> tuple[RefusedFusion, ...] | None:
     """Find the fusions without which the graph is right.
 
     The fewest fusions from the front that give a wrong graph end with one that spoils it (given those
@@ -35,7 +35,7 @@ def spoiling_fusions(
     """
     if fault(names):
         return None
-    found: list[LeftOut] = []
+    found: list[RefusedFusion] = []
     kept, right = list(names), 0  # the graph is right with the first `right` of `kept`
     while reason := fault([each.name for each in found]):
         wrong = len(kept)
@@ -46,5 +46,5 @@ def spoiling_fusions(
                 wrong, reason = middle, found_fault
             else:
                 right = middle
-        found.append(LeftOut(kept.pop(wrong - 1), reason))
+        found.append(RefusedFusion(kept.pop(wrong - 1), reason))
     return tuple(found)

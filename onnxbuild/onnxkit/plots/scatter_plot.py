@@ -39,7 +39,7 @@ _FRONT, _REST, _INK, _FAINT = "#aa3377", "#4477aa", "#222222", "#dddddd"
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlotPoint:
     """One thing that was measured.
 
     Attributes:
@@ -114,7 +114,7 @@ def scatter_svg(
     title: str,
     x_label: str,
     y_label: str,
-    points: Sequence[Point],
+    points: Sequence[PlotPoint],
     *,
     log_x: bool = False,
     log_y: bool = False,
@@ -230,7 +230,7 @@ def _drawn_axes(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> lis
     ]
 
 
-def _front(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> list[str]:
+def _front(points: Sequence[PlotPoint], places: Sequence[tuple[float, float]]) -> list[str]:
     stops = sorted(at for point, at in zip(points, places, strict=True) if point.on_front)
     if len(stops) < 2:  # noqa: PLR2004 - a line has two ends
         return []
@@ -238,7 +238,7 @@ def _front(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> li
     return [f'<polyline points="{path}" fill="none" stroke="{_FRONT}" stroke-opacity="0.5"/>']
 
 
-def _labels(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> list[str]:
+def _labels(points: Sequence[PlotPoint], places: Sequence[tuple[float, float]]) -> list[str]:
     """Each label where it hides least; a thin line leads to one that stands apart.
 
     Those on the front choose first, then those at the left. Source of the idea: Christensen,

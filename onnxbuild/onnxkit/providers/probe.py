@@ -20,7 +20,7 @@ from onnxbuild.providers import device_options, full_name, named, provider_names
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProviderProbe:
     """One provider.
 
     Attributes:
@@ -52,7 +52,7 @@ class Probe:
         return self.faults[0].fix if self.faults else ""
 
 
-def probe_all() -> tuple[Probe, ...]:
+def probe_all() -> tuple[ProviderProbe, ...]:
     """Every provider that has a short name."""
     with tempfile.TemporaryDirectory() as folder:
         _write_model(Path(folder) / MODEL_FILE)
@@ -61,7 +61,7 @@ def probe_all() -> tuple[Probe, ...]:
         )
 
 
-def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[Probe, ...]:
+def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[ProviderProbe, ...]:
     """Each provider of a target by itself, on the device that it names.
 
     Args:
@@ -74,14 +74,14 @@ def probe_target(target: Target, library: Path | None, scratch: Path) -> tuple[P
         host = host_of(target.environment.interpreter, "")
         own = replace(target, environment=None)
         path = None if library is None else str(library)
-        elsewhere: tuple[Probe, ...] = host.call(_probe_links, own, path, str(scratch))
+        elsewhere: tuple[ProviderProbe, ...] = host.call(_probe_links, own, path, str(scratch))
         return elsewhere
     return _probe_links(target, library, scratch)
 
 
 def _probe_links(
     target: Target, library: Path | str | None, scratch: Path | str
-) -> tuple[Probe, ...]:
+) -> tuple[ProviderProbe, ...]:
     probes = []
     kept = device_options()
     for link in target.chain:
@@ -91,20 +91,22 @@ def _probe_links(
     return tuple(probes)
 
 
-def _probe(target: Target, library: Path | None, scratch: Path) -> Probe:
+def _probe(target: Target, library: Path | None, scratch: Path) -> ProviderProbe:
     import onnxruntime
 
     (link,) = target.chain
     available = tuple(onnxruntime.get_available_providers())
     if library is None and full_name(link.provider) not in available:
         fault = not_in_package(link.provider, onnxruntime.__version__, available)
-        return Probe(link.provider, (fault,))
+        return ProviderProbe(link.provider, (fault,))
     with captured_stderr(passed_on=False) as said:
         raised = _raised(target, library, scratch)
     if not raised:
-        return Probe(link.provider)
+        return ProviderProbe(link.provider)
     if library is not None:
-        return Probe(link.provider, (ProviderFault("other", raised[0].what, raised[0].fix),))
+        return ProviderProbe(
+            link.provider, (ProviderFault("other", raised[0].what, raised[0].fix),)
+        )
     vendor = named(link.provider).vendor
     number = link.options.get("device_id", "")
     faults = explain(
@@ -114,7 +116,7 @@ def _probe(target: Target, library: Path | None, scratch: Path) -> Probe:
         missing=_missing(link),
         device_id=int(number) if number.isdigit() else None,
     )
-    return Probe(link.provider, faults)
+    return ProviderProbe(link.provider, faults)
 
 
 def _raised(target: Target, library: Path | None, scratch: Path) -> tuple[StepError, ...]:

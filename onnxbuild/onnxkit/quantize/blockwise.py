@@ -18,7 +18,7 @@ _CHUNK_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class BlockGrid:
     """What values a block can take.
 
     Attributes:
@@ -52,7 +52,7 @@ class Blocks:
         zero_points: (rows, blocks), uint8, or float32 (hqq); None: the grid's middle.
     """
 
-    grid: Grid
+    grid: BlockGrid
     codes: np.ndarray
     scales: np.ndarray
     zero_points: np.ndarray | None
@@ -67,11 +67,11 @@ class Blocks:
         return found.reshape(len(found), -1)[:, :columns]
 
 
-Rounding = Callable[["np.ndarray", Grid], Blocks]
+Rounding = Callable[["np.ndarray", BlockGrid], Blocks]
 """(float32 of shape (rows, blocks, block_size), grid) -> blocks; each block by itself."""
 
 
-def quantize_blocks(weight: np.ndarray, grid: Grid, rounding: Rounding) -> Blocks:
+def quantize_blocks(weight: np.ndarray, grid: BlockGrid, rounding: Rounding) -> Blocks:
     """Round a weight block by block.
 
     Args:
@@ -106,7 +106,7 @@ def in_blocks(rows: np.ndarray, block_size: int) -> np.ndarray:
     return blocks
 
 
-def fit_range(values: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray | None]:
+def fit_range(values: np.ndarray, grid: BlockGrid) -> tuple[np.ndarray, np.ndarray | None]:
     """Scales and zero points that cover each block's range, 0 included (as onnxruntime does it).
 
     Args:
@@ -126,14 +126,14 @@ def fit_range(values: np.ndarray, grid: Grid) -> tuple[np.ndarray, np.ndarray | 
     return scales, zeros.astype(np.uint8)
 
 
-def round_to_nearest(values: np.ndarray, grid: Grid) -> Blocks:
+def round_to_nearest(values: np.ndarray, grid: BlockGrid) -> Blocks:
     """Each value to the nearest of its block's grid."""
     scales, zeros = fit_range(values, grid)
     zero: Any = grid.middle if zeros is None else zeros[..., None]
     return Blocks(grid, _codes(values / scales[..., None] + zero, grid), scales, zeros)
 
 
-def half_quadratic(values: np.ndarray, grid: Grid) -> Blocks:
+def half_quadratic(values: np.ndarray, grid: BlockGrid) -> Blocks:
     """Round with fractional zero points that suit the bulk of a block rather than its outliers.
 
     Half-quadratic quantization (Badri and Shaji, "HQQ", 2023), with its authors' constants; of all
@@ -172,7 +172,7 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     return packed
 
 
-def _codes(levels: np.ndarray, grid: Grid) -> np.ndarray:
+def _codes(levels: np.ndarray, grid: BlockGrid) -> np.ndarray:
     import numpy as np
 
     codes: np.ndarray = np.clip(np.rint(levels), 0, grid.levels).astype(np.uint8)

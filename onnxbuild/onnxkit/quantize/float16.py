@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.graphs import keep
-from onnxbuild.onnxkit.model.scopes import Scope, scopes
+from onnxbuild.onnxkit.model.scopes import GraphScope, scopes
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, tidy_casts
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def readers_of_large_constants(model: onnx.ModelProto) -> tuple[str, ...]:
     """
     import onnx
 
-    large: set[tuple[Scope | None, str]] = set()
+    large: set[tuple[GraphScope | None, str]] = set()
     found = []
     for scope in scopes(model):
         large |= {
@@ -116,7 +116,7 @@ def _constant(attribute: onnx.AttributeProto) -> onnx.TensorProto | None:
         tensor = onnx.TensorProto()
         tensor.CopyFrom(attribute.t)
         return tensor
-    values = {
+    values: Mapping[str, Callable[[], Any]] = {
         "value_float": lambda: np.float32(attribute.f),
         "value_floats": lambda: np.array(attribute.floats, np.float32),
         "value_int": lambda: np.int64(attribute.i),

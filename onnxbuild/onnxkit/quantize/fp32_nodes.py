@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.model.graphs import all_graphs, names_read
-from onnxbuild.onnxkit.model.scopes import Scope, all_names, name_maker, rename_reads, scopes
+from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, rename_reads, scopes
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.sessions.element_types import without_weights
 
@@ -104,7 +104,7 @@ def restore_kept(model: onnx.ModelProto, kept: Sequence[Kept]) -> None:
             each.graph.value_info.append(info)
 
 
-def _hidden(scope: Scope, node: onnx.NodeProto, floats: set[str]) -> Kept:
+def _hidden(scope: GraphScope, node: onnx.NodeProto, floats: set[str]) -> Kept:
     """Turn a node into its placeholder."""
     import onnx
 

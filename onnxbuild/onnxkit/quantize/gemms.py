@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.graphs import all_graphs, all_nodes
-from onnxbuild.onnxkit.model.scopes import Scope, all_names, name_maker, scopes
+from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 
 if TYPE_CHECKING:
     import onnx
@@ -32,7 +32,7 @@ def split_gemms(model: onnx.ModelProto) -> None:
 class _Splitter:
     def __init__(self, model: onnx.ModelProto) -> None:
         self._make = name_maker(all_names(model))
-        self._transposed: dict[tuple[Scope, str], str] = {}
+        self._transposed: dict[tuple[GraphScope, str], str] = {}
         nodes = list(all_nodes(model))
         self._reads = Counter(name for node in nodes for name in node.input)
         self._reads.update(value.name for graph in all_graphs(model) for value in graph.output)
@@ -40,7 +40,7 @@ class _Splitter:
             node.input[1] for node in nodes if _is_plain(node) and _is_transposed(node)
         )
 
-    def split(self, scope: Scope) -> None:
+    def split(self, scope: GraphScope) -> None:
         """Replace the Gemms of one graph."""
         graph = scope.graph
         for n in reversed(range(len(graph.node))):
@@ -50,7 +50,7 @@ class _Splitter:
                 for offset, node in enumerate(rest, 1):
                     graph.node.insert(n + offset, node)
 
-    def _parts(self, scope: Scope, gemm: onnx.NodeProto) -> list[onnx.NodeProto]:
+    def _parts(self, scope: GraphScope, gemm: onnx.NodeProto) -> list[onnx.NodeProto]:
         """What computes the same: Transpose where the matrix is no constant, MatMul, Add."""
         from onnx import helper
 
@@ -72,7 +72,7 @@ class _Splitter:
             nodes.append(helper.make_node("Add", [product, bias], [output], f"{gemm.name}_Add"))
         return nodes
 
-    def _transpose(self, scope: Scope, name: str) -> str | None:
+    def _transpose(self, scope: GraphScope, name: str) -> str | None:
         """The name of a constant's transpose, made once; None where the value is no constant."""
         import numpy as np
         import onnx

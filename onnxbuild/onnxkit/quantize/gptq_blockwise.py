@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.quantize.blockwise import Blocks, Grid, fit_range
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, Blocks, fit_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ _SPAN = 128
 _MANTISSA_BITS = 53
 
 
-def quantize_by_errors(weight: np.ndarray, grid: Grid, factor: np.ndarray) -> Blocks:
+def quantize_by_errors(weight: np.ndarray, grid: BlockGrid, factor: np.ndarray) -> Blocks:
     """Round column after column; what one loses is made up by those that are still to come.
 
     Within a span of columns by single elements; from span to span by products of whole numbers,
@@ -113,7 +113,7 @@ def _spans(factor: np.ndarray, most: int) -> Iterator[_Span]:
         yield _Span(first, last, rows[:, first:last], _Whole.of(rows[:, last:]))
 
 
-def _rounded(weight: np.ndarray, grid: Grid, spans: list[_Span]) -> Blocks:
+def _rounded(weight: np.ndarray, grid: BlockGrid, spans: list[_Span]) -> Blocks:
     import numpy as np
 
     rows, columns = weight.shape

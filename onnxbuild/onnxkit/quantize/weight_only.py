@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.model.external_data import weight_array
-from onnxbuild.onnxkit.model.scopes import Scope, all_names, name_maker, scopes
+from onnxbuild.onnxkit.model.scopes import GraphScope, all_names, name_maker, scopes
 from onnxbuild.onnxkit.quantize.blockwise import Blocks, pack
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Weighted:
         transposed: The initializer is (rows, columns) as blockwise wants it: one row an output.
     """
 
-    scope: Scope
+    scope: GraphScope
     node: onnx.NodeProto
     weight: str
     transposed: bool
@@ -91,7 +91,7 @@ def replace_weights(
     import onnx
 
     make = name_maker(all_names(model))
-    done: dict[tuple[Scope, str, bool, bool], _Stored] = {}
+    done: dict[tuple[GraphScope, str, bool, bool], _Stored] = {}
     for each in nodes:
         home = each.scope.home(each.weight)
         assert home is not None

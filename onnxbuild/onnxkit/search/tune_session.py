@@ -35,7 +35,7 @@ Compare = Callable[[SessionSettings, Sequence[SessionSettings], float], Compared
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionAnswers:
     """One question and its answers.
 
     Attributes:
@@ -62,7 +62,7 @@ class Found:
         chosen: The best if the proof holds, else the default.
     """
 
-    asked: tuple[Asked, ...]
+    asked: tuple[QuestionAnswers, ...]
     best: SessionSettings
     proof: Ratio | None
     chosen: SessionSettings
@@ -82,7 +82,7 @@ def search_settings(
         cores: That sessions may use.
         compare: Measures.
     """
-    asked: list[Asked] = []
+    asked: list[QuestionAnswers] = []
     best = default
     slots = sum(len(alternatives(each, default, cores)) + 1 for each in options.search)
     left_s = options.max_time_s * (1 - _PROOF_SHARE)
@@ -96,7 +96,7 @@ def search_settings(
             compared = compare(best, tried, each_s)
             left_s -= compared.spent_s
             pairs = tuple(zip(tried, compared.ratios, strict=True))
-            asked.append(Asked(question, best, pairs, _fastest(best, pairs)))
+            asked.append(QuestionAnswers(question, best, pairs, _fastest(best, pairs)))
             best = asked[-1].best
         if best == before:
             break

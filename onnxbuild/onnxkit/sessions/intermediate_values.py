@@ -21,7 +21,7 @@ PREFIX = "onnxbuild/probe"
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ValueProbe:
     """What is added to a graph to look at a value.
 
     Attributes:
@@ -35,7 +35,7 @@ class Probe:
     outputs: tuple[str, ...]
 
 
-def as_rows(value: str, channels: int, prefix: str) -> tuple[Probe, str]:
+def as_rows(value: str, channels: int, prefix: str) -> tuple[ValueProbe, str]:
     """What makes a value two-dimensional, its last axis the channels; and the name of that."""
     import numpy as np
     import onnx
@@ -43,12 +43,12 @@ def as_rows(value: str, channels: int, prefix: str) -> tuple[Probe, str]:
     shape = onnx.numpy_helper.from_array(np.asarray([-1, channels], np.int64), f"{prefix}/shape")
     rows = f"{prefix}/rows"
     node = onnx.helper.make_node("Reshape", [value, shape.name], [rows])
-    return Probe((node,), (shape,), ()), rows
+    return ValueProbe((node,), (shape,), ()), rows
 
 
 def probed(
     model: onnx.ModelProto,
-    probes: Mapping[str, Probe],
+    probes: Mapping[str, ValueProbe],
     feeds: Iterable[Feeds],
     *,
     scratch: Path,

@@ -88,7 +88,7 @@ def open_session(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SessionRequest:
     """Everything that makes a session, in a form that can be sent to another process.
 
     Attributes:
@@ -119,7 +119,7 @@ def asked_for(
     profile: Path | None = None,
     lean: bool = False,
     where: str = "",
-) -> Asked:
+) -> SessionRequest:
     """What `open_session` opens; its arguments.
 
     Raises:
@@ -129,7 +129,7 @@ def asked_for(
     model = loadable(path, entries)
     if lean and has_external_weights(path):
         entries["session.disable_prepacking"] = "1"
-    return Asked(
+    return SessionRequest(
         model=model,
         target=replace(target, environment=None),
         library=None if library is None else str(library),
@@ -140,12 +140,12 @@ def asked_for(
     )
 
 
-def open_there(interpreter: str, asked: Asked) -> HostedSession:
+def open_there(interpreter: str, asked: SessionRequest) -> HostedSession:
     """Open a session under another interpreter; see `open_session` for the errors."""
     return HostedSession(host_of(interpreter, asked.where).keep(open_here, asked))
 
 
-def open_here(asked: Asked) -> onnxruntime.InferenceSession:
+def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
     """Open a session in this process; see `open_session` for the errors."""
     import onnxruntime
 

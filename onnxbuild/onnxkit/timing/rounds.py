@@ -63,7 +63,7 @@ class Elsewhere(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class RunnerLatency:
     """What was measured of one runner.
 
     Attributes:
@@ -199,7 +199,7 @@ def runs_in(run_once: Callable[[], object], seconds: float) -> int:
     return count
 
 
-def summarize_turns(turns_ns: Turns) -> Latency:
+def summarize_turns(turns_ns: Turns) -> RunnerLatency:
     """The figures of a runner's turns, each of which counts alike.
 
     A burst ends when its time is up, so a bad moment gives fewer runs: counted by runs, the good
@@ -211,7 +211,7 @@ def summarize_turns(turns_ns: Turns) -> Latency:
     median = _percentile(ordered, 50)
     low, high, is_known = median_bounds([_percentile(sorted(turn), 50) for turn in turns_ns])
     within = max(_STABLE_WITHIN * median, _STABLE_WITHIN_MS * 1e6)
-    return Latency(
+    return RunnerLatency(
         p50_ms=_ms(median),
         p90_ms=_ms(_percentile(ordered, 90)),
         p95_ms=_ms(_percentile(ordered, 95)),

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.providers import named
 
 
 def doubts_of(recipe: Recipe) -> Iterator[str]:
-    """A sentence for each variant that a target's kernels make no use of, and for what is made apart.
+    """Yield a sentence for each variant that a target's kernels make no use of.
 
     Sources of the providers' remarks: ONNX Runtime's page on quantization (which formats run on which
     hardware), and its operator tables: MatMulInteger, DynamicQuantizeLinear and MatMulNBits by provider.
     """
-    ahead: Any = recipe.sections.get("ahead_of_time")
-    if ahead is not None and ahead.asked and all(each.environment for each in recipe.targets):
-        yield (
-            f"{recipe.name}: {', '.join(ahead.asked)} of ahead_of_time: made, validated and measured "
-            "with the ONNX Runtime of onnxbuild's environment; every target has another"
-        )
     for target in recipe.targets:
         for variant in recipe.variants:
             why = named(target.chain[0].provider).remark(variant.mode, variant.options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.axis import Axis, is_sum, symbols_of, terms
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, hinted, nearest
@@ -20,8 +21,9 @@ def check_axes(parts: Parts) -> Iterator[Fault]:
         yield from _symbols(name, parts)
     yield from _unused_axes(parts)
     yield from _axes_in_sums_alone(parts)
-    for section in ("reference", "benchmark"):
-        yield from _points(section, parts)
+    for section in SECTIONS.values():
+        if section.has_points:
+            yield from _points(section.name, parts)
 
 
 def _at(parts: Parts, *path: str | int) -> Location:

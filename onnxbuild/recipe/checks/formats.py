@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnxbuild.catalog import PROGRAM_FORMATS
+from onnxbuild.catalog import PROGRAM_FORMATS, SECTIONS
 from onnxbuild.core.recipe import ONNX
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import locate_key
-from onnxbuild.document.parts import Parts, format_nodes, has_onnx
+from onnxbuild.document.parts import Parts, has_onnx
 
-_OF_ONNX = {
-    "quantization": "its variants are ONNX models",
-    "evaluate": "scores are those of ONNX models",
-}
+_VARIANTS = {"quantization": "its variants are ONNX models"}
 
 
 def check_formats(parts: Parts) -> Iterator[Fault]:
-    """Keys that need ONNX where it is left out, names that two folders would share, tolerances."""
+    """Yield keys that need ONNX where it is left out, and names that two folders would share."""
     if not parts.sound("formats"):
         return
     if not has_onnx(parts.root):
-        for key, why in _OF_ONNX.items():
-            if parts.node(key) is not None:
+        sections = {name: each.needs_onnx for name, each in SECTIONS.items()}
+        for key, why in (_VARIANTS | sections).items():
+            if why and parts.node(key) is not None:
                 what = f"{key} is written, and formats leaves out onnx; {why}"
                 at = locate_key(parts.root, (key,))
                 yield Fault(what, at, f"add `{ONNX}` to formats, or remove `{key}`")
@@ -31,11 +29,3 @@ def check_formats(parts: Parts) -> Iterator[Fault]:
             what = f"variant '{name}' has the name of a format; both would be in one folder"
             at = locate_key(parts.root, ("quantization", name))
             yield Fault(what, at, f"rename it, such as `{name}-onnx`")
-    for name in format_nodes(parts.root):
-        outputs = parts.node("formats", name, "validate", "outputs")
-        if outputs is None or not parts.outputs:
-            continue
-        for output, member in outputs.members.items():
-            if output not in parts.outputs:
-                what = f"formats.{name}.validate.outputs names '{output}', which is no output"
-                yield Fault(what, member.at, f"write one of {', '.join(parts.outputs)}")

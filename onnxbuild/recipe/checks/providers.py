@@ -110,7 +110,7 @@ def _searched(parts: Parts) -> Iterator[Fault]:
     asked: Node | None = None if targets[0].own is None else targets[0].own.child("require")
     if asked is not None and asked.value is False:
         what = (
-            f"variant '{searches[0]}' has mode 'auto', which measures on the first target, "
+            f"variant '{searches[0]}' has mode '{parts.variants[searches[0]].mode}', which measures on the first target, "
             f"'{targets[0].name}', and that has `require: false`"
         )
         yield Fault(what, asked.at, "remove it, or put another target first")

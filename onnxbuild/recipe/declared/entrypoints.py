@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
@@ -17,7 +18,6 @@ from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
 
 _FORM = "FILE.py:CALLABLE or package.module:CALLABLE"
-_PLAIN_DATA = {("calibration", "data")}
 _DATA_SUFFIXES = (".npy", ".npz", "/", "*")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -51,7 +51,7 @@ class EntrypointReader:
         is_short = not isinstance(node.value, dict)
         if path[0] == "providers":  # a plug-in's library
             return self._plain_data(node, path, faults)
-        if path in _PLAIN_DATA and is_short and self._is_plain_data(node):
+        if _takes_files(path) and is_short and self._is_plain_data(node):
             return self._plain_data(node, path, faults) if sound(*path) else None
         target = node if is_short else node.child("entrypoint")
         target_path = path if is_short else (*path, "entrypoint")
@@ -94,7 +94,7 @@ class EntrypointReader:
     ) -> tuple[str, tuple[str, ...]] | None:
         """(target, roots)."""
         home, _, name = text.rpartition(":")
-        form = f"{_FORM}, .npz or .npy files, or dummy" if path in _PLAIN_DATA else _FORM
+        form = f"{_FORM}, .npz or .npy files, or dummy" if _takes_files(path) else _FORM
         if not home or not name.isidentifier():
             fix = f"write `{text}:CALLABLE`" if text.endswith(".py") else f"write {form}"
             what = f"{dotted(path)} is {show(text)}; expected {form}"
@@ -173,3 +173,8 @@ class EntrypointReader:
             fix = f"`export {name}=...`, or write its value: `env: {{{name}: ...}}`"
             faults.add(Fault(what, item.at, fix, path))
         return values
+
+
+def _takes_files(path: KeyPath) -> bool:
+    """Whether data files may stand at `path` instead of a callable that yields data."""
+    return any(path == (name, key) for name, each in SECTIONS.items() for key in each.files)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from onnxbuild.core.recipe import INPUT_NAME
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SYMBOL = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TERM = r"(?:[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)"
 DIMENSION = rf"^(?:{_TERM} *\+ *)*[A-Za-z_][A-Za-z0-9_]*(?: *\+ *{_TERM})*$"
 """A symbol, or a sum of symbols and numbers."""
-INPUT = r"^[A-Za-z_][A-Za-z0-9_]*([./][A-Za-z0-9_]+)*$"
+INPUT = INPUT_NAME
 PATTERN_WORDS: Mapping[str, str] = {
     NAME: "at most 100 letters, digits, '.', '_' and '-', starting with a letter or a digit",
     DIMENSION: "letters, digits and '_', or a sum of such: `past + sequence`",
@@ -25,8 +27,9 @@ PARTS: Mapping[str, str] = {
     "extends": "path of a base recipe, relative to this file; mappings are merged, the rest replaced",
     "vars": "values that templates use: name -> value; a var may use those above it",
     "matrix": "name -> list of values; one build for each combination, named NAME@name=value",
-    "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files",
-    "frontend": "what makes ONNX of the model, and what the variants are compared with",
+    "model": "callable that returns the torch.nn.Module (or what `frontend` takes), or a mapping with its arguments and files, "
+    "or a file: `{onnx: model.onnx}`",
+    "frontend": "what makes ONNX of the model, and what the variants are compared with; a file names it",
     "dummy_inputs": "inputs of the model's forward, in its order: name -> dtype, shape, values",
     "outputs": "keys of what forward returns, dotted where they are nested: any of them, in any order; "
     "where it returns a tensor or a tuple, a name for each by position. Left out: all keys, or output_0, "
@@ -35,7 +38,7 @@ PARTS: Mapping[str, str] = {
     "opset": "version of ONNX's operator set",
     "quantization": "variant name -> mode, or a mapping of mode and options; or a single mode",
     "formats": "what is made of the model: a list, or format -> its options; variants are of `onnx`",
-    "format.validate": "tolerances of this format; before those of fp32",
+    "format.tolerances": "tolerances of this format; before those of fp32",
     "providers": "where models are validated and measured, in order of preference: providers of ONNX "
     "Runtime with their options, chains of them, plug-ins",
     "target.provider": "which provider, where the name is your own",
@@ -68,8 +71,6 @@ PARTS: Mapping[str, str] = {
     "max": "greatest size",
     "example": "size the model is exported with; from min to max",
     "mode": "how weights and activations are stored",
-    "variant.validate": "tolerances of this variant; before those of its precision",
-    "variant.optimize": "over the recipe's `optimize`, for this variant",
-    "variant.session": "over the recipe's `session`, for this variant",
+    "variant.tolerances": "tolerances of this variant; before those of its precision",
 }
 """Key -> one line for the schema, the reference page and the editor."""

@@ -20,7 +20,7 @@ from onnxbuild.core.recipe import (
 )
 from onnxbuild.document.node import Node, Path, plain, scalar, unknown_paths
 from onnxbuild.document.parts import Parts, format_nodes, has_onnx
-from onnxbuild.expansion.feature import Section
+from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.recipe.parts.targets import ReadEnvironment, read_targets
@@ -82,11 +82,22 @@ def entrypoint_paths() -> list[tuple[tuple[str, ...], str]]:
     return [(("model",), "model"), *below]
 
 
+def plain_mode() -> Mode:
+    """Return the mode of a recipe that names none: nothing is rounded."""
+    return next(each for each in MODES.values() if each.is_plain)
+
+
+def tolerances_key() -> str:
+    """Return the key below which a variant or a format has tolerances of its own."""
+    return next(name for name, each in SECTIONS.items() if each.holds_tolerances)
+
+
 def variant_nodes(root: Node) -> dict[str, tuple[Location, Node]]:
     """Variant name -> (place of its key, its value), the short forms written out."""
     quantization = root.child("quantization")
     if quantization is None:
-        return {"fp32": (root.at, scalar("none", root.at))}
+        plainest = plain_mode()
+        return {plainest.precision: (root.at, scalar(plainest.name, root.at))}
     if isinstance(quantization.value, str):
         mode = MODES.get(quantization.value)
         return {} if mode is None else {mode.precision: (quantization.at, quantization)}
@@ -130,7 +141,7 @@ def _formats(parts: Parts) -> dict[str, Format]:
             continue
         written = {} if node is None else dict(plain(node))
         where = f"formats.{name}"
-        tolerances = written.pop("validate", None)
+        tolerances = written.pop(tolerances_key(), None)
         made[name] = Format(
             name,
             from_json(PROGRAM_FORMATS[name].options, written, where),
@@ -158,8 +169,9 @@ def _variant(parts: Parts, name: str, at: Location, value: Any) -> Variant:
         known = {each.name for each in fields(mode.options)}
         options = from_json(mode.options, {k: v for k, v in written.items() if k in known}, where)
     sections: dict[str, object] = {}
-    if "validate" in written:
-        sections["validate"] = from_json(VariantTolerances, written["validate"], where)
+    own = tolerances_key()
+    if own in written:
+        sections[own] = from_json(VariantTolerances, written[own], where)
     for section in SECTIONS.values():
         if section.by_variant and section.name in written and parts.sound(section.name):
             below = parts.node(section.name)

@@ -44,6 +44,8 @@ class Explainer:
         keyword = str(error.validator)
         if keyword == "anyOf":
             yield from self._union(error, root, above, path)
+        elif keyword == "oneOf":
+            yield from _one_of(found, [each["required"][0] for each in wanted], schema, root, path)
         elif keyword == "additionalProperties":
             unknown = (key for key in found if key not in schema["properties"])
             for key in unknown:
@@ -84,6 +86,14 @@ class Explainer:
         symbol = symbol_for(found, root, path)
         fix = f"write `{near}`" if near else symbol or self._phrases.fix(found, schema)
         return Fault(hinted(what, near), locate(root, path), fix, path)
+
+
+def _one_of(
+    found: Mapping[str, Any], wanted: list[str], schema: Schema, root: Node, path: Path
+) -> Iterator[Fault]:
+    """None of several keys is there; what is wrong with two of them is said where they are read."""
+    if not any(key in found for key in wanted):
+        yield missing_key(wanted[0], schema, root, path)
 
 
 def unknown_key(key: str, schema: Schema, path: Path, root: Node) -> Fault:

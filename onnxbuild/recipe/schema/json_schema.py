@@ -20,17 +20,18 @@ class SchemaBuilder:
     """Writes schemas of dataclasses and gathers the nested ones.
 
     Attributes:
+        templated: For editors, where every scalar may be a template and a part of a recipe may be elsewhere.
         definitions: Class name -> schema, for `$defs`.
     """
 
     def __init__(self, *, templated: bool) -> None:
-        self._templated = templated
+        self.templated = templated
         self.definitions: dict[str, Schema] = {}
         self._named: dict[str, type] = {}
 
     def value(self, schema: Schema) -> Schema:
         """A scalar's schema that, for editors, takes a template as well."""
-        if not self._templated or schema.get("type") == "string" and "enum" not in schema:  # noqa: RUF021
+        if not self.templated or schema.get("type") == "string" and "enum" not in schema:  # noqa: RUF021
             return schema
         return {"anyOf": [schema, {"$ref": "#/$defs/template"}]}
 
@@ -86,3 +87,23 @@ def _title(kind: type) -> str:
     """`VariantTolerances` -> `variant tolerances`, `Tolerance` -> `a tolerance`."""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__).strip()
     return words if words.endswith("s") else f"a {words}"
+
+
+def closed(title: str, properties: Mapping[str, Schema], required: list[str]) -> Schema:
+    """A mapping of these keys alone."""
+    return {
+        "type": "object",
+        "title": title,
+        "properties": dict(properties),
+        "additionalProperties": False,
+        "required": required,
+    }
+
+
+def named(item: Schema, names: Schema, *, least: int = 0, title: str = "") -> Schema:
+    """A mapping whose keys are the user's own."""
+    bounds: Schema = {"minProperties": least} if least else {}
+    titled: Schema = {"title": title} if title else {}
+    return {
+        "type": "object", **titled, **bounds, "propertyNames": names, "additionalProperties": item,
+    }  # fmt: skip

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from onnxbuild.catalog import FRONTENDS, MODES, PROGRAM_FORMATS, SECTIONS, Composition, composition
 from onnxbuild.core.recipe import DTYPES, FRONTEND, ONNX, OPSET_MAX, OPSET_MIN
 from onnxbuild.recipe.parts.keys import DIMENSION, INPUT, NAME, PARTS, SYMBOL
-from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder
+from onnxbuild.recipe.parts.parts import plain_mode, tolerances_key
+from onnxbuild.recipe.schema.json_schema import TEMPLATE, Schema, SchemaBuilder, closed, named
+from onnxbuild.recipe.schema.model_schema import entrypoint_schema, file_schema, model_schema
 from onnxbuild.recipe.schema.provider_schema import provider_definitions, providers_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -48,7 +49,8 @@ def _schema(*, templated: bool) -> Schema:
     for key, schema in properties.items():
         schema.setdefault("description", PARTS.get(key, ""))
     definitions = {
-        "entrypoint": _entrypoint(builder),
+        "entrypoint": entrypoint_schema(builder),
+        "model": model_schema(builder),
         "dummy_input": _dummy_input(builder),
         "axis": _axis(builder),
         "variant": _variant(builder),
@@ -69,7 +71,11 @@ def _schema(*, templated: bool) -> Schema:
         "additionalProperties": False,
         "required": ["version"],
         "if": {"not": {"required": ["extends"]}},
-        "then": {"required": ["version", "name", "model", "dummy_inputs"]},
+        "then": {
+            "required": ["version", "name", "model"],
+            "if": {"properties": {"model": file_schema()}, "required": ["model"]},
+            "else": {"required": ["dummy_inputs"]},
+        },
         "$defs": definitions,
     }
 
@@ -83,7 +89,7 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
         "description": {"type": "string"},
         "extends": {"type": "string"},
         "vars": {"type": "object", "propertyNames": {"pattern": SYMBOL}},
-        "matrix": _named(
+        "matrix": named(
             {
                 "type": "array",
                 "minItems": 1,
@@ -92,24 +98,24 @@ def _head(builder: SchemaBuilder) -> dict[str, Schema]:
             },
             {"pattern": SYMBOL},
         ),
-        "model": {"$ref": "#/$defs/entrypoint"},
+        "model": {"$ref": "#/$defs/model"},
         "frontend": value({"enum": list(FRONTENDS)}) | {"default": FRONTEND},
-        "dummy_inputs": _named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
+        "dummy_inputs": named({"$ref": "#/$defs/dummy_input"}, {"pattern": INPUT}, least=1),
         "outputs": {
             "type": "array",
             "items": {"type": "string", "pattern": r"^\S+$", "title": "a name without blanks"},
             "uniqueItems": True,
             "default": [],
         },
-        "dynamic_axes": _named({"$ref": "#/$defs/axis"}, {"pattern": SYMBOL}),
+        "dynamic_axes": named({"$ref": "#/$defs/axis"}, {"pattern": SYMBOL}),
         "opset": value({"type": "integer", "minimum": OPSET_MIN, "maximum": OPSET_MAX})
         | {"default": 18},
         "quantization": {
             "anyOf": [
                 value(modes),
-                _named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
+                named({"$ref": "#/$defs/variant"}, {"pattern": NAME}, least=1),
             ],
-            "default": "none",
+            "default": plain_mode().name,
         },
         "formats": {
             "anyOf": [
@@ -156,29 +162,6 @@ def _sections(builder: SchemaBuilder) -> dict[str, Schema]:
     return sections
 
 
-def _entrypoint(builder: SchemaBuilder) -> Schema:
-    target = {
-        "type": "string",
-        "title": "FILE.py:CALLABLE or package.module:CALLABLE",
-        "description": PARTS["entrypoint"],
-    }
-    properties: dict[str, Schema] = {
-        "entrypoint": target,
-        "args": {"type": "object", "propertyNames": {"pattern": SYMBOL}, "default": {}},
-        "files": {"type": "array", "items": {"type": "string", "minLength": 1}, "default": []},
-        "env": {
-            "anyOf": [
-                {"type": "array", "items": {"type": "string", "pattern": SYMBOL}},
-                _named(builder.value({"type": ["string", "integer"]}), {"pattern": SYMBOL}),
-            ],
-            "default": [],
-        },
-    }
-    for key, schema in properties.items():
-        schema["description"] = PARTS[key]
-    return {"anyOf": [target, _closed("an entrypoint", properties, ["entrypoint"])]}
-
-
 def _dummy_input(builder: SchemaBuilder) -> Schema:
     value = builder.value
     size = {"type": "integer", "minimum": 1}
@@ -197,7 +180,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]
-    return _closed("a dummy input", properties, ["dtype", "shape"])
+    return closed("a dummy input", properties, _unless_editing(builder, ["dtype", "shape"]))
 
 
 def _axis(builder: SchemaBuilder) -> Schema:
@@ -210,7 +193,12 @@ def _axis(builder: SchemaBuilder) -> Schema:
         for key, minimum in least.items()
     }
     properties["multiple_of"]["default"] = 1
-    return _closed("an axis", properties, ["min", "max", "example"])
+    return closed("an axis", properties, _unless_editing(builder, ["min", "max", "example"]))
+
+
+def _unless_editing(builder: SchemaBuilder, required: list[str]) -> list[str]:
+    """The keys, once a model's file has filled in what is not written."""
+    return [] if builder.templated else required
 
 
 def _variant(builder: SchemaBuilder) -> Schema:
@@ -236,7 +224,8 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
     definitions = {}
     own = {
         each.name: {
-            "description": PARTS[f"variant.{each.name}"], "$ref": f"#/$defs/{each.name}"
+            "description": f"over the recipe's `{each.name}`, for this variant",
+            "$ref": f"#/$defs/{each.name}",
         }
         for each in SECTIONS.values()
         if each.by_variant
@@ -245,45 +234,26 @@ def _modes(builder: SchemaBuilder) -> dict[str, Schema]:
         properties: dict[str, Schema] = {
             "mode": {"const": name, "description": PARTS["mode"]},
             **(builder.properties(mode.options) if mode.options else {}),
-            "validate": {"description": PARTS["variant.validate"], **_tolerances()},
+            tolerances_key(): {"description": PARTS["variant.tolerances"], **_tolerances()},
             **own,
         }
-        definitions[f"mode_{name}"] = _closed(f"mode '{name}'", properties, [])
+        definitions[f"mode_{name}"] = closed(f"mode '{name}'", properties, [])
     return definitions
 
 
 def _formats(builder: SchemaBuilder) -> dict[str, Schema]:
-    definitions = {f"format_{ONNX}": _closed(f"format '{ONNX}'", {}, [])}
+    definitions = {f"format_{ONNX}": closed(f"format '{ONNX}'", {}, [])}
     for name, each in PROGRAM_FORMATS.items():
         properties: dict[str, Schema] = {
             **builder.properties(each.options),
-            "validate": {"description": PARTS["format.validate"], **_tolerances()},
+            tolerances_key(): {"description": PARTS["format.tolerances"], **_tolerances()},
         }
-        definitions[f"format_{name}"] = _closed(f"format '{name}'", properties, [])
+        definitions[f"format_{name}"] = closed(f"format '{name}'", properties, [])
     return definitions
 
 
 def _tolerances() -> Schema:
     return {"$ref": "#/$defs/VariantTolerances"}
-
-
-def _closed(title: str, properties: Mapping[str, Schema], required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "title": title,
-        "properties": dict(properties),
-        "additionalProperties": False,
-        "required": required,
-    }
-
-
-def _named(item: Schema, names: Schema, *, least: int = 0, title: str = "") -> Schema:
-    """A mapping whose keys are the user's own."""
-    bounds: Schema = {"minProperties": least} if least else {}
-    titled: Schema = {"title": title} if title else {}
-    return {
-        "type": "object", **titled, **bounds, "propertyNames": names, "additionalProperties": item,
-    }  # fmt: skip
 
 
 def _pattern(pattern: str, builder: SchemaBuilder) -> Schema:

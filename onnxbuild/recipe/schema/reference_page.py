@@ -42,7 +42,8 @@ class _Page:
         yield "## Reference"
         yield from self._table("Keys of a recipe", "", properties)
         for title, name in (
-            ("`model`, and every key that names a callable", "entrypoint"),
+            ("`model`", "model"),
+            ("Every other key that names a callable", "entrypoint"),
             ("Each of `dummy_inputs`", "dummy_input"),
             ("Each of `dynamic_axes`", "axis"),
         ):

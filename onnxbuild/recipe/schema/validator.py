@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any
 
@@ -51,17 +51,24 @@ class KeyValidator:
         """The top-level keys of a recipe."""
         return tuple(self._schema["properties"])
 
-    def frame(self, root: Node, *, complete: bool) -> list[Fault]:
-        """Unknown top-level keys, and the missing ones where all bases were read."""
+    def required(self, *, by_file: bool) -> tuple[str, ...]:
+        """The keys that a recipe must have.
+
+        Args:
+            by_file: Its model is a file, which says the rest.
+        """
+        then = self._schema["then"]
+        return (*then["required"], *(() if by_file else then["else"]["required"]))
+
+    def frame(self, root: Node, required: Collection[str]) -> list[Fault]:
+        """Unknown top-level keys, and the missing ones of `required`."""
         faults = [
             unknown_key(key, self._schema, (key,), root)
             for key in root.members
             if key not in self._schema["properties"]
         ]
         faults += [
-            missing_key(key, self._schema, root, ())
-            for key in self._schema["then"]["required"]
-            if complete and key not in root.members
+            missing_key(key, self._schema, root, ()) for key in required if key not in root.members
         ]
         return faults
 

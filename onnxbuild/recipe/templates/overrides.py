@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
-from onnxbuild.catalog import MODES
+from onnxbuild.catalog import MODES, SECTIONS
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Member, Node, has_template, mapping, scalar, sequence
@@ -15,10 +15,6 @@ from onnxbuild.recipe.yaml.scalars import resolve
 
 _QUOTES = ("'", '"')
 _QUOTED_MIN = 2
-_SHORT_FORMS: Mapping[tuple[str, ...], str] = {
-    **{path: "entrypoint" for path, _ in entrypoint_paths()},
-    ("optimize",): "level",
-}
 
 
 def apply_overrides(
@@ -189,11 +185,19 @@ def _put(node: Node, path: tuple[str, ...], depth: int, value: Member) -> Node:
     return mapping(members, node.at)
 
 
+def _short_forms() -> dict[tuple[str, ...], str]:
+    """Path -> the key that a plain word there stands for."""
+    return {
+        **{path: "entrypoint" for path, _ in entrypoint_paths()},
+        **{(name,): each.short for name, each in SECTIONS.items() if each.short},
+    }
+
+
 def _opened(node: Node, path: tuple[str, ...]) -> Node:
     """A mapping to set a key in: the node itself, or its short form written out."""
     if isinstance(node.value, Mapping):
         return node
-    short = _SHORT_FORMS.get(path)
+    short = _short_forms().get(path)
     if path[0] == "quantization" and isinstance(node.value, str):
         is_variant = len(path) > 1
         mode = MODES.get(node.value)

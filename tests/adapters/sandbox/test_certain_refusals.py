@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.adapters.sandbox.certain_refusals import certain_refusal
-from onnxbuild.adapters.sandbox.refusal import Reader
+from onnxbuild.adapters.sandbox.refusal import RefusedStep
 from onnxbuild.core.errors import StepError, UndeclaredInputError
 
 PROJECT = "/home/me/project"
-READER = Reader(
+READER = RefusedStep(
     "tiny:export",
     project=PROJECT,
     recipe=f"{PROJECT}/tiny.yaml",

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.benchmark.candidate import Contender, Cost
+from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost
 from onnxbuild.onnxkit.benchmark.load_times import load_report, measure_loads
 
 FEEDS = {"x": np.zeros(1, "float32")}
 
 
 def costs(*seconds):
-    return [Cost(each, 1.0, 1000, 900) for each in seconds]
+    return [LoadCost(each, 1.0, 1000, 900) for each in seconds]
 
 
 def test_medians_are_reported_and_how_many_times_as_fast_each_loads():

@@ -11,7 +11,7 @@ from onnxbuild.onnxkit.bundles.kinds import KINDS
 from onnxbuild.onnxkit.bundles.manifest import (
     BundleTarget,
     Manifest,
-    Provider,
+    ManifestProvider,
     Value,
     Verdict,
     read_manifest,
@@ -22,7 +22,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 FILES = {"model.pt": Digest("ab" * 32, 10), "load.py": Digest("cd" * 32, 5)}
 CPU = "CPUExecutionProvider"
-TARGET = BundleTarget((Provider(CPU, {}),), SessionSettings(config={"a": "1"}))
+TARGET = BundleTarget((ManifestProvider(CPU, {}),), SessionSettings(config={"a": "1"}))
 
 
 def manifest(**more) -> Manifest:
@@ -52,7 +52,7 @@ WHOLE = {
         kind="onnx",
         variant="int8",
         targets={"cpu": TARGET, "cuda": BundleTarget((), SessionSettings(), skipped="no GPU")},
-        providers=(Provider(CPU, {}, "cpu"),),
+        providers=(ManifestProvider(CPU, {}, "cpu"),),
         session=TARGET.session,
         opsets={"ai.onnx": 18},
         sums_may_saturate=False,
@@ -123,7 +123,9 @@ def test_only_graphs_of_onnx_runtime_that_no_provider_compiled_run_untrusted():
     }  # fmt: skip
 
 
-ON_CUDA = BundleTarget((Provider("CUDAExecutionProvider", {}), Provider(CPU, {})), TARGET.session)
+ON_CUDA = BundleTarget(
+    (ManifestProvider("CUDAExecutionProvider", {}), ManifestProvider(CPU, {})), TARGET.session
+)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from onnxbuild.onnxkit.calibrate.histograms import BINS, Histogram, empty_histogram
 from onnxbuild.onnxkit.calibrate.thresholds import (
-    Grid,
+    IntegerGrid,
     choose_range,
     clipped_share,
     histogram_bounds,
 )
 from tests.examples import examples
 
-GRIDS = [Grid(8), Grid(8, symmetric=True), Grid(16)]
+GRIDS = [IntegerGrid(8), IntegerGrid(8, symmetric=True), IntegerGrid(16)]
 
 
 def heavy_tailed(size=200_000):
@@ -114,7 +114,7 @@ def histograms(draw):
     return grid, seen, Histogram(*bounds, counts, 0), centers
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(histograms())
 def test_mse_is_never_worse_than_the_whole_range_on_any_histogram(drawn):
     grid, seen, histogram, centers = drawn
@@ -189,7 +189,7 @@ def test_the_methods_differ_on_a_heavy_tail_and_each_keeps_its_bulk():
 def test_sixteen_bits_clip_nothing_where_a_step_is_below_a_bin():
     values = heavy_tailed()
     for method in ("entropy", "mse"):
-        (low, high), _ = chosen(method, values, Grid(16))
+        (low, high), _ = chosen(method, values, IntegerGrid(16))
         np.testing.assert_allclose([low, high], [values.min(), values.max()], rtol=1e-6)
 
 

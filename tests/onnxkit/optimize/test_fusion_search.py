@@ -3,7 +3,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxbuild.onnxkit.optimize.fusion_search import LeftOut, spoiling_fusions
+from onnxbuild.onnxkit.optimize.fusion_search import RefusedFusion, spoiling_fusions
 
 NAMES = tuple("abcdefghij")
 
@@ -28,7 +28,7 @@ def test_nothing_is_left_out_of_a_right_graph():
 
 def test_the_one_that_spoils_it_is_found_by_halving():
     found, tried, _ = search("g")
-    assert found == (LeftOut("g", "wrong by g"),)
+    assert found == (RefusedFusion("g", "wrong by g"),)
     assert len(tried) <= 7
 
 

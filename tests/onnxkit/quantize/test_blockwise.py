@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from onnxbuild.onnxkit.quantize.blockwise import (
-    Grid,
+    BlockGrid,
     half_quadratic,
     in_blocks,
     pack,
@@ -34,7 +34,7 @@ def test_rounding_to_nearest_is_onnxruntimes_own(bits, symmetric):
     scales, zeros = np.zeros((48, count), np.float32), np.zeros((48, count * bits // 8), np.uint8)
     transposed = np.ascontiguousarray(weight.T)
     kernel(codes, transposed, scales, zeros, block_size, 48, 192, symmetric)
-    found = quantize_blocks(weight, Grid(bits, block_size, symmetric), round_to_nearest)
+    found = quantize_blocks(weight, BlockGrid(bits, block_size, symmetric), round_to_nearest)
     different = pack(found.codes, bits) != codes
     assert different.mean() < 1e-3  # it multiplies by the reciprocal: ties may fall otherwise
     np.testing.assert_array_equal(found.scales, scales)
@@ -46,13 +46,13 @@ def test_rounding_to_nearest_is_onnxruntimes_own(bits, symmetric):
 
 def test_no_value_is_further_from_its_own_than_half_a_step_and_a_rounded_zero_point():
     weight = weights()
-    found = quantize_blocks(weight, Grid(4, 32, symmetric=False), round_to_nearest)
+    found = quantize_blocks(weight, BlockGrid(4, 32, symmetric=False), round_to_nearest)
     difference = np.abs(in_blocks(found.values(200) - weight, 32))
     assert (difference <= found.scales[..., None] * 1.0001).all()
 
 
 def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
-    weight, grid = weights(), Grid(4, 32, symmetric=False)
+    weight, grid = weights(), BlockGrid(4, 32, symmetric=False)
     nearest = quantize_blocks(weight, grid, round_to_nearest)
     found = quantize_blocks(weight, grid, half_quadratic)
     assert found.zero_points.dtype == np.float32
@@ -61,7 +61,7 @@ def test_half_quadratic_loses_less_of_a_heavy_tailed_weight():
 
 @pytest.mark.parametrize("rounding", [round_to_nearest, half_quadratic])
 def test_a_row_is_rounded_by_itself(rounding):
-    weight, grid = weights(), Grid(4, 16, symmetric=False)
+    weight, grid = weights(), BlockGrid(4, 16, symmetric=False)
     whole = quantize_blocks(weight, grid, rounding)
     part = quantize_blocks(weight[7:9], grid, rounding)
     np.testing.assert_array_equal(whole.codes[7:9], part.codes)
@@ -72,7 +72,7 @@ def test_a_row_is_rounded_by_itself(rounding):
 @pytest.mark.parametrize("value", [0.0, 3.0, -3.0])
 def test_a_block_of_one_value_comes_back_as_it_was(rounding, value):
     weight = np.full((2, 32), value, np.float32)
-    found = quantize_blocks(weight, Grid(4, 16, symmetric=False), rounding)
+    found = quantize_blocks(weight, BlockGrid(4, 16, symmetric=False), rounding)
     np.testing.assert_allclose(found.values(32), weight, rtol=1e-6)
 
 

@@ -9,7 +9,7 @@ from onnx import helper
 from onnxbuild.core.errors import NotApplicableError
 from onnxbuild.onnxkit.accuracy.error_sums import Noise
 from onnxbuild.onnxkit.calibrate.calibration import Rule, calibrate
-from onnxbuild.onnxkit.calibrate.thresholds import Grid
+from onnxbuild.onnxkit.calibrate.thresholds import IntegerGrid
 from onnxbuild.onnxkit.quantize.eight_bit_forms import (
     DYNAMIC_OPERATORS,
     STATIC_OPERATORS,
@@ -69,7 +69,11 @@ def static(case, folder, **options):
     calibration = folder / "calibration"
     calibration.mkdir()
     found = calibrate(
-        lambda: load_typed(source), [case.feeds], Rule("minmax", Grid()), scratch=folder, where=""
+        lambda: load_typed(source),
+        [case.feeds],
+        Rule("minmax", IntegerGrid()),
+        scratch=folder,
+        where="",
     )
     bounds = {name: [float(end) for end in ends] for name, ends in found.ranges.items()}
     ranges = {"ranges": bounds, "unbounded": list(found.unbounded)}

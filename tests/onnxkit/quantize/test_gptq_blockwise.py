@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from onnxbuild.onnxkit.quantize.blockwise import Grid, fit_range, quantize_blocks, round_to_nearest
+from onnxbuild.onnxkit.quantize.blockwise import (
+    BlockGrid,
+    fit_range,
+    quantize_blocks,
+    round_to_nearest,
+)
 from onnxbuild.onnxkit.quantize.gptq_blockwise import quantize_by_errors
 from onnxbuild.onnxkit.quantize.hessians import feedback_factor
 
@@ -24,7 +29,7 @@ def lost(blocks, weight, inputs):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_outputs_on_data_like_the_calibrations_lose_less_than_half(symmetric):
     weight, inputs = layer()
-    grid = Grid(4, 32, symmetric)
+    grid = BlockGrid(4, 32, symmetric)
     factor = feedback_factor(inputs[:2000].T @ inputs[:2000])
     nearest = quantize_blocks(weight, grid, round_to_nearest)
     found = quantize_by_errors(weight, grid, factor)
@@ -34,7 +39,7 @@ def test_outputs_on_data_like_the_calibrations_lose_less_than_half(symmetric):
 
 def test_inputs_that_have_nothing_to_do_with_each_other_leave_rounding_to_nearest():
     weight, _ = layer()
-    grid = Grid(4, 32, symmetric=False)
+    grid = BlockGrid(4, 32, symmetric=False)
     found = quantize_by_errors(weight, grid, feedback_factor(np.eye(120)))
     nearest = quantize_blocks(weight, grid, round_to_nearest)
     np.testing.assert_array_equal(found.scales, nearest.scales)
@@ -57,14 +62,14 @@ def test_inputs_that_are_always_zero_do_no_harm():
     inputs[:, 5] = 0
     factor = feedback_factor(inputs.T @ inputs)
     assert np.isfinite(factor).all()
-    grid = Grid(4, 32, symmetric=False)
+    grid = BlockGrid(4, 32, symmetric=False)
     found = quantize_by_errors(weight, grid, factor)
     assert lost(found, weight, inputs) < 0.01
 
 
 def test_a_row_is_rounded_by_itself():
     weight, inputs = layer()
-    factor, grid = feedback_factor(inputs.T @ inputs), Grid(4, 16, symmetric=False)
+    factor, grid = feedback_factor(inputs.T @ inputs), BlockGrid(4, 16, symmetric=False)
     whole = quantize_by_errors(weight, grid, factor)
     part = quantize_by_errors(weight[66:68], grid, factor)
     np.testing.assert_array_equal(whole.codes[66:68], part.codes)
@@ -92,7 +97,7 @@ def one_by_one(weight, grid, hessian):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_many_columns_are_rounded_as_the_paper_does_it(block_size, symmetric):
     weight, inputs = layer(rows=300, columns=400, samples=3000)
-    grid, hessian = Grid(4, block_size, symmetric), inputs.T @ inputs
+    grid, hessian = BlockGrid(4, block_size, symmetric), inputs.T @ inputs
     factor = feedback_factor(hessian).astype(np.float32)
     found = quantize_by_errors(weight, grid, factor).values(400)
     expected = one_by_one(weight, grid, hessian)
@@ -107,7 +112,7 @@ def test_many_columns_are_rounded_as_the_paper_does_it(block_size, symmetric):
 
 def test_a_row_is_rounded_by_itself_in_many_columns_too():
     weight, inputs = layer(rows=300, columns=400, samples=3000)
-    factor, grid = feedback_factor(inputs.T @ inputs), Grid(4, 16, symmetric=False)
+    factor, grid = feedback_factor(inputs.T @ inputs), BlockGrid(4, 16, symmetric=False)
     whole = quantize_by_errors(weight, grid, factor)
     for rows in (slice(3, 4), slice(250, 270)):
         part = quantize_by_errors(weight[rows], grid, factor)

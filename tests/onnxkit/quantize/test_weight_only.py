@@ -6,7 +6,7 @@ import pytest
 
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, save_model
-from onnxbuild.onnxkit.quantize.blockwise import Grid, quantize_blocks, round_to_nearest
+from onnxbuild.onnxkit.quantize.blockwise import BlockGrid, quantize_blocks, round_to_nearest
 from onnxbuild.onnxkit.quantize.weight_only import replace_weights, weighted_nodes
 from tests.onnxkit.models import linear, model, value, weight
 from tests.steps.graphs import run_model, save
@@ -14,7 +14,7 @@ from tests.steps.graphs import run_model, save
 
 def in_blocks(made, bits=8):
     """The model with all its weights in blocks."""
-    grid = Grid(bits, 32, symmetric=False)
+    grid = BlockGrid(bits, 32, symmetric=False)
     nodes = list(weighted_nodes(made))
     replace_weights(made, nodes, lambda _, rows: quantize_blocks(rows, grid, round_to_nearest), 0)
     canonicalize(made)

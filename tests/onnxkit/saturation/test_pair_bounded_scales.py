@@ -41,7 +41,7 @@ def greatest_sums(codes):
 
 @pytest.mark.sampled
 @given(matrices(), st.booleans())
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_no_two_neighbours_leave_16_bits_and_steps_are_finer_than_those_of_7(matrix, per_channel):
     scales = pair_scales(matrix, per_channel=per_channel)
     assert scales.dtype == np.float32
@@ -57,7 +57,7 @@ def test_no_two_neighbours_leave_16_bits_and_steps_are_finer_than_those_of_7(mat
 
 @pytest.mark.sampled
 @given(matrices(), st.booleans())
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_the_codes_that_decide_a_scale_bring_it_back(matrix, per_channel):
     scales = bounding_scales(matrix, per_channel=per_channel)
     given_codes = deciding_codes(matrix, scales)

@@ -1,6 +1,7 @@
 import pytest
 
 from onnxbuild.core.target import CPU_TARGET, Link, Target, TargetGates
+from onnxbuild.features.settings import ahead_of_time
 from onnxbuild.providers import full_name
 from onnxbuild.recipe.checks.advisories import doubts_of
 
@@ -134,6 +135,6 @@ def test_tensorrt_wants_signed_symmetric_int8(project, base, options, reported):
 )
 def test_what_is_made_ahead_of_time_is_made_at_home(project, base, providers, reported):
     recipe = project.recipe(f"{base}ahead_of_time: {{ort: {{}}}}\nproviders: {providers}\n")
-    found = list(doubts_of(recipe))
+    found = list(ahead_of_time.FEATURE.remarks(recipe, 1))
     assert len(found) == reported
     assert all("ort of ahead_of_time: made, validated" in each for each in found)

@@ -144,7 +144,7 @@ def test_an_undeclared_name_is_reported_even_behind_a_default():
 
 @pytest.mark.sampled
 @given(st.text("{}%#|()[]'\"~*+-./<>=! abnsizetxorif0123456789_\n", max_size=40))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_any_template_gives_a_value_or_a_fault(text):
     node = scalar("{{" + text, Location("f.yaml", 1, 1))
     faults = Faults()

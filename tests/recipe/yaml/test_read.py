@@ -99,7 +99,7 @@ def test_several_faults_that_can_be_read_past_are_reported_together():
 
 @pytest.mark.sampled
 @given(st.text(max_size=200))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_any_text_is_read_or_has_a_fault(text):
     node, faults = read(text.encode("utf-8", "replace"))
     assert (node is not None) or faults
@@ -107,7 +107,7 @@ def test_any_text_is_read_or_has_a_fault(text):
 
 @pytest.mark.sampled
 @given(st.binary(max_size=200))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_any_bytes_are_read_or_have_a_fault(content):
     node, faults = read(content)
     assert (node is not None) or faults
@@ -117,7 +117,7 @@ def test_any_bytes_are_read_or_have_a_fault(content):
 
 @pytest.mark.sampled
 @given(st.text(alphabet="ab:-[]{}&*!|>%@'\"#?, \n\t\\<=~.0123456789_", max_size=60))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_any_punctuation_is_read_or_has_a_fault(text):
     node, faults = read(text)
     assert (node is not None) or faults

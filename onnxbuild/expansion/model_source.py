@@ -1,0 +1,58 @@
+"""A model that is a file, `model: {onnx: weights/model.onnx}`, and what the file itself says of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+class SourceError(ValueError):
+    """What is wrong with a model's file.
+
+    Attributes:
+        what: One sentence.
+        fix: Something to type.
+        key: The key of the recipe that is at fault, dotted; empty for the file itself.
+    """
+
+    def __init__(self, what: str, fix: str, key: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a model's file says.
+
+    Attributes:
+        files: All that belongs to it, absolute; the file itself first.
+        read: Those whose content decided what is said here.
+        recipe: Keys of a recipe that need not be written, as JSON values; what is written comes first.
+        facts: JSON values that the frontend's steps take; they are in `Entrypoint.args`.
+    """
+
+    files: Sequence[Path]
+    read: Sequence[Path]
+    recipe: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
+
+    Attributes:
+        help: One line on PATH.
+        options: Frozen dataclass of the keys next to NAME, each with its help.
+        read: (PATH, absolute; the options; what is written in the recipe) -> what the file says. It
+            imports no framework: recipes are read before anything runs.
+            Raises SourceError and OSError.
+    """
+
+    help: str
+    options: type
+    read: Callable[[Path, Any, Mapping[str, Any]], SourceFacts]

@@ -1,0 +1,35 @@
+"""What a feature says of a key of recipes: the options below it, and where else it may be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A key of a recipe.
+
+    Attributes:
+        name: The key.
+        options: Frozen dataclass of what may stand below it, each field with its help.
+        callables: Keys below it that take a callable of the user's -> (name in
+            Recipe.entrypoints, help).
+        short: The option that a plain word stands for: `optimize: none`.
+        by_variant: A variant may write its own over the recipe's.
+        holds_tolerances: Below it are tolerances by precision; a variant or a format may write its own
+            tolerances under the same key.
+        has_points: Its option `points` lists sizes of axes.
+        files: Those of `callables` that also take `dummy`, or the paths of .npy and .npz files.
+        needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
+    """
+
+    name: str
+    options: type
+    callables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    short: str = ""
+    by_variant: bool = False
+    holds_tolerances: bool = False
+    has_points: bool = False
+    files: tuple[str, ...] = ()
+    needs_onnx: str = ""

@@ -1,0 +1,50 @@
+"""How long each ahead-of-time model takes to load, compared with the portable model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.artifacts import SECTION
+from onnxbuild.expansion.asked import AheadOfTimeOptions
+from onnxbuild.expansion.feature import AheadOfTimeModel, Feature, Laid, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.sessions import settings_of
+from onnxbuild.steps import load_times
+
+
+def _laid_ahead(
+    scope: Scope, subject: Subject, artifacts: Sequence[AheadOfTimeModel]
+) -> Sequence[Laid]:
+    recipe, variant = scope.recipe, subject.variant
+    if not artifacts or not recipe.section(SECTION, AheadOfTimeOptions).load_times:
+        return ()
+    settings = settings_of(recipe, variant)
+    (step_name,) = _steps_of(variant.name)
+    step = scope.step(
+        shared(recipe, step_name),
+        load_times.KIND,
+        load_times.LoadTimesParams(settings),
+        {
+            "model": subject.model,
+            "reference": scope.reference(variant, settings.free_dimensions),
+            **{f"artifact/{each.name}": each.made for each in artifacts},
+        },
+        at=variant.location,
+        section=SECTION,
+    )
+    return (Laid(OutputRef(step, "report"), "load-times.json"),)
+
+
+def _steps_of(variant: str) -> tuple[str, ...]:
+    return (f"{variant}-load-times",)
+
+
+FEATURE = Feature(
+    name="load_times",
+    kinds=(load_times.KIND,),
+    laid_ahead=_laid_ahead,
+    steps_of=_steps_of,
+    released=(load_times.KIND.name,),
+)

@@ -1,0 +1,231 @@
+"""What an ONNX file says of a recipe: its dummy inputs, dynamic axes and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from onnxbuild.core.axis import symbols_of
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
+from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
+
+BATCH = "batch"
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
+"""Names that converters give to axes without one: tf2onnx, torch, Keras."""
+
+_FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
+"""Sizes along an input's first axis, and along others, where nothing says them."""
+
+
+class InterfaceError(ValueError):
+    """A model's input that no recipe can declare as it is.
+
+    Attributes:
+        fix: Something to type.
+        key: The key of the recipe that is at fault; empty where it is the file.
+    """
+
+    def __init__(self, what: str, fix: str, *key: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+        self.key = key
+
+
+def recipe_of(
+    outline: Outline, rename: Mapping[str, str], written: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The keys of a recipe that a model's file says: `dummy_inputs`, `dynamic_axes`, `outputs`, `opset`.
+
+    Args:
+        outline: The model's.
+        rename: Its names of inputs and outputs -> the recipe's.
+        written: The recipe as it is written, rendered; values may be anything.
+
+    Raises:
+        InterfaceError: The model can't be declared, or the recipe names what it has not.
+    """
+    outputs = [rename.get(value.name, value.name) for value in outline.outputs]
+    _check_names(outline, rename, outputs, written)
+    inputs = declared_inputs(outline, rename)
+    own = _mapping(written, "dummy_inputs")
+    shapes = []
+    for name, each in inputs.items():
+        shape = _mapping(own, name).get("shape", each.get("shape"))
+        if shape is None:
+            raise InterfaceError(
+                f"the model does not say how many dimensions input '{name}' has",
+                f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
+            )
+        shapes.append(
+            [each for each in shape if isinstance(each, (int, str))]
+            if isinstance(shape, list)
+            else []
+        )
+    axes = completed_axes(shapes, _mapping(written, "dynamic_axes"))
+    found: dict[str, Any] = {
+        "dummy_inputs": inputs,
+        "outputs": outputs,
+        "opset": _opset(outline, written),
+    }
+    return {**found, **({"dynamic_axes": axes} if axes else {})}
+
+
+def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = written.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
+    if outline.opset > OPSET_MAX:
+        raise InterfaceError(
+            f"the model has opset {outline.opset}; expected at most {OPSET_MAX}",
+            f"convert it again with opset {OPSET_MAX} or an earlier one",
+        )
+    if outline.opset < OPSET_MIN and "opset" not in written:
+        raise InterfaceError(
+            f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
+            "write `opset: 18`: the model is raised to it, and held against what it computes now",
+        )
+    return outline.opset
+
+
+def _check_names(
+    outline: Outline, rename: Mapping[str, str], outputs: list[str], written: Mapping[str, Any]
+) -> None:
+    theirs = [value.name for value in (*outline.inputs, *outline.outputs)]
+    for name in rename:
+        if name not in theirs:
+            raise InterfaceError(
+                f"`rename` names '{name}', which is neither an input nor an output of the model",
+                _nearest(name, theirs),
+                "model", "rename", name,
+            )  # fmt: skip
+    inputs = [rename.get(value.name, value.name) for value in outline.inputs]
+    if not inputs:
+        raise InterfaceError("the model takes no inputs", "name a model that does")
+    for name in inputs:
+        if not re.search(INPUT_NAME, name):
+            better = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "x"
+            raise InterfaceError(
+                f"the model's input is called '{name}', which can be no name in a recipe",
+                f'write `rename: {{"{name}": {better}}}` next to `onnx`',
+            )
+    for name in _mapping(written, "dummy_inputs"):
+        if name not in inputs:
+            raise InterfaceError(
+                f"the model has no input '{name}'", _nearest(name, inputs), "dummy_inputs", name
+            )
+    chosen = written.get("outputs")
+    for name in chosen if isinstance(chosen, list) else ():
+        if name not in outputs:
+            raise InterfaceError(
+                f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
+            )
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = did_you_mean(name, known)
+    return f"{near} " + f"it has {', '.join(known)}" if near else f"it has {', '.join(known)}"
+
+
+def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """A recipe's `dummy_inputs`: name -> dtype, shape, and for indices of a table its rows as `high`.
+
+    An axis keeps its name where that is one of the user's; the first axis of each input is `batch`
+    where it has none.
+
+    Args:
+        outline: The model's.
+        rename: Its names -> the recipe's.
+
+    Raises:
+        InterfaceError: An input is no tensor, or of a type or rank that no recipe can declare.
+    """
+    axes = _Axes()
+    found = {}
+    for value in outline.inputs:
+        name = rename.get(value.name, value.name)
+        _check(value)
+        shape = None if value.shape is None else axes.shape(value, name)
+        found[name] = {
+            "dtype": value.dtype,
+            **({} if shape is None else {"shape": shape}),
+            **({"low": 0, "high": value.table} if value.table else {}),
+        }
+    return found
+
+
+def _check(value: OutlinedValue) -> None:
+    if value.dtype in ("sequence", "map", "optional", "sparse tensor"):
+        raise InterfaceError(
+            f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
+            "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
+        )
+    if value.dtype not in DTYPES:
+        raise InterfaceError(
+            f"input '{value.name}' has the type {value.dtype}; expected one of {', '.join(DTYPES)}",
+            "convert the model again with another type of input",
+        )
+
+
+class _Axes:
+    """Names of axes, each for one meaning."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, str] = {}
+
+    def shape(self, value: OutlinedValue, name: str) -> list[int | str]:
+        return [
+            size if isinstance(size, int) else self._axis(size, name, n)
+            for n, size in enumerate(value.shape or ())
+        ]
+
+    def _axis(self, written: str, name: str, n: int) -> str:
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        given = BATCH if n == 0 else f"{stem}_{n}"
+        if not written:
+            return given
+        if written not in self._named:
+            own = _SYMBOL.match(written) and not _GENERATED.fullmatch(written)
+            self._named[written] = written if own else self._free(given, stem, n)
+        return self._named[written]
+
+    def _free(self, given: str, stem: str, n: int) -> str:
+        """A name for an axis that has a generated one: another axis may be `batch` already."""
+        return given if given not in self._named.values() else f"{stem}_{n}"
+
+
+def completed_axes(
+    shapes: Iterable[Iterable[int | str]], written: Mapping[str, Any]
+) -> dict[str, dict[str, int]]:
+    """A recipe's `dynamic_axes`: for each symbol in a shape what is not written, fitting what is.
+
+    Args:
+        shapes: Of all dummy inputs.
+        written: `dynamic_axes` of the recipe; values may be anything.
+    """
+    completed: dict[str, dict[str, int]] = {}
+    for shape in shapes:
+        for n, dimension in enumerate(shape):
+            for symbol in symbols_of(dimension):
+                if symbol not in completed:
+                    own = written.get(symbol)
+                    own = own if isinstance(own, Mapping) else {}
+                    completed[symbol] = _completed(own, _FIRST if n == 0 else _OTHER)
+    return completed
+
+
+def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[str, int]:
+    known = {key: value for key, value in written.items() if type(value) is int and value >= 0}
+    step = max(1, known.get("multiple_of", 1))
+    least = known.get("min", _up(default["min"], step))
+    most = known.get("max", max(_up(default["max"], step), least, known.get("example", 0)))
+    example = min(max(_up(default["example"], step), least), most // step * step)
+    return {"min": least, "max": most, "example": max(1, example)}
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step

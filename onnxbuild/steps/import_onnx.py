@@ -1,0 +1,125 @@
+"""Import a model that is ONNX already: canonical form, the recipe's names, sizes and outputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.axis import sums_of
+from onnxbuild.core.digest import canonical_json
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.external_data import outside_tensors
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.ready_onnx.adapt import adapt
+from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.sessions.open import check_loads
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOnnxParams:
+    """All that steers an import.
+
+    Attributes:
+        model: The callable, or the model's files, the model itself first.
+        inputs: What the recipe declares.
+        outputs: Names in order; empty takes the model's.
+        axes: The recipe's.
+        rename: The model's names of inputs and outputs -> the recipe's.
+    """
+
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[Axis, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the model in canonical form, as the recipe declares it.
+
+    Raises:
+        StepError: The callable gives no ONNX model, or it is not as declared, or not valid, or it fails at
+            a size that the recipe allows.
+    """
+    params: ImportOnnxParams = context.params
+    folder = context.output("model")
+    model, shown = _load(context, params.model)
+    adapt(model, params.inputs, params.outputs, params.rename, context.where)
+    canonicalize(model)
+    faults = interface_faults(model, params.inputs, params.outputs, None)
+    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
+    opset = opset_of(model)
+    draft = context.scratch / "draft"
+    save_model(model, draft)
+    faults += [] if faults else checker_faults(draft, context.scratch)
+    if faults:
+        first = faults[0]
+        where = f"{context.where}, {first.where}"
+        raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
+    observed = run_at_sizes(draft, params.inputs, params.axes, context.where)
+    model = load_model(draft, weights="mapped")
+    symbols = [axis.name for axis in params.axes]
+    symbols += sums_of([each.shape for each in params.inputs])
+    name_output_axes(model, observed, symbols)
+    save_model(model, folder)
+    check_loads(folder, context.where)
+    (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
+    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+
+
+def _load(context: StepContext, entrypoint: Entrypoint) -> tuple[onnx.ModelProto, str]:
+    """The model, and how messages call it."""
+    if entrypoint.target == FILE_DATA:
+        name, path = context.files(entrypoint)[0]
+        return load_model(path, weights="mapped"), name
+    return _called(context, entrypoint), entrypoint.target
+
+
+def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
+    import onnx
+
+    make = context.load(entrypoint)
+    made = call_user(lambda: make(**entrypoint.args), entrypoint.target, context.where)
+    if isinstance(made, (str, os.PathLike)):
+        return load_model(Path(made), weights="mapped")
+    if not isinstance(made, onnx.ModelProto):
+        raise StepError(
+            f"{entrypoint.target} returned {an(made)}; expected the path of an .onnx file, or an "
+            "onnx.ModelProto",
+            where=context.where,
+            fix="return one of these, or write `frontend: pytorch` for a torch.nn.Module",
+        )
+    if any(True for _ in outside_tensors(made)):
+        raise StepError(
+            f"{entrypoint.target} returned a model without the weights of its external data",
+            where=context.where,
+            fix="return the path of its file instead",
+        )
+    return made
+
+
+KIND = StepKind(
+    name="import-onnx",
+    version=2,
+    params=ImportOnnxParams,
+    inputs=(),
+    outputs={"model": "onnx-model", "config": "report"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+    user_code=True,
+    entrypoints=lambda params: (params.model,),
+)

@@ -1,0 +1,128 @@
+"""Find where code outside of features knows one of them by name.
+
+The resolver, the recipe reader, releases, `diagnose` and the rest walk features and ask them. A literal
+that is the name of a feature, a section, a step kind or an artifact kind is a case for one of them, and
+so is an import of a step or of what only some features share.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from onnxbuild.catalog import CATALOG, SECTIONS, all_features
+
+PACKAGE = Path(__file__).parents[1] / "onnxbuild"
+
+OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "providers")
+"""The list of features, features, and what they are made of; a provider has hints for modes by name."""
+
+ASKED = frozenset(
+    {
+        "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
+        "model_source", "plugin", "scope", "section", "side_by_side", "variants",
+    }
+)  # fmt: skip
+"""Modules of expansion/ that say how features are asked; the others hold what some features share."""
+
+WORDS: Mapping[str, str] = {
+    "bundle": "what a deliverable is, and what release.json calls it",
+    "none": "the English word",
+    "onnx": "the format that all variants have, the library, a suffix",
+    "package": "a family of deliverables; an installed distribution",
+    "packages": "installed distributions",
+    "program": "a family of deliverables",
+    "provider": "a noun of core: an execution provider",
+    "reference": "the input that every gate which compares takes: golden files",
+    "release": "the command, its file release.json",
+    "report": "what a step says of its outputs; a release shows those that features list",
+    "target": "a noun of core: where a model runs",
+}
+"""Name -> what else the same word means all over the package."""
+
+PLACES: Mapping[tuple[str, str], str] = {
+    ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
+    ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
+    ("core/step.py", "ort"): "a suffix of model files",
+    ("external_models.py", "ort"): "a suffix of model files",
+    ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
+    ("recipe/schema/explain.py", "dynamic"): "the example in a message",
+    ("release/budgets.py", "release_options"): "a release is held to its own section",
+    ("release/release.py", "release_options"): "a release is held to its own section",
+    ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",
+    ("resolver/expand.py", "artifacts"): "the key that asks for a family",
+    ("resolver/expand.py", "asked"): "the keys that ask for families",
+    ("resolver/expand.py", "delivery"): "each family is delivered as a bundle",
+    ("resolver/expand.py", "sessions"): "a Subject has the session that its features run it in",
+    ("resolver/select.py", "asked"): "folders are those of families",
+    ("verification/allowed.py", "session"): "a key of manifest.json",
+    (
+        "verification/replay_child.py",
+        "validate",
+    ): "judges what ONNX Runtime opens, from a manifest",
+    ("verification/replay_child.py", "validate_program"): "judges what PyTorch opens, the same",
+    ("verification/runtimes.py", "validate"): "judges what ONNX Runtime opens, from a manifest",
+    ("verification/runtimes.py", "validate_program"): "judges what PyTorch opens, the same",
+}
+"""(module, name) -> why it is known there."""
+
+
+def names() -> frozenset[str]:
+    """Return the names of all features, sections, step kinds and artifact kinds."""
+    features = {each.name for each in all_features()}
+    artifacts = {kind for each in CATALOG.values() for kind in each.outputs.values()}
+    return frozenset({*features, *SECTIONS, *CATALOG, *artifacts})
+
+
+def known(text: str, of_features: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield (line, name) wherever a module's code knows a feature, or what some of them share.
+
+    Args:
+        text: The module's source.
+        of_features: The names to look for.
+    """
+    tree = ast.parse(text)
+    docs = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            if not re.search(r"\s", node.value):  # no sentence
+                found = of_features.intersection(re.split(r"[:/.]", node.value))
+                yield from ((node.lineno, name) for name in sorted(found))
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from ((node.lineno, name) for name in _imported(node))
+        elif isinstance(node, ast.Import):
+            parts = [each.name.split(".") for each in node.names]
+            yield from (
+                (node.lineno, each[-1]) for each in parts if each[:2] == ["onnxbuild", "steps"]
+            )
+
+
+def _imported(node: ast.ImportFrom) -> Iterator[str]:
+    package, _, below = str(node.module).partition(".")
+    room, _, module = below.partition(".")
+    if package == "onnxbuild" and room in ("steps", "features", "expansion"):
+        modules = [module] if module else [each.name for each in node.names]
+        yield from (each for each in modules if room != "expansion" or each not in ASKED)
+
+
+def all_known() -> dict[tuple[str, str], int]:
+    """Return (module, name) -> its first line there, for every name that is known outside of features."""
+    of_features = names()
+    found: dict[tuple[str, str], int] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE)
+        if place.parts[0] in OF_FEATURES and not (
+            place.parts[0] == "expansion" and path.stem in ASKED
+        ):
+            continue
+        for line, name in known(path.read_text(), of_features):
+            if place.parts[0] == "expansion" and name not in of_features:
+                continue  # inside of its room
+            found.setdefault((place.as_posix(), name), line)
+    return found

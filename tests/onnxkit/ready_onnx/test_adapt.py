@@ -1,0 +1,131 @@
+"""A model that was made elsewhere gets a recipe's names, sizes, outputs and opset."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import DummyInput
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.ready_onnx.adapt import adapt
+from onnxbuild.onnxkit.ready_onnx.raise_opset import raise_opset
+from tests.onnxkit.models import branching, linear, model, value, weight
+
+X = (DummyInput("x", "float32", ("batch", 4)),)
+
+
+def shapes(made):
+    return {
+        each.name: [dim.dim_param or dim.dim_value for dim in each.type.tensor_type.shape.dim]
+        for each in (*made.graph.input, *made.graph.output)
+    }
+
+
+def run(made, **feeds):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feeds)
+
+
+def two_outputs():
+    """y = Relu(x), z = Exp(Neg(x))."""
+    nodes = [
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("Relu", ["x"], ["y"]),
+        helper.make_node("Exp", ["n"], ["z"]),
+    ]
+    outputs = [value("y", ["batch", 4]), value("z", ["batch", 4])]
+    return model(nodes, [value("x", ["batch", 4])], outputs)
+
+
+def test_names_change_everywhere_and_what_has_the_name_gives_way():
+    made = linear()
+    made.graph.node[0].output[0] = made.graph.node[1].input[0] = "scores"  # an inner value
+    feeds = np.ones((2, 4), np.float32)
+    before = run(made, x=feeds)
+    adapt(
+        made,
+        (DummyInput("image", "float32", ("batch", 4)),),
+        (),
+        {"x": "image", "y": "scores"},
+        "",
+    )
+    onnx.checker.check_model(made)
+    assert list(shapes(made)) == ["image", "scores"]
+    np.testing.assert_array_equal(run(made, image=feeds), before)
+
+
+def test_a_name_that_branches_read_changes_there_too():
+    made = branching()
+    inputs = (DummyInput("image", "float32", (2,)), DummyInput("c", "bool", ()))
+    adapt(made, inputs, (), {"x": "image"}, "")
+    found = run(made, image=np.zeros(2, np.float32), c=np.array(True))
+    np.testing.assert_array_equal(found[0], [1, 1])
+
+
+def test_a_chosen_output_stays_and_what_only_others_need_goes():
+    made = two_outputs()
+    adapt(made, X, ("y",), {}, "")
+    assert [node.op_type for node in made.graph.node] == ["Relu"]
+    made = two_outputs()
+    adapt(made, X, ("z", "y"), {}, "")
+    assert [each.name for each in made.graph.output] == ["z", "y"]
+    with pytest.raises(StepError, match="no output 'w'; it has y, z"):
+        adapt(two_outputs(), X, ("w",), {}, "")
+
+
+def test_a_size_that_the_recipe_fixes_is_fixed_wherever_it_is_named():
+    made = linear()
+    adapt(made, (DummyInput("x", "float32", (3, 4)),), (), {}, "")
+    assert shapes(made) == {"x": [3, 4], "y": [3, 3]}
+
+
+@pytest.mark.parametrize("unknown", ["?", None, -1])
+def test_an_axis_without_a_name_gets_the_recipes(unknown):
+    made = linear()
+    made.graph.input[0].CopyFrom(value("x", [unknown, 4]))
+    adapt(made, X, (), {}, "")
+    assert shapes(made)["x"] == ["batch", 4]
+
+
+def test_a_shape_that_is_not_there_is_written():
+    made = linear()
+    made.graph.input[0].type.tensor_type.ClearField("shape")
+    adapt(made, X, (), {}, "")
+    assert shapes(made)["x"] == ["batch", 4]
+
+
+def test_an_opset_is_raised_and_the_model_computes_the_same():
+    random = np.random.default_rng(0)
+    large = random.standard_normal((4, 512)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Unsqueeze", ["a"], ["b"], axes=[0]),  # an attribute until opset 13
+        helper.make_node("Squeeze", ["b"], ["y"], axes=[0]),
+    ]
+    made = model(
+        nodes,
+        [value("x", ["batch", 4])],
+        [value("y", ["batch", 512])],
+        [weight("w", large)],
+        opset=11,
+    )
+    feeds = random.standard_normal((3, 4)).astype(np.float32)
+    before = run(made, x=feeds)
+    raised = raise_opset(made, 18, "r:opset")
+    assert opset_of(raised) == 18
+    assert [each.name for each in raised.graph.input] == ["x"]
+    onnx.checker.check_model(raised, full_check=True)
+    np.testing.assert_array_equal(run(raised, x=feeds), before)
+
+
+def test_an_opset_is_not_lowered():
+    with pytest.raises(StepError, match="opset is 11, and the model has opset 18") as caught:
+        raise_opset(linear(), 11, "r:opset")
+    assert caught.value.fix == "write `opset: 18` or greater, or remove it"
