@@ -210,7 +210,8 @@ def _build(
     with ExitStack() as cleanup:
         workspace = open_workspace(request.project, request.store_root)
         cleanup.callback(workspace.close)
-        loaded = load(request, workspace.recipes())
+        cache = workspace.recipes()
+        loaded = load(request, cache)
         graph = graph_of(request, loaded)
         check_points(loaded, memory_bytes)
         for path in loaded.paths:
@@ -236,7 +237,8 @@ def _build(
         if report.exit_code == 0 and lay:  # else a run still has folders to lay
             remember(
                 request, loaded, graph, report,
-                workspace=workspace, catalog=catalog, started_ns=started_ns,
+                workspace=workspace, catalog=catalog, program=cache.program_files,
+                started_ns=started_ns,
             )  # fmt: skip
         root = workspace.root
     return BuildResult(report.exit_code, run, root, lambda: (loaded, graph, report))

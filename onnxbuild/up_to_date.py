@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from onnxbuild import glance
@@ -54,6 +54,7 @@ def remember(
     *,
     workspace: Workspace,
     catalog: Mapping[str, StepKind],
+    program: Iterable[str],
     started_ns: int,
 ) -> None:
     """Note all that a good run looked at.
@@ -65,10 +66,11 @@ def remember(
         report: What happened.
         workspace: Project and store.
         catalog: Step kinds by name.
+        program: The files of this program and its plug-ins.
         started_ns: Wall clock when the run began.
     """
     known = workspace.fingerprints.environments
-    for path in memo.program_files():
+    for path in program:
         workspace.stats.look(path)
     memo.remember(
         workspace.index,

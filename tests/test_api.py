@@ -69,3 +69,22 @@ def test_a_build_says_what_it_did(project):  # noqa: F811
     assert result.exit_code == 0
     assert result.report.built == ["tiny:export"]
     assert onnxbuild.build(request).report.cached == ["tiny:export"]
+
+
+def test_a_decision_imports_nothing_that_only_a_step_that_runs_needs():
+    only_to_run = (
+        "importlib.metadata",
+        "multiprocessing.connection",
+        "onnxbuild.adapters.processes.executor",
+        "onnxbuild.lock.bind",
+        "onnxbuild.onnxkit.accuracy.dominant_node",
+        "onnxbuild.onnxkit.export.export_check",
+        "onnxbuild.onnxkit.optimize.fusing",
+        "onnxbuild.onnxkit.search.tune_session",
+        "onnxbuild.onnxkit.sensitivity.ranking",
+    )
+    code = f"import sys, onnxbuild.api; print([each for each in {only_to_run} if each in sys.modules])"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert shown.stdout == "[]\n"

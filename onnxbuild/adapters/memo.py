@@ -170,8 +170,10 @@ def program_files() -> Iterator[str]:
     from onnxbuild.adapters.plugins.bring import plugin_files  # recalling a memo takes none of it
 
     yield from plugin_files()
-    for base, _, names in os.walk(OWN_FOLDER):
-        yield from (os.path.join(base, name) for name in names if name.endswith(".py"))
+    for base, folders, names in os.walk(OWN_FOLDER):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        yield from (f"{base}{os.sep}{name}" for name in names if name.endswith(".py"))
 
 
 def _parts(witnesses: Mapping[str, str]) -> Iterable[tuple[str, str]]:

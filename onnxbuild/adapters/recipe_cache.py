@@ -72,10 +72,15 @@ class RecipeCache:
         self._distributions = distributions
 
     @cached_property
+    def program_files(self) -> tuple[str, ...]:
+        """This program's modules and its plug-ins, as they are when the first recipe is asked for."""
+        return tuple(sorted(program_files()))
+
+    @cached_property
     def _program(self) -> list[Any]:
         """This program and its plug-ins, as they are when the first recipe is asked for."""
         readers = [self._distributions.digest(name) for name in _READERS]
-        modules = [(path, self._stats.look(path)) for path in sorted(program_files())]
+        modules = [(path, self._stats.look(path)) for path in self.program_files]
         return [__version__, machine.python_build(), readers, modules]
 
     def recall(

@@ -22,6 +22,8 @@ def diagnosis_commands(
         settings: `--set` of the build.
         store: `--store` of the build.
     """
+    if not result.report.failures:
+        return ()
     from onnxbuild.diagnosis.chain import judging_kinds
 
     files = {

@@ -21,7 +21,6 @@ from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.ready_onnx.adapt import adapt
 from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
 from onnxbuild.onnxkit.sessions.open import check_loads
 
@@ -55,6 +54,8 @@ def run(context: StepContext) -> Outcome:
         StepError: The callable gives no ONNX model, or it is not as declared, or not valid, or it fails at
             a size that the recipe allows.
     """
+    from onnxbuild.onnxkit.ready_onnx.adapt import adapt
+
     params: ImportOnnxParams = context.params
     folder = context.output("model")
     model, shown = _load(context, params.model)

@@ -24,9 +24,10 @@ def packages_digest(distributions: Distributions) -> str:
 
 def entry_points_digest(group: str, distributions: Distributions, stats: StatCache) -> str:
     """Digest all entry points of a group, as `entry-points COUNT sha256`."""
-    import configparser  # slow to import, and few steps ask
 
     def of_group(path: str) -> str | None:
+        import configparser  # slow to import, and what it finds is cached
+
         found = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
         setattr(found, "optionxform", str)  # noqa: B010 - names as they are; mypy knows a method
         try:

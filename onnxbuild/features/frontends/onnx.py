@@ -23,8 +23,6 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.external_data import is_name_below
-from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
-from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
 from onnxbuild.onnxkit.sessions.open import open_session
@@ -176,6 +174,9 @@ def _read(path: Path, options: OnnxFileOptions, written: Mapping[str, Any]) -> S
         SourceError: It is no ONNX model, or one that can't be built.
         OSError: It can't be read.
     """
+    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+    from onnxbuild.onnxkit.ready_onnx.outline import outline_of
+
     try:
         outline = outline_of(path)
         recipe = recipe_of(outline, options.rename, written)

@@ -10,7 +10,6 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.axis_search import find_rule
-from onnxbuild.onnxkit.export.export_check import probe_feeds
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -38,6 +37,8 @@ def run_at_sizes(
     Raises:
         StepError: It fails somewhere; names the axis and the sizes that it takes where they are known.
     """
+    from onnxbuild.onnxkit.export.export_check import probe_feeds
+
     session = open_session(folder, settings=AS_WRITTEN, where=where)
     shapes = [each.shape for each in inputs]
     sums = sums_of(shapes)
