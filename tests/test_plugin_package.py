@@ -121,7 +121,8 @@ class Project:
         done = subprocess.run(
             command(*arguments),
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(self.site)},
+            # Bytecode of a plug-in that is written while it is imported changes its folder.
+            env={**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
             timeout=300,
