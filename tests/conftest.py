@@ -16,7 +16,7 @@ import pytest
 
 from onnxbuild import catalog
 
-hypothesis.settings.register_profile("untimed")
+hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")  # a busy machine is no fault of an example
 
 HERE = Path(__file__).parent
