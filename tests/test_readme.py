@@ -44,8 +44,7 @@ def _masked(line: str) -> str:
     line = re.sub(r"\b[0-9a-f]{12}\b", "#", line)
     line = line.replace(" ?", "")  # measured on a machine that does other work, too
     line = re.sub(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", line)
-    # In a ratio's place is its interval where that is wide, and nothing where turns were too few.
-    line = re.sub(r"# to # x|# x|(?<= )-(?= |$)", "#", line)
+    line = line.replace("# to # x", "# x")  # a wide interval stands in the ratio's place
     return re.sub(r"\s+", " ", line).strip()
 
 
@@ -55,11 +54,6 @@ def test_the_pages_show_what_the_commands_print(tmp_path):
     for name in ("recipes", "schemas"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, project / name, ignore=ignored)
-    for recipe in ("bert", "digits"):  # what is measured is masked, how long it is does not count
-        path = project / f"recipes/{recipe}.yaml"
-        text = path.read_text()
-        assert text.count("\nbenchmark:\n") == 1
-        path.write_text(text.replace("\nbenchmark:\n", "\nbenchmark:\n  max_time_s: 0.3\n"))
     shutil.copy(ROOT / "pyproject.toml", project)
     (project / ".gitignore").write_text("/artifacts/\n/dist/\n")
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)

@@ -1,6 +1,6 @@
 """A cheap world on a real disk: real engine, store, index, memo and views; steps that take no time.
 
-As a program it builds what lines of JSON ask for, each in a process of its own, which can be reported
+As a program it builds what lines of JSON ask for, each in a process of its own, which can be asked
 to kill itself before its n-th file operation: every moment of a build can be tried, and tried again.
 """
 
@@ -273,7 +273,7 @@ class _CheapExecutor:
             stack += [line.split()[1] for line in lines if line.startswith("import ")]
         inputs = {name: self._store.paths(each) for name, each in job.inputs.items()}
         files = {path: hash_file(str(self._project / path)) for path in job.action.files}
-        reported = [
+        used = [
             to_json(params),
             {
                 name: {file: hash_file(str(blob)) for file, blob in blobs.items()}
@@ -283,7 +283,7 @@ class _CheapExecutor:
             dict(sorted(seen.items())),
             dict(job.action.toolchain),
         ]
-        body = canonical_json(reported)
+        body = canonical_json(used)
         if params.lossy:
             body = b"%d" % (int(sha(body.decode())[:8], 16) % 2)
         folder = self._temp / job.step.name

@@ -23,7 +23,7 @@ import pytest
 from tests.attack import cheap, tiny
 from tests.attack.command import Command, seen
 
-KILLS = int(os.environ.get("ONNXBUILD_KILLS", "9"))
+KILLS = int(os.environ.get("ONNXBUILD_KILLS", "12"))
 EVENTS = 1 + 2 * len(tiny.ALL)  # of a run: its start, and of each step its start and its end
 STEP_S, START_S = 0.2, 1.0  # about how long a step takes, and the interpreter and the fork server
 VICTIMS = ("command", "fork server", "step")

@@ -117,7 +117,7 @@ def test_a_hugging_face_cache_is_read_offline_and_may_move(project, home, tmp_pa
     project.write("models/tiny.py", MODEL)
     declared = f"~/.cache/huggingface/hub/{REPOSITORY}/**"
     project.write("tiny.yaml", RECIPE.format(files=declared, env=""))
-    first = project.run("--only", "export")
+    first = project.run("--only", "reference", "--only", "export")
     assert first.code == 0, first.out + first.err
     for text in records(project).values():
         assert str(tmp_path) not in text
@@ -126,9 +126,9 @@ def test_a_hugging_face_cache_is_read_offline_and_may_move(project, home, tmp_pa
     elsewhere = tmp_path / "home-of-another"
     home.rename(elsewhere)
     os.environ["HOME"] = str(elsewhere)
-    moved = project.run("--only", "export")
+    moved = project.run("--only", "reference", "--only", "export")
     assert (moved.code, moved.ran) == (0, []), moved.out
-    fresh = project.run("--only", "export", "--store", "fresh")
+    fresh = project.run("--only", "reference", "--only", "export", "--store", "fresh")
     assert fresh.code == 0, fresh.out
     assert records(project, "fresh").keys() == records(project).keys()
 

@@ -63,6 +63,12 @@ def test_a_run_says_that_the_kernel_observes_nothing_and_python_still_does(proje
     assert "no seccomp notifications (Operation not permitted)" in run(project, "doctor").stdout
 
 
+END_TO_END = (
+    "imported by a script",
+    "a link retargeted, read by cat",
+    "listed at import by ls",
+    "whether a file is there",
+)
 SEEN_BY_PYTHON = {
     "listed at import by os.listdir",
     "listed at import by os.walk",
@@ -83,10 +89,12 @@ def lay(program: Program, project: Project) -> None:
         program.edit(project.folder)  # a file that is not there is missing in no copy
 
 
-def test_reproduce_says_that_a_record_is_not_complete(project):
-    """One way of reading through the command; below, all of them, and observed, through what it calls."""
-    lay(FOUND["imported by a script"], project)
-    seen = run(project, "reproduce", "tiny.yaml", *ONLY)
+@pytest.mark.parametrize("what", END_TO_END)
+def test_reproduce_says_that_a_record_is_not_complete(project, what):
+    lay(FOUND[what], project)
+    observed = project("reproduce", "tiny.yaml", *ONLY)
+    assert observed.code == 0, observed.out + observed.err
+    seen = run(project, "reproduce", "tiny.yaml", *ONLY, "--store", "unobserved")
     assert seen.returncode == 4, seen.stdout + seen.stderr
 
 

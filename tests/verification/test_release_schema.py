@@ -108,16 +108,12 @@ def leaf_paths(value, path=()):
         yield path
 
 
-OTHERS = (None, [], {"a": [1]}, 10**400, "\x00\ud800")
-
-
 def kind_of(place):
     return tuple("each" if isinstance(key, int) else key for key in place)
 
 
 @pytest.mark.parametrize("name", ["release.json", PROVENANCE, "reports/benchmark.json"])
 def test_any_value_gone_or_replaced_is_refused_by_name(released, name):
-    """Each value is gone once and replaced by two of OTHERS, in turn."""
     folder = release_of(released)
     path = folder / name
     content = path.read_bytes()
@@ -125,8 +121,8 @@ def test_any_value_gone_or_replaced_is_refused_by_name(released, name):
     for place in leaf_paths(json.loads(content)):
         places.setdefault(kind_of(place), place)  # the tenth point is read as the first is
     assert len(places) > 10
-    for number, place in enumerate(places.values()):
-        for other in (MISSING, OTHERS[number % len(OTHERS)], OTHERS[(number + 2) % len(OTHERS)]):
+    for place in places.values():
+        for other in (None, [], {"a": [1]}, 10**400, "\x00\ud800", MISSING):
             value = json.loads(content)
             inner = value
             for key in place[:-1]:

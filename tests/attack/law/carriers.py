@@ -248,10 +248,11 @@ def files_of(
 ) -> dict[str, Content]:
     """The module of a piece and what its carrier needs, by path below the project."""
 
-    def reported(text: str) -> str:
+    def filled_in(text: str) -> str:
         return re.sub(r"\bM\b", module, text.replace("@", str(number)))
 
     texts = {carrier.path: module_text(piece, carrier, base, at_top=at_top), **carrier.more}
     return {
-        f"project/{reported(path)}": File("py", 0, reported(text)) for path, text in texts.items()
+        f"project/{filled_in(path)}": File("py", 0, filled_in(text))
+        for path, text in texts.items()
     }

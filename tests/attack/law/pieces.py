@@ -45,30 +45,30 @@ class Piece:
     def numbered(self, number: int) -> Piece:
         """This piece with its own number in all its texts."""
 
-        def reported(text: str) -> str:
+        def filled_in(text: str) -> str:
             return text.replace("@", str(number))
 
         def content(each: Content) -> Content:
             if isinstance(each, Link):
-                return Link(reported(each.target))
+                return Link(filled_in(each.target))
             if isinstance(each, File):
-                return replace(each, text=reported(each.text))
-            files = {reported(path): reported(text) for path, text in each.files.items()}
-            return replace(each, files=files, entry_points=reported(each.entry_points))
+                return replace(each, text=filled_in(each.text))
+            files = {filled_in(path): filled_in(text) for path, text in each.files.items()}
+            return replace(each, files=files, entry_points=filled_in(each.entry_points))
 
         def named(files: Mapping[str, Content]) -> dict[str, Content]:
-            return {_place(reported(path)): content(each) for path, each in files.items()}
+            return {_place(filled_in(path)): content(each) for path, each in files.items()}
 
         return replace(
             self,
-            body=reported(self.body),
+            body=filled_in(self.body),
             files=named(self.files),
             adds=named(self.adds),
             noise=named(self.noise),
-            declared=tuple(map(reported, self.declared)),
-            spare=tuple(map(reported, self.spare)),
+            declared=tuple(map(filled_in, self.declared)),
+            spare=tuple(map(filled_in, self.spare)),
             targets={
-                _place(reported(path)): tuple(map(reported, each))
+                _place(filled_in(path)): tuple(map(filled_in, each))
                 for path, each in self.targets.items()
             },
         )

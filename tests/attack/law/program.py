@@ -125,20 +125,20 @@ class Part:
         """What the main module says at its top, and how the value is taken."""
         carrier = CARRIERS[self.carrier]
 
-        def reported(text: str) -> str:
+        def filled_in(text: str) -> str:
             return re.sub(r"\bM\b", self.module, text.replace("@", str(self.number)))
 
-        body = reported(carrier.body).replace("\n", "\n    ")
-        head = f"{reported(carrier.head)}\n\ndef value_of_{self.number}():\n    {body}\n\n"
+        body = filled_in(carrier.body).replace("\n", "\n    ")
+        head = f"{filled_in(carrier.head)}\n\ndef value_of_{self.number}():\n    {body}\n\n"
         how = "guard" if self.guarded else "keep"
         return head, f"{how}({f'{self.number}: {self.label}'!r}, value_of_{self.number})"
 
     def declared(self) -> tuple[str, ...]:
-        reported = (
+        filled_in = (
             re.sub(r"\bM\b", self.module, text.replace("@", str(self.number)))
             for text in CARRIERS[self.carrier].declared
         )
-        return (*self.piece.declared, *reported)
+        return (*self.piece.declared, *filled_in)
 
 
 @dataclass(frozen=True)

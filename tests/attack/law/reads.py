@@ -97,15 +97,15 @@ def read(reader: str, path: str) -> Maker:
     place, names, links = PATHS[path]
 
     def make(dice: random.Random) -> Piece:
-        def reported(text: str) -> str:
+        def filled_in(text: str) -> str:
             return text.replace("{x}", kind)
 
         files: dict[str, Content] = {
-            f"models/d@/{reported(name)}": File(kind, two_digits(dice)) for name in names
+            f"models/d@/{filled_in(name)}": File(kind, two_digits(dice)) for name in names
         }
         declared = tuple(files)
         for link, target in links.items():
-            files[f"models/d@/{reported(link)}"] = Link(reported(target))
+            files[f"models/d@/{filled_in(link)}"] = Link(filled_in(target))
         if dice.random() < 0.3:  # the file as the code names it, too
             named = {
                 "link": "link.{x}",
@@ -113,20 +113,20 @@ def read(reader: str, path: str) -> Maker:
                 "folder_link": "latest/f.{x}",
             }
             if path in named:
-                declared = (*declared, f"models/d@/{reported(named[path])}")
+                declared = (*declared, f"models/d@/{filled_in(named[path])}")
         elif dice.random() < 0.3:
             declared = ("models/d@/**",)
         targets = {
-            f"models/d@/{reported(link)}": tuple(
-                dict.fromkeys((reported(target), *map(_folder_of, map(reported, names))))
+            f"models/d@/{filled_in(link)}": tuple(
+                dict.fromkeys((filled_in(target), *map(_folder_of, map(filled_in, names))))
                 if link == "latest"
-                else (reported("one.{x}"), reported("two.{x}"))
+                else (filled_in("one.{x}"), filled_in("two.{x}"))
             )
             for link, target in links.items()
         }
         return Piece(
             f"{reader}, {path}",
-            f"p = {reported(place)}\nreturn {expression}",
+            f"p = {filled_in(place)}\nreturn {expression}",
             files,
             noise={"models/d@_unread.txt": File("txt", 10)},
             declared=declared,
