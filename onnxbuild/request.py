@@ -119,7 +119,7 @@ def load(request: Request, cache: RecipeCache | None = None) -> Loaded:
             faults += errors.faults
             continue
         by_file[path] = (*by_file.get(path, ()), *loaded.recipes)
-        paths += [*loaded.files, *loaded.folders]
+        paths += loaded.witnesses
     if faults:
         raise RecipeErrors(faults)
     return Loaded(by_file, tuple(paths))

@@ -121,8 +121,7 @@ class Project:
         done = subprocess.run(
             command(*arguments),
             cwd=self.root,
-            # Bytecode of a plug-in that is written while it is imported changes its folder.
-            env={**os.environ, "PYTHONPATH": str(self.site), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": str(self.site)},
             capture_output=True,
             text=True,
             timeout=300,

@@ -129,12 +129,12 @@ class RecipeCache:
             for each in (recipe.model, *recipe.entrypoints.values())
         ]
         code = [path for path, _ in loaded.code]
-        looked_at = [str(each) for each in (*loaded.files, *loaded.folders, *code)]
+        looked_at = [str(each) for each in (*loaded.witnesses, *code)]
         if text is None or not all(self._is_settled(each, started_ns) for each in looked_at):
             return False
         witnesses = self._witnesses(
             {
-                "files": list(map(str, loaded.files)),
+                "files": list(map(str, (*loaded.files, *loaded.models))),
                 "folders": list(map(str, loaded.folders)),
                 "code": [f"{path}:{name}" for path, name in loaded.code],
                 "variables": sorted({name for each in entrypoints for name in each.env}),

@@ -14,10 +14,10 @@ class SourceError(ValueError):
     Attributes:
         what: One sentence.
         fix: Something to type.
-        key: The key of the recipe that is at fault, dotted; empty for the file itself.
+        key: Path of the key of the recipe that is at fault; empty for the file itself.
     """
 
-    def __init__(self, what: str, fix: str, key: str = "") -> None:
+    def __init__(self, what: str, fix: str, key: tuple[str, ...] = ()) -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
@@ -48,11 +48,13 @@ class ModelSource:
     Attributes:
         help: One line on PATH.
         options: Frozen dataclass of the keys next to NAME, each with its help.
-        read: (PATH, absolute; the options; what is written in the recipe) -> what the file says. It
-            imports no framework: recipes are read before anything runs.
-            Raises SourceError and OSError.
+        look: PATH, absolute -> what `read` takes of it, the same for all recipes of that file.
+        read: (PATH, what was looked at, the options, what is written in the recipe) -> what the file says.
+
+    Both import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
 
     help: str
     options: type
-    read: Callable[[Path, Any, Mapping[str, Any]], SourceFacts]
+    look: Callable[[Path], Any]
+    read: Callable[[Path, Any, Any, Mapping[str, Any]], SourceFacts]

@@ -41,8 +41,12 @@ class Loader:
         self._checked: dict[tuple[str, str], list[Fault]] = {}
 
     def files(self) -> Iterable[FilePath]:
-        """Files that were read: recipes, and models that say what a recipe leaves out."""
-        return (*self._sources.files.values(), *sorted(self._models.read))
+        """Recipe files that were read."""
+        return self._sources.files.values()
+
+    def models(self) -> Iterable[FilePath]:
+        """Files of models that said what a recipe leaves out."""
+        return self._models.read
 
     def folders(self) -> Iterable[FilePath]:
         """Folders whose listing decided a glob, or whether there is a file."""
@@ -107,10 +111,9 @@ class Loader:
     def _recipe(
         self, root: Node, chosen: Mapping[str, Any], shared: Mapping[str, Location]
     ) -> Recipe | None:
-        completed = self._models.complete(root, self._faults)
-        is_complete = self._complete and completed is not None
-        root = _without_filled_in(root) if completed is None else completed
-        model = self._models.entrypoint
+        sound = not self._check("model", root) if "model" in root.members else False
+        completed = self._models.complete(root, self._faults, sound=sound)
+        root = _without_filled_in(root) if completed is None else completed.root
         known = self._validator.known
         faults = [f for key in root.members if key in known for f in self._check(key, root)]
         unsound = {fault.path for fault in faults} | {(k,) for k in root.members if k not in known}
@@ -118,14 +121,14 @@ class Loader:
 
         def read(node: Node, path: Path, parts: Parts) -> Entrypoint | None:
             if path == ("model",) and source_of(root):
-                return model
+                return None if completed is None else completed.model
             return self._entrypoints.read(node, path, parts.sound, self._faults)
 
         def environment(node: Node, path: Path) -> Environment | None:
             return read_environment(node, path, self._sources, self._faults)
 
         parts = read_parts(root, unsound, read, environment)
-        if is_complete:  # what a lost base or file declares can't be missed
+        if self._complete and completed is not None:  # what is lost there can't be missed here
             self._faults.update(check_parts(parts))
         if self._faults:
             return None

@@ -24,12 +24,19 @@ class LoadedRecipes:
         files: Every recipe and base file that was read, absolute.
         folders: Every folder (or link) that decided what a glob of `files` names, absolute.
         code: (source file, absolute; name that it was asked to define), for each entrypoint.
+        models: Files of models that said what a recipe leaves out, absolute.
     """
 
     recipes: tuple[Recipe, ...]
     files: tuple[Path, ...]
     folders: tuple[Path, ...]
     code: tuple[tuple[Path, str], ...]
+    models: tuple[Path, ...] = ()
+
+    @property
+    def witnesses(self) -> tuple[Path, ...]:
+        """Every file and folder that decided the recipes, those of `code` excepted."""
+        return (*self.files, *self.models, *self.folders)
 
 
 def load_recipes(
@@ -63,6 +70,7 @@ def load_recipes(
         files=tuple(loader.files()),
         folders=tuple(sorted(loader.folders())),
         code=tuple(sorted(loader.code())),
+        models=tuple(sorted(loader.models())),
     )
 
 

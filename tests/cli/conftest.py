@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 
+from onnxbuild.adapters.clock import settle
 from onnxbuild.cli.main import run_command
 from tests.fakes.cheap_kinds import KINDS
 from tests.warm_commands import run as run_command_of
@@ -133,7 +134,10 @@ def make_project(folder: Path) -> Project:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return make_project(tmp_path / "project")
+    """As a person finds it: saved a moment ago, not in the clock tick in which the command begins."""
+    made = make_project(tmp_path / "project")
+    settle()
+    return made
 
 
 @dataclass

@@ -227,6 +227,20 @@ def test_files_outside_the_repository_are_reported_and_names_that_no_text_holds_
     assert project("verify", "dist/tiny-1.0.0.tar").code == 0
 
 
+def test_a_release_of_a_models_file_has_what_was_built_of_it_and_not_the_file(project):
+    shutil.copy(
+        project.folder / "artifacts/out/tiny/fp32/model.onnx", project.folder / "ready.onnx"
+    )
+    project.write("tiny.yaml", "version: 1\nname: tiny\nmodel: {onnx: ready.onnx}\n")
+    assert project("lock", "tiny.yaml").code == 0
+    project.commit()
+    done = project.release()
+    assert done.code == 0, done.err
+    shipped = {path.name for path in (project.dist / "tiny-1.0.0" / "recipe").rglob("*")}
+    assert shipped == {"tiny.yaml", "tiny.lock", "resolved.yaml"}
+    assert project("verify", "dist/tiny-1.0.0", "--run").code == 0
+
+
 def test_a_name_that_checksums_can_not_list_is_not_released(project):
     for name in ("ti\u2028ny", "ti\\ny"):
         shutil.copy(project.folder / "tiny.yaml", project.folder / f"{name}.yaml")

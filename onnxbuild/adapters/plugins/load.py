@@ -79,7 +79,7 @@ def load_file(project: Path, name: str) -> Plugin:
     before = set(sys.modules)
 
     def values() -> Iterator[tuple[str, object]]:
-        with _on_path([os.path.dirname(path), str(project)]):
+        with _on_path([os.path.dirname(path), str(project)]), _no_bytecode():
             module = _module_at(path)
         attribute = next((each for each in NAMES if hasattr(module, each)), NAMES[0])
         yield path, _named(module, attribute, path, f"it defines no {' and no '.join(NAMES)}")
@@ -216,6 +216,17 @@ def _on_path(folders: list[str]) -> Iterator[None]:
     finally:
         for folder in added:
             sys.path.remove(folder)
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Write no __pycache__: it would change a folder that the run looks at, which is then no witness."""
+    written = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = written
 
 
 def _helpers(before: set[str], project: Path) -> dict[str, str]:

@@ -33,6 +33,8 @@ from onnxbuild.steps.reference import ReferenceOptions
 if TYPE_CHECKING:
     import numpy as np
 
+    from onnxbuild.onnxkit.ready_onnx.outline import Outline
+
 NAME = "onnx"
 _OPSET, _RENAME = "opset", "rename"
 """Facts of a model's file, in `Entrypoint.args`."""
@@ -167,24 +169,36 @@ class OnnxFileOptions:
     )
 
 
-def _read(path: Path, options: OnnxFileOptions, written: Mapping[str, Any]) -> SourceFacts:
-    """What an .onnx file says: inputs, axes, outputs, opset, files of weights.
+def _look(path: Path) -> Outline:
+    """The outline of an .onnx file.
 
     Raises:
-        SourceError: It is no ONNX model, or one that can't be built.
+        SourceError: It is no ONNX model.
         OSError: It can't be read.
     """
-    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
     from onnxbuild.onnxkit.ready_onnx.outline import outline_of
 
     try:
-        outline = outline_of(path)
-        recipe = recipe_of(outline, options.rename, written)
+        return outline_of(path)
     except OutlineError as error:
         fix = "check that the file is complete; git-lfs pointers are a frequent cause"
         raise SourceError(f"{path.name} can't be read: {error}", fix) from error
+
+
+def _read(
+    path: Path, outline: Outline, options: OnnxFileOptions, written: Mapping[str, Any]
+) -> SourceFacts:
+    """What an .onnx file says: inputs, axes, outputs, opset, files of weights.
+
+    Raises:
+        SourceError: No recipe can declare it, or it lacks a file.
+    """
+    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+
+    try:
+        recipe = recipe_of(outline, options.rename, written)
     except InterfaceError as error:
-        raise SourceError(f"{path.name}: {error}", error.fix, ".".join(error.key)) from error
+        raise SourceError(f"{path.name}: {error}", error.fix, error.key) from error
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
@@ -221,6 +235,7 @@ FEATURE = Frontend(
         help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "
         "as the recipe does not",
         options=OnnxFileOptions,
+        look=_look,
         read=_read,
     ),
 )

@@ -38,11 +38,12 @@ def adapt(
         where: `recipe:step`.
 
     Raises:
-        StepError: The model has no such name, or no such output.
+        StepError: The model has no such output.
     """
     model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FREE_INITIALIZERS)
     _clear_unknown_sizes(model)
-    _rename(model, rename, where)
+    if rename:
+        settle_names(model, rename, _NO_WRAPPER)
     _choose_outputs(model, outputs, where)
     name_axes(model, inputs)
 
@@ -54,19 +55,6 @@ def _clear_unknown_sizes(model: onnx.ModelProto) -> None:
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_value < 0 or (dim.HasField("dim_param") and dim.dim_param in ("", "?")):
                     dim.Clear()
-
-
-def _rename(model: onnx.ModelProto, rename: Mapping[str, str], where: str) -> None:
-    known = [value.name for value in (*model.graph.input, *model.graph.output)]
-    for name in rename:
-        if name not in known:
-            raise StepError(
-                f"`rename` names '{name}', which is neither an input nor an output of the model",
-                where=where,
-                fix=did_you_mean(name, known) or f"expected one of {', '.join(known)}",
-            )
-    if rename:
-        settle_names(model, rename, _NO_WRAPPER)
 
 
 def _choose_outputs(model: onnx.ModelProto, outputs: Sequence[str], where: str) -> None:

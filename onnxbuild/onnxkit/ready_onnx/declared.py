@@ -89,6 +89,13 @@ def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
             f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
             "write `opset: 18`: the model is raised to it, and held against what it computes now",
         )
+    wanted = written.get("opset")
+    if type(wanted) is int and wanted < outline.opset:
+        raise InterfaceError(
+            f"opset is {wanted}, and the model has opset {outline.opset}; it can be raised, not lowered",
+            f"write `opset: {outline.opset}` or greater, or remove it",
+            "opset",
+        )
     return outline.opset
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Location
 from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
-from onnxbuild.document.node import UNKNOWN, Node, locate_key, node_of, plain
+from onnxbuild.document.node import Node, locate_key, node_of, plain, unknown_paths
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
 from onnxbuild.recipe.declared.outside_project import OutsideNames
@@ -39,8 +40,21 @@ def _source(name: str) -> ModelSource | None:
     return None if frontend is None else frontend.model_source
 
 
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A recipe with what its model's file says below it.
+
+    Attributes:
+        root: The recipe.
+        model: The model's files; None where a callable gives it.
+    """
+
+    root: Node
+    model: Entrypoint | None = None
+
+
 class ModelSources:
-    """Reads models' files; each is read once for equal recipes.
+    """Reads models' files; each is looked at once, whatever recipes are made of it.
 
     Attributes:
         read: The files whose content decided a recipe, absolute.
@@ -49,86 +63,60 @@ class ModelSources:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._known: dict[str, SourceFacts | SourceError] = {}
+        self._looked: dict[tuple[str, Path], object] = {}
         self.read: set[Path] = set()
         self.folders: set[Path] = set()
-        self.entrypoint: Entrypoint | None = None
 
-    def complete(self, root: Node, faults: Faults) -> Node | None:
+    def complete(self, root: Node, faults: Faults, *, sound: bool) -> Completed | None:
         """The recipe with what its model's file says below it; None where that is not known.
-
-        `entrypoint` is the model's afterwards; None where it is a callable.
 
         Args:
             root: The recipe, rendered.
             faults: Takes what is wrong.
+            sound: The schema has no fault in `model`.
         """
-        self.entrypoint = None
         name = source_of(root)
         if not name:
-            return root
-        node = root.child("model")
-        source = _source(name)
-        assert node is not None
+            return Completed(root)
+        node, source = root.members["model"].node, FRONTENDS[name].model_source
         assert source is not None
-        wrong = list(_misplaced(node, name, source))
+        wrong = [*_misplaced(node, name, source), *_other_frontend(root, name)]
         faults.update(wrong)
-        member = node.members[name]
-        if wrong or not isinstance(member.node.value, str) or not _is_known(node):
-            return None  # the schema says the rest
-        at, written = member.node.at, str(member.node.value)
+        if wrong or not sound or unknown_paths(node):
+            return None
+        at, written = node.members[name].node.at, str(node.members[name].node.value)
         path = absolute(Path(written), self._sources.folder(at.path))
+        own = {key: plain(member.node) for key, member in node.members.items() if key != name}
+        options: object = from_json(source.options, own, "model")
         try:
-            facts = self._facts(name, path, node, root)
+            facts = source.read(path, self._look(name, source, path), options, plain(root))
         except SourceError as error:
-            key = tuple(error.key.split(".")) if error.key else ()
-            where = locate_key(root, key) if key else at
-            faults.add(Fault(error.what, where, error.fix, key or ("model", name)))
+            where = locate_key(root, error.key) if error.key else at
+            faults.add(Fault(error.what, where, error.fix, error.key or ("model", name)))
             return None
         except (OSError, ValueError) as error:
             faults.add(self._unreadable(path, written, name, at, error))
             return None
-        below = {"frontend": name, **facts.recipe}
-        other = root.child("frontend")
-        if other is not None and other.value != name:
-            what = f"frontend is {show(other.value)}, and the model is named by `{name}`"
-            faults.add(Fault(what, other.at, "remove `frontend`", ("frontend",)))
-            return None
-        self.entrypoint = self._declared(facts)
-        return merge(node_of(below, at), root)
+        self.read |= set(facts.read)
+        below = node_of({"frontend": name, **facts.recipe}, at)
+        return Completed(merge(below, root), self._declared(facts))
 
-    def _facts(self, name: str, path: Path, node: Node, root: Node) -> SourceFacts:
-        source = _source(name)
-        assert source is not None
-        own = {key: plain(member.node) for key, member in node.members.items() if key != name}
-        written = plain(root)
-        key = repr((name, path, written))
-        if key not in self._known:
-            self.folders.add(path.parent)
-            if path.is_symlink():
-                self.folders.add(path)
-            try:
-                options: object = from_json(source.options, own, "model")
-                self._known[key] = source.read(path, options, written)
-            except SourceError as error:
-                self._known[key] = error
-        found = self._known[key]
-        self.read |= {path} if isinstance(found, SourceError) else set(found.read)
-        if isinstance(found, SourceError):
-            raise found
-        return found
+    def _look(self, name: str, source: ModelSource, path: Path) -> object:
+        self.folders.add(path.parent)
+        if path.is_symlink():
+            self.folders.add(path)
+        if (name, path) not in self._looked:
+            self._looked[name, path] = source.look(path)
+        return self._looked[name, path]
 
     def _declared(self, facts: SourceFacts) -> Entrypoint:
         """The model's files as steps know them, the first one first."""
         outside = OutsideNames("model", self._sources.project)
         folder = facts.files[0].parent
-        names = outside.files([(folder, list(facts.files))])
-        alone = OutsideNames("model", self._sources.project)
-        (first,) = alone.files([(folder, [facts.files[0]])])
-        ordered = (first, *(each for each in names if each != first))
-        return Entrypoint(
-            FILE_DATA, args=dict(facts.facts), files=ordered, outside=outside.folders
-        )
+        first = outside.files([(folder, facts.files[:1])])
+        others = set(outside.files([(folder, facts.files)])).difference(first)
+        files = (*first, *sorted(others))
+        return Entrypoint(FILE_DATA, args=dict(facts.facts), files=files, outside=outside.folders)
 
     def _unreadable(
         self, path: Path, written: str, name: str, at: Location, error: Exception
@@ -166,5 +154,8 @@ def _expected(keys: set[str]) -> str:
     return choices(sorted(keys)) if keys else "nothing else"
 
 
-def _is_known(node: Node) -> bool:
-    return all(member.node.value is not UNKNOWN for member in node.members.values())
+def _other_frontend(root: Node, name: str) -> Iterator[Fault]:
+    written = root.child("frontend")
+    if written is not None and written.value != name:
+        what = f"frontend is {show(written.value)}, and the model is named by `{name}`"
+        yield Fault(what, written.at, "remove `frontend`", ("frontend",))

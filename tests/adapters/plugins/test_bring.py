@@ -184,6 +184,15 @@ def test_what_a_projects_file_imports_of_the_project_counts_and_stays_apart(tmp_
     assert "third-step" in catalog.CATALOG
 
 
+def test_an_import_leaves_the_projects_folders_as_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # as where users run it
+    file = project(tmp_path, f"from names_of_steps import STEP\n{FEATURE}")
+    (file.parent / "names_of_steps.py").write_text("STEP = 'first-step'\n")
+    refuse_faulty(bring_plugins(tmp_path))
+    assert sorted(path.name for path in file.parent.iterdir()) == ["names_of_steps.py", "own.py"]
+    assert sys.dont_write_bytecode is False
+
+
 def test_no_file_of_a_project_takes_the_place_of_an_installed_module(tmp_path):
     file = project(tmp_path, f"import colorsys\n{FEATURE}")
     (file.parent / "colorsys.py").write_text("raise RuntimeError('shadow')\n")

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
+from onnxbuild.onnxkit.ready_onnx import outline
 from tests.features.frontends.test_onnx import mlp
 from tests.onnxkit.models import linear, model, value, weight
 from tests.written_recipes import faults, loader
@@ -57,7 +58,16 @@ def test_it_is_read_again_when_the_file_changes(load, tmp_path):
     onnx.save(linear(rows=5), tmp_path / "m.onnx")
     loaded = load(HEAD)
     assert loaded.recipes[0].inputs[0].shape == ("batch", 5)
-    assert tmp_path / "m.onnx" in loaded.files
+    assert loaded.models == (tmp_path / "m.onnx",)
+    assert loaded.files == (tmp_path / "demo.yaml",), "a release ships these"
+
+
+def test_a_file_is_looked_at_once_for_all_recipes_of_a_matrix(load, monkeypatch):
+    looked, read = [], outline.outline_of
+    monkeypatch.setattr(outline, "outline_of", lambda path: looked.append(path) or read(path))
+    loaded = load(HEAD + "matrix: {rows: [2, 3, 4]}\ndynamic_axes: {batch: {min: '{{ rows }}'}}\n")
+    assert sorted(each.axes[0].min for each in loaded.recipes) == [2, 3, 4]
+    assert len(looked) == 1
 
 
 def test_names_that_converters_make_up_are_replaced(tmp_path):
@@ -86,17 +96,17 @@ def test_indices_are_drawn_from_their_table(tmp_path):
 def external(folder):
     made = mlp()
     onnx.save(
-        made, folder / "m.onnx", save_as_external_data=True, size_threshold=0, location="w.data"
+        made, folder / "m.onnx", save_as_external_data=True, size_threshold=0, location="a.data"
     )
 
 
 def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
     load = loader(tmp_path)
     external(tmp_path)
-    assert only(load, HEAD).model.files == ("m.onnx", "w.data")
-    (tmp_path / "w.data").unlink()
+    assert only(load, HEAD).model.files == ("m.onnx", "a.data")
+    (tmp_path / "a.data").unlink()
     ((what, where, fix),) = faults(load, HEAD)
-    assert what == "m.onnx has weights in 'w.data', and there is no such file in its folder"
+    assert what == "m.onnx has weights in 'a.data', and there is no such file in its folder"
     assert where == "demo.yaml:3:15"
     assert fix.startswith("copy the file there")
 
@@ -115,6 +125,8 @@ def test_files_of_weights_are_declared_by_the_same_line(tmp_path):
         ("model: {onnx: m.onnx}\ndummy_inputs: {X: {low: 0}}", "the model has no input 'X'", "it has x"),
         ("model: {onnx: m.onnx}\noutputs: [z]", "the model has no output 'z'", "it has y"),
         ("model: {onnx: m.onnx}\nfrontend: pytorch", "frontend is 'pytorch', and the model is named by `onnx`", "remove"),
+        ("model: {onnx: m.onnx}\nopset: 17", "opset is 17, and the model has opset 18", "write `opset: 18`"),
+        ("model: {onnx: m.onnx, rename: 3}", "model.rename is 3; expected a mapping", "write a mapping"),
         ("model: {onnx: m.onnx}\ndynamic_axes: {bach: {min: 2}}", "'bach'", ""),
     ],
 )  # fmt: skip
