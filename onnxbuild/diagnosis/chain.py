@@ -80,7 +80,7 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
 
 
 def chain_of(graph: Graph, recipe: str, variant: str) -> Chain:
-    """How a variant's model is made; of a search, `pinned` gives the trial first."""
+    """Return how a variant's model is made; of a search, `pinned` gives the trial first."""
     own = [
         step
         for name, step in graph.steps.items()

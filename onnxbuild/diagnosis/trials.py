@@ -118,5 +118,5 @@ class Trials:
 
 
 def is_broken(result: BuildResult) -> bool:
-    """Whether a step broke, other than a gate that failed."""
+    """Return whether a step broke, other than a gate that failed."""
     return result.exit_code not in (0, EXIT_GATE)

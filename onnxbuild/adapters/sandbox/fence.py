@@ -56,11 +56,11 @@ class Fence:
         return tuple(f"{path}/" for path in granted if os.path.isdir(path))
 
     def allows(self, path: str) -> bool:
-        """Whether an absolute path, links resolved, may be read."""
+        """Return whether an absolute path, links resolved, may be read."""
         return path in self._exact or path.startswith(self._folders)
 
     def lists(self, folder: str) -> bool:
-        """Whether a folder, absolute, links resolved, may be listed."""
+        """Return whether a folder, absolute, links resolved, may be listed."""
         below = tuple(f"{path}/" for path in self.listable)
         return f"{folder}/".startswith(below) or self.allows(folder)
 

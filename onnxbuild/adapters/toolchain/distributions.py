@@ -145,7 +145,7 @@ class Distributions:
         return tuple(self._scan())
 
     def needs(self, name: str) -> tuple[str, ...]:
-        """What an installed distribution says that it needs, extras and markers aside, normalized."""
+        """Return what an installed distribution says that it needs, extras and markers aside, normalized."""
         info = self._scan().get(name)
         text = None
         if info is not None:
