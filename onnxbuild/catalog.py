@@ -32,6 +32,7 @@ from onnxbuild.features.settings import (
     calibration,
     optimize,
     packages,
+    processing,
     reference,
     release,
     session,
@@ -74,6 +75,7 @@ FEATURES: tuple[Feature, ...] = (
     bundle.FEATURE,
     triton.FEATURE,
     packages.FEATURE,
+    processing.FEATURE,
     target.FEATURE,
     release.FEATURE,
 )

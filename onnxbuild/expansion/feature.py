@@ -32,6 +32,7 @@ __all__ = [
     "Column",
     "Feature",
     "Frontend",
+    "FurtherBundle",
     "Laid",
     "Mode",
     "PackageFormat",
@@ -134,6 +135,21 @@ class AheadOfTimeModel:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherBundle:
+    """A bundle that is delivered next to a variant's own, in a folder VARIANT-NAME.
+
+    Attributes:
+        name: Unique among those of a variant.
+        files: The bundle.
+        judged_by: Names of the steps that judge it; each has the input `reference`.
+    """
+
+    name: str
+    files: OutputRef
+    judged_by: tuple[str, ...]
+
+
 def _nothing(*_: object) -> tuple[()]:
     """The hook of a feature that has nothing to say."""
     return ()
@@ -165,6 +181,7 @@ class Feature:
         laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+        delivers: More bundles that are made of a variant: portable ONNX, each with a folder of its own.
         steps_of: Variant -> names of steps that belong to it alone and are not below it; `--only` takes
             the variant for each.
         columns: What the table at a build's end shows of its steps.
@@ -187,6 +204,7 @@ class Feature:
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
+    delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
     steps_of: Callable[[str], Iterable[str]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
