@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -79,9 +79,10 @@ def _expected(context: StepContext, expected: Entrypoint) -> Iterator[ReferenceP
                 where=place,
                 fix="yield {input name: array}, {output name: array}",
             )
-        feeds = check_feeds(item[0], params.inputs, place, params.axes)
+        feeds = check_feeds(item[0], params.inputs, place)
         outputs = _outputs(item[1], place)
         sizes = sizes_of(feeds, params.inputs, place)
+        _check_sizes(sizes, params.axes, place)
         yield ReferencePoint(f"{SAMPLE}{n:03}", sizes, feeds, outputs)
         count += 1
     if not count:
@@ -90,6 +91,16 @@ def _expected(context: StepContext, expected: Entrypoint) -> Iterator[ReferenceP
             where=context.where,
             fix="yield {input name: array}, {output name: array}, one a sample",
         )
+
+
+def _check_sizes(sizes: Mapping[str, int], axes: Sequence[Axis], place: str) -> None:
+    for axis in axes:
+        if axis.name in sizes and not axis.takes(sizes[axis.name]):
+            raise StepError(
+                f"axis '{axis.name}' has size {sizes[axis.name]}; expected {axis.rule}",
+                where=place,
+                fix=f"widen `dynamic_axes: {{{axis.name}: ...}}`; of an image, `min_size` or `max_size`",
+            )
 
 
 def _outputs(found: object, place: str) -> dict[str, np.ndarray]:

@@ -92,7 +92,8 @@ def plan_inputs(
         what = "preprocess does not begin with a raw input"
         raise ProcessingError(what, "write `- image: {}` first", PREPROCESS, 0)
     chains: list[Chain] = []
-    for start, end in zip(starts, [*starts[1:], len(operations)], strict=True):
+    ends = [*starts[1:], len(operations)] if starts else []
+    for start, end in zip(starts, ends, strict=True):
         chain = _chain(operations, start, end, inputs, custom)
         if chain.feeds in {each.feeds for each in chains}:
             what = f"preprocess makes the model's input '{chain.feeds}' twice"
