@@ -18,6 +18,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
+from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
@@ -133,21 +134,6 @@ class AheadOfTimeModel:
     target: Target
     session: SessionSettings
     fixed: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class FurtherBundle:
-    """A bundle that is delivered next to a variant's own, in a folder VARIANT-NAME.
-
-    Attributes:
-        name: Unique among those of a variant.
-        files: The bundle.
-        judged_by: Names of the steps that judge it; each has the input `reference`.
-    """
-
-    name: str
-    files: OutputRef
-    judged_by: tuple[str, ...]
 
 
 def _nothing(*_: object) -> tuple[()]:

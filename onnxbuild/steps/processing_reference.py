@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.data.user_feeds import iterate_user
 from onnxbuild.onnxkit.model.model_files import load_model
 from onnxbuild.onnxkit.processing.pipeline import FittedPipeline, Pipeline, fit
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED, compute
+from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
@@ -51,7 +52,7 @@ class ProcessingReferenceParams:
 
 
 def run(context: StepContext) -> Outcome:
-    """Write points.json and one .npz a point: raw inputs, and the outputs that are expected.
+    """Write points.json, one .npz a point (raw inputs, expected outputs), and a report of where they are from.
 
     Raises:
         StepError: The callable yields what the pipeline does not take or give; or it has an operation that
@@ -62,10 +63,13 @@ def run(context: StepContext) -> Outcome:
     points = _computed(context) if params.expected is None else _expected(context, params.expected)
     for point in points:
         writer.add(point)
-    against = (
-        "each operation's own reference" if params.expected is None else params.expected.target
-    )
-    return Outcome({"points": writer.finish(), "held_against": against})
+    own = "each operation's reference in numpy, around the plain variant"
+    report = {
+        "held_against": own if params.expected is None else params.expected.target,
+        "points": writer.finish(),
+    }
+    write_report(context.output("report"), report)
+    return Outcome(report)
 
 
 def _expected(context: StepContext, expected: Entrypoint) -> Iterator[ReferencePoint]:
@@ -171,7 +175,7 @@ KIND = StepKind(
     version=1,
     params=ProcessingReferenceParams,
     inputs=("model?",),
-    outputs={"reference": "reference"},
+    outputs={"reference": "reference", "report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
     host_bound=True,

@@ -181,6 +181,8 @@ def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tm
     assert [each["name"] for each in manifest["outputs"]] == ["label"]
     assert manifest["outputs"][0] == {"name": "label", "dtype": "string", "shape": ["batch"]}
     assert manifest["validation"]["cpu"]["metrics"]["equal_min"] == 1.0
+    gates = json.loads((bundle / "gates.json").read_text())
+    assert gates == {"processing": {"held_against": "own.py:expected", "points": 8}}
     assert (tmp_path / "artifacts/out/demo/fp32/model.onnx").exists()
     assert onnxbuild.build(request).report.built == []
     (tmp_path / "labels.txt").write_text("b\nc\na\n")  # shifted by one

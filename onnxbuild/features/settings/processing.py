@@ -115,7 +115,8 @@ def _delivers(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
     reports = {
         f"validation/{target}": OutputRef(step, "report") for target, step in validated.items()
     }
-    packaged = {"model": model, **reports}
+    about = OutputRef(reference.step, "report")
+    packaged = {"model": model, **reports, f"gate/{SECTION}": about}
     bundle = scope.step(
         artifact_address(recipe, variant, PIPELINE, "package"),
         package.KIND,

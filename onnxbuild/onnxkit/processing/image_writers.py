@@ -50,7 +50,7 @@ def _resize(
 ) -> None:
     """Resize along one axis, then along the other, with pixels rounded between: as Pillow does.
 
-    Pillow takes the axis first whose intermediate image is the smaller one. The sizes of both axes are
+    Pillow 13 takes the axis first that leaves the smaller image, up to 12 it took the width. The sizes of both axes are
     given each time: with the attribute `axes`, ONNX Runtime 1.31 moves a Transpose across Resize and
     loses the sizes.
     """
@@ -59,10 +59,11 @@ def _resize(
         [graph.node("Gather", each, graph.constant([n], "int64")) for each in (found, size)]
         for n in (0, 1)
     )
-    wide = graph.node("Concat", height[0], width[1], attributes={"axis": 0})
-    high = graph.node("Concat", height[1], width[0], attributes={"axis": 0})
-    areas = [graph.node("Mul", height[0], width[1]), graph.node("Mul", height[1], width[0])]
-    between = graph.node("Where", graph.node("Greater", *areas), high, wide)
+    between = graph.node("Concat", height[0], width[1], attributes={"axis": 0})
+    if options.first == "smaller":
+        high = graph.node("Concat", height[1], width[0], attributes={"axis": 0})
+        areas = [graph.node("Mul", height[0], width[1]), graph.node("Mul", height[1], width[0])]
+        between = graph.node("Where", graph.node("Greater", *areas), high, between)
     first = graph.node("Transpose", value, attributes={"perm": _CHANNELS_FIRST})
     outer = graph.node("Gather", graph.node("Shape", first), graph.constant([0, 1], "int64"))
     for sizes in (between, size):

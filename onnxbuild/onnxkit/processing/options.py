@@ -39,6 +39,11 @@ class ResizeOptions:
     antialias: bool = option(
         True, help="widen the filter where images shrink, as PIL does; needs opset 18"
     )
+    first: Literal["smaller", "width"] = option(
+        "smaller",
+        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
+        "as Pillow up to 12 did",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class LetterboxOptions:
     method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
     antialias: bool = option(
         True, help="widen the filter where images shrink, as PIL does; needs opset 18"
+    )
+    first: Literal["smaller", "width"] = option(
+        "smaller",
+        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
+        "as Pillow up to 12 did",
     )
 
 

@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.processing.checks import check_label_count, least_opset
 from onnxbuild.onnxkit.processing.custom import custom_graphs
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
-from onnxbuild.onnxkit.processing.plan import Chain, PlannedOperation, plan_inputs
+from onnxbuild.onnxkit.processing.plan import InputChain, PlannedOperation, plan_inputs
 from onnxbuild.onnxkit.processing.results import Results, plan_outputs
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
@@ -56,7 +56,7 @@ class FittedPipeline:
         graphs: SECTION/POSITION -> what its callable returned.
     """
 
-    chains: tuple[Chain, ...]
+    chains: tuple[InputChain, ...]
     results: Results
     labels: Mapping[str, Sequence[str]]
     graphs: Mapping[str, onnx.ModelProto]
@@ -69,7 +69,7 @@ class FittedPipeline:
 
 
 def raw_inputs(
-    chains: Sequence[Chain], inputs: Sequence[DummyInput], axes: Sequence[Axis]
+    chains: Sequence[InputChain], inputs: Sequence[DummyInput], axes: Sequence[Axis]
 ) -> tuple[tuple[DummyInput, ...], tuple[Axis, ...]]:
     """The pipeline's inputs, and the axes that they use.
 
@@ -113,7 +113,7 @@ def fit(context: StepContext, pipeline: Pipeline, model: onnx.ModelProto) -> Fit
 
 
 def _check_names(
-    chains: Sequence[Chain], results: Results, inputs: Mapping[str, ValueType]
+    chains: Sequence[InputChain], results: Results, inputs: Mapping[str, ValueType]
 ) -> None:
     fed = {each.feeds for each in chains}
     raw = {*(each.source.name for each in chains), *(name for name in inputs if name not in fed)}

@@ -47,7 +47,7 @@ class PlannedOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class InputChain:
     """From a raw input to one of the model's.
 
     Attributes:
@@ -76,7 +76,7 @@ def plan_inputs(
     operations: Sequence[PreprocessOperation],
     inputs: Mapping[str, ValueType],
     custom: Mapping[str, ValueType] = NONE_KNOWN,
-) -> tuple[Chain, ...]:
+) -> tuple[InputChain, ...]:
     """Chain the operations of `preprocess`.
 
     Args:
@@ -91,7 +91,7 @@ def plan_inputs(
     if operations and starts[:1] != [0]:
         what = "preprocess does not begin with a raw input"
         raise ProcessingError(what, "write `- image: {}` first", PREPROCESS, 0)
-    chains: list[Chain] = []
+    chains: list[InputChain] = []
     ends = [*starts[1:], len(operations)] if starts else []
     for start, end in zip(starts, ends, strict=True):
         chain = _chain(operations, start, end, inputs, custom)
@@ -104,7 +104,7 @@ def plan_inputs(
 
 
 def _check_names(
-    chains: Sequence[Chain], starts: Sequence[int], inputs: Mapping[str, ValueType]
+    chains: Sequence[InputChain], starts: Sequence[int], inputs: Mapping[str, ValueType]
 ) -> None:
     fed = {each.feeds for each in chains}
     taken = {name for name in inputs if name not in fed}
@@ -122,7 +122,7 @@ def _chain(
     end: int,
     inputs: Mapping[str, ValueType],
     custom: Mapping[str, ValueType],
-) -> Chain:
+) -> InputChain:
     options = asked_of(operations[start])["image"]
     feeds = _feeds(options, inputs, start)
     source, axes = _raw_image(options, feeds, inputs[feeds])
@@ -136,7 +136,7 @@ def _chain(
         planned.append(each)
         value, kind = result, after
     _check_end(kind, feeds, inputs[feeds], end - 1)
-    return Chain(source, axes, feeds, tuple(planned), value, kind)
+    return InputChain(source, axes, feeds, tuple(planned), value, kind)
 
 
 def _feeds(options: ImageOptions, inputs: Mapping[str, ValueType], position: int) -> str:

@@ -79,6 +79,14 @@ def _pool(values: Sequence[np.ndarray], options: PoolOptions) -> np.ndarray:
     return pooled.astype(value.dtype)
 
 
+def _resample(
+    images: np.ndarray, height: int, width: int, options: ResizeOptions | LetterboxOptions
+) -> np.ndarray:
+    return resample(
+        images, height, width, options.method, antialias=options.antialias, first=options.first
+    )
+
+
 def _resize(images: np.ndarray, options: ResizeOptions, _: str) -> np.ndarray:
     if options.size is not None:
         height, width = options.size
@@ -86,7 +94,7 @@ def _resize(images: np.ndarray, options: ResizeOptions, _: str) -> np.ndarray:
         assert options.shortest is not None
         short = min(images.shape[1:3])
         height, width = (side * options.shortest // short for side in images.shape[1:3])
-    return resample(images, height, width, options.method, antialias=options.antialias)
+    return _resample(images, height, width, options)
 
 
 def _letterbox(images: np.ndarray, options: LetterboxOptions, _: str) -> np.ndarray:
@@ -96,7 +104,7 @@ def _letterbox(images: np.ndarray, options: LetterboxOptions, _: str) -> np.ndar
         wanted / found for wanted, found in zip(options.size, images.shape[1:3], strict=True)
     )
     height, width = (max(1, round(side * ratio)) for side in images.shape[1:3])
-    fitted = resample(images, height, width, options.method, antialias=options.antialias)
+    fitted = _resample(images, height, width, options)
     top, left = (options.size[0] - height) // 2, (options.size[1] - width) // 2
     frame: np.ndarray = np.full(
         (len(images), *options.size, images.shape[3]), options.fill, np.uint8

@@ -28,9 +28,15 @@ _FILTERS = {"bilinear": (_triangle, 1.0), "bicubic": (_cubic, 2.0)}
 
 
 def resample(
-    images: np.ndarray, height: int, width: int, method: str, *, antialias: bool
+    images: np.ndarray,
+    height: int,
+    width: int,
+    method: str,
+    *,
+    antialias: bool,
+    first: str = "smaller",
 ) -> np.ndarray:
-    """Resize images; the axis whose intermediate image is the smaller one comes first.
+    """Resize images along one axis, then along the other.
 
     Args:
         images: uint8, (batch, height, width, channels).
@@ -38,10 +44,11 @@ def resample(
         width: The same.
         method: `bilinear` or `bicubic`.
         antialias: Widen the filter where images shrink.
+        first: `width`, or `smaller`: the axis that leaves the smaller image, the width where both do.
 
     Returns: uint8, (batch, `height`, `width`, channels).
     """
-    wide_first = images.shape[1] * width <= height * images.shape[2]
+    wide_first = first == "width" or images.shape[1] * width <= height * images.shape[2]
     order = ((2, width), (1, height)) if wide_first else ((1, height), (2, width))
     for axis, size in order:
         images = _along(images, axis, size, method, antialias=antialias)
