@@ -33,7 +33,6 @@ __all__ = [
     "Column",
     "Feature",
     "Frontend",
-    "FurtherBundle",
     "Laid",
     "Mode",
     "PackageFormat",
@@ -208,8 +207,7 @@ class Frontend(Feature):
         source: Make canonical ONNX of the recipe's model.
         reference: What the user's own framework computes, at seeded points and on real samples: for a
             variant, if some axes are fixed to one size for it.
-        score: Its score by the user's metric, that variants are held to; None if the recipe evaluates
-            nothing.
+        score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
     """

@@ -16,7 +16,8 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.asked import AskedOfVariants
 from onnxbuild.expansion.asked_faults import asked_faults
-from onnxbuild.expansion.feature import Feature, FurtherBundle, Section, Subject
+from onnxbuild.expansion.feature import Feature, Section, Subject
+from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.taken_axes import taken_axes
 from onnxbuild.expansion.targets import target_inputs
