@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
@@ -12,7 +13,12 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
+from onnxbuild.onnxkit.processing.audio import log_mel, mel_bands
+from onnxbuild.onnxkit.processing.options import (
+    LogMelOptions,
+    PostprocessOperation,
+    PreprocessOperation,
+)
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
 from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
 from onnxbuild.onnxkit.sessions.settings import STEADY
@@ -181,6 +187,38 @@ def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     assert [each.name for each in session.get_outputs()] == ["scores", "label", "verdict"]
     assert session.get_outputs()[1].shape == ["batch", 3]
     assert session.get_inputs()[0].shape == ["batch", "picture_height", "picture_width", 3]
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "slaney", "log": "log10", "center": False}])
+def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
+    made = model(
+        [helper.make_node("Identity", ["m"], ["out"])],
+        [value("m", ["batch", 80, "frames"])],
+        [value("out", ["batch", 80, "frames"])],
+    )
+    inputs = (DummyInput("m", "float32", ("batch", 80, "frames")),)
+    asked = pipeline(
+        [
+            {"audio": {"name": "sound", "max_size": 4000, "example_size": 2000}},
+            {"log_mel": options},
+        ]
+    )
+    folder, raw, axes = merged(tmp_path, asked, made, inputs, (BATCH, Axis("frames", 1, 99, 9)))
+    assert {each.name for each in axes} == {"batch", "sound_samples"}
+    _, found = reference(tmp_path, asked, raw, axes)
+    verdict, _ = judged(tmp_path, folder, found, atol=1e-3)
+    assert verdict.findings == ()
+
+
+def test_a_spectrogram_is_that_of_torch():
+    samples = np.random.default_rng(0).uniform(-1, 1, (2, 3000)).astype(np.float32)
+    options = LogMelOptions()
+    spectrum = torch.stft(
+        torch.from_numpy(samples), 400, 160, window=torch.hann_window(400), return_complex=True
+    )
+    power = torch.from_numpy(mel_bands(options)).float() @ spectrum.abs() ** 2
+    found = log_mel(samples, options)
+    assert np.allclose(found, power.clamp(min=1e-10).log().numpy(), atol=1e-3)
 
 
 IDS = (
