@@ -29,6 +29,7 @@ from tests.onnxkit.models import model, value, weight
 NAMES = [f"name {n}" for n in range(10)]
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH = Axis("batch", 1, 4, 2)
+X = DummyInput("x", "float32", ("batch", 3, 8, 8))
 IMAGE = {"name": "picture", "max_size": 64, "example_size": 20}
 BEFORE = [
     {"image": IMAGE},
@@ -110,7 +111,7 @@ def labels(tmp_path, names=NAMES):
 
 def merged(tmp_path, asked, made=None, inputs=None, axes=(BATCH,)):
     """(the merged model's folder, the pipeline's inputs, its axes)."""
-    declared = inputs or (DummyInput("x", "float32", ("batch", 3, 8, 8)),)
+    declared = inputs or (X,)
     chains = plan_inputs(asked.preprocess, {each.name: type_of(each) for each in declared})
     raw, axes = raw_inputs(chains, declared, axes)
     save_model(made or classifier(), tmp_path / "plain")
@@ -307,6 +308,19 @@ def test_the_merged_model_is_the_same_twice_and_its_opset_that_of_the_model(tmp_
     assert len({node.name for node in made.graph.node}) == len(made.graph.node)
     outputs = [name for node in made.graph.node for name in node.output]
     assert len(set(outputs)) == len(outputs)
+
+
+def test_weights_in_a_file_of_their_own_stay_there(tmp_path):
+    asked = pipeline(BEFORE, [{"softmax": {}}])
+    save_model(classifier(), tmp_path / "outside", external="always")
+    outside = onnx.load(tmp_path / "outside" / "model.onnx", load_external_data=False)
+    assert outside.graph.initializer[0].data_location == TensorProto.EXTERNAL
+    chains = plan_inputs(asked.preprocess, {"x": type_of(X)})
+    raw, axes = raw_inputs(chains, (X,), (BATCH,))
+    params = merge_processing.MergeProcessingParams(asked, raw, axes)
+    inputs = {"model": tmp_path / "outside"}
+    _, context = run_step(merge_processing.KIND, params, tmp_path, inputs)
+    assert (context.output("model") / "model.onnx.data").exists()
 
 
 def test_a_model_in_fp16_takes_what_images_become(tmp_path):

@@ -12,6 +12,9 @@ from onnxbuild.onnxkit.processing.values import ValueType
 if TYPE_CHECKING:
     import numpy as np
 
+_DIGITS = 12
+"""Decimal places that are kept: the last bits of a sine differ between processors."""
+
 
 def write_log_mel(
     graph: GraphWriter, value: str, result: str, options: LogMelOptions, _: ValueType
@@ -26,9 +29,9 @@ def write_log_mel(
         samples = graph.node("Pad", samples, pads, attributes={"mode": "reflect"})
     angles = 2 * np.pi * np.outer(np.arange(half + 1), np.arange(options.n_fft)) / options.n_fft
     waves = np.concatenate([np.cos(angles), np.sin(angles)]) * _window(options.n_fft)
-    kernel = graph.constant(waves[:, None], "float32")
+    kernel = graph.constant(waves[:, None].round(_DIGITS), "float32")
     parts = graph.node("Conv", samples, kernel, attributes={"strides": [options.hop]})
-    bands = mel_bands(options)
+    bands = mel_bands(options).round(_DIGITS)
     both = graph.constant(np.concatenate([bands, bands], axis=1), "float32")
     power = graph.node("MatMul", both, graph.node("Mul", parts, parts))
     least = graph.constant(options.floor, "float32")
