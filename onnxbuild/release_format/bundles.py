@@ -35,8 +35,8 @@ class BundleSection:
 
 
 BUNDLE, GOLDEN, REPORT = "bundle", "reference", "report"
-"""Name and kind of a step's one output: of every step that makes a bundle, golden files, or a report that
-features list as `released`."""
+"""Name of a step's output that a release holds: of every step that makes a bundle, golden files, or a report
+that features list as `released`."""
 
 _NEEDS_ORT = "needs onnxruntime: shows inputs and outputs, runs once"
 

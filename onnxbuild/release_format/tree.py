@@ -13,7 +13,14 @@ from onnxbuild.core.step import REPORT_FILE
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.release_format.bom import bill_of_materials, bom_fault
-from onnxbuild.release_format.bundles import bundles_of, manifest_in, section_bundles
+from onnxbuild.release_format.bundles import (
+    BUNDLE,
+    GOLDEN,
+    REPORT,
+    bundles_of,
+    manifest_in,
+    section_bundles,
+)
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.forms import json_bytes, resolved_bytes, sums
 from onnxbuild.release_format.layout import (
@@ -46,21 +53,21 @@ def built_files(
         blobs: Gives where the store has the files of an artifact.
     """
 
-    def output(step: str) -> Mapping[str, Blob]:
-        (artifact,) = results[step].outputs.values()
+    def output(step: str, name: str) -> Mapping[str, Blob]:
+        artifact = results[step].outputs[name]
         paths = blobs(artifact)
         return {path: Blob(paths[path], digest) for path, digest in artifact.files}
 
     tree: Tree = {}
     for _, _, entry in section_bundles(about):
-        for folder, step in (("bundle", "step"), ("golden", "reference")):
-            files = output(entry[step])
+        for folder, step, name in (("bundle", "step", BUNDLE), ("golden", "reference", GOLDEN)):
+            files = output(entry[step], name)
             tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:
             tree[path] = json_bytes(lock.measurements[step])
         else:
-            tree[path] = output(step)[REPORT_FILE]
+            tree[path] = output(step, REPORT)[REPORT_FILE]
     return tree
 
 
