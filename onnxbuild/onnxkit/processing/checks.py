@@ -157,6 +157,9 @@ def _check_cast(values: Sequence[ValueType], options: CastOptions) -> tuple[Valu
 
 
 def _floats(value: ValueType, name: str, *, rank: int = 1) -> ValueType:
+    if value.dtype == "bfloat16":
+        what = f"{name} takes float16, float32 or float64; it gets {value}"
+        raise ProcessingError(what, "let the model give float32")
     if not value.is_float:
         what = f"{name} takes floats; it gets {value}"
         raise ProcessingError(what, "name another value with `of`")

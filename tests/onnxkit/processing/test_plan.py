@@ -8,6 +8,7 @@ from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 IMAGE = {"x": ValueType("float32", ("batch", 3, 8, 8))}
 LOGITS = {"logits": ValueType("float32", ("batch", 10))}
+BFLOAT = {"logits": ValueType("bfloat16", ("batch", 10))}
 HIDDEN = {"hidden": ValueType("float32", ("batch", "sequence", 16))}
 IDS = {
     "ids": ValueType("int64", ("batch", "sequence")),
@@ -93,6 +94,7 @@ def test_pooling_takes_one_of_the_models_inputs_and_a_name_may_be_used_again():
         ([{"pool": {}}], {}, "at least 3 axes", "of"),
         ([{"pool": {"mode": "cls", "mask": "x"}}], {"model": HIDDEN}, "takes no mask", "remove"),
         ([{"argmax": {}}, {"softmax": {}}], {}, "softmax takes floats", "of"),
+        ([{"softmax": {}}], {"model": BFLOAT}, "it gets bfloat16", "float32"),
     ],
 )
 def test_an_output_that_does_not_fit_is_refused_with_a_fix(written, options, what, fix):
