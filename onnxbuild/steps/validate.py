@@ -1,4 +1,4 @@
-"""Compare a variant's outputs with PyTorch's at every reference point; breaches fail the run."""
+"""Compare a variant's outputs with the reference's at every reference point; breaches fail the run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ValidateParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json; breaches are findings. A target that is not there is skipped.
 
-    Where `exact`, the fp32 model, is given and the variant is far from PyTorch, the breaches' fix, or a
+    Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
 
     Raises:
@@ -121,7 +121,7 @@ def run(context: StepContext) -> Outcome:
 
 
 def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
-    """One line on the node that dominates, if the outputs are far from PyTorch's; or empty.
+    """One line on the node that dominates, if the outputs are far from the reference's; or empty.
 
     It is looked for at the example's sizes, which are neither single tokens nor the largest; where
     nothing is lost there, at the smallest point that is far.

@@ -27,7 +27,7 @@ _FIX = "build it again (`onnxbuild run RECIPE`), or fetch the release again"
 
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:
-    """Inputs and PyTorch's outputs at one point; mappings in the model's own order."""
+    """Inputs and the reference's outputs at one point; mappings in the model's own order."""
 
     name: str
     sizes: Mapping[str, int]
