@@ -195,7 +195,7 @@ def modality_of(config: Mapping[str, Any]) -> Modality | None:
 
 def takes_waveform(config: Mapping[str, Any]) -> bool:
     """Return whether a model of sounds takes the samples themselves."""
-    return config.get("model_type") in _RAW_AUDIO or "conv_kernel" in config
+    return config.get("model_type") in _RAW_AUDIO or isinstance(config.get("conv_kernel"), list)
 
 
 def _architecture(config: Mapping[str, Any]) -> str:
