@@ -17,10 +17,10 @@ from onnxbuild.expansion.feature import (
     PackageFormat,
     ProgramFormat,
     Section,
-    SourceFormat,
 )
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
+from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript

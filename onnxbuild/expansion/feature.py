@@ -37,7 +37,6 @@ __all__ = [
     "PackageFormat",
     "ProgramFormat",
     "Section",
-    "SourceFormat",
     "Subject",
     "Trial",
     "WrittenVariant",
@@ -216,17 +215,6 @@ class Frontend(Feature):
     score: Callable[[Scope], OutputRef | None]
     is_measured: bool = True
     model_source: ModelSource | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFormat(Feature):
-    """A form in which `model` names a model of another feature's frontend: `model: {NAME: PATH}`.
-
-    Attributes:
-        source: How it is read; names the frontend.
-    """
-
-    source: ModelSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from onnxbuild.expansion.feature import (
     Mode,
     PackageFormat,
     ProgramFormat,
-    SourceFormat,
 )
+from onnxbuild.expansion.source_format import SourceFormat
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
-from onnxbuild.expansion.feature import SourceFormat
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
     FolderError,
@@ -78,6 +78,7 @@ def _facts(
     if purpose.modality is not None or not own:
         known = inputs_of(folder, purpose)
         inputs, sizes = _chosen(known.inputs, options.inputs), known.axes
+        inputs = {name: _below(each, _mapping(own, name)) for name, each in inputs.items()}
     if options.zero_padding and (
         purpose.task.name != "feature-extraction" or "attention_mask" not in {**inputs, **own}
     ):
@@ -123,6 +124,15 @@ def _chosen(
                 "model", "inputs",
             )  # fmt: skip
     return {name: inputs[name] for name in names or inputs}
+
+
+def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of an input, without the ways to draw its values that the recipe's own rules out."""
+    kinds = (("fill",), ("mask",), ("low", "high"))
+    if not any(key in own for kind in kinds for key in kind):
+        return dict(known)
+    others = {key for kind in kinds if not own.keys() & kind for key in kind}
+    return {key: value for key, value in known.items() if key not in others}
 
 
 def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:

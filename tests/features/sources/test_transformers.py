@@ -95,6 +95,15 @@ def test_what_is_written_comes_first(load, tmp_path):
     )
 
 
+def test_one_way_to_draw_values_takes_the_place_of_another(load, tmp_path):
+    folder(tmp_path / "weights")
+    own = "dummy_inputs: {attention_mask: {fill: 1}, token_type_ids: {fill: 0}, input_ids: {low: 2}}\n"
+    ids, mask, types = only(load, HEAD + own).inputs
+    assert (ids.low, ids.high) == (2, 60)
+    assert (mask.fill, mask.mask) == (1, None)
+    assert (types.fill, types.low, types.high) == (0, None, None)
+
+
 @pytest.mark.parametrize(
     ("config", "tokenizer", "names", "longest", "mask"),
     [
