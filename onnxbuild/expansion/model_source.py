@@ -1,4 +1,4 @@
-"""A model that is a file, `model: {onnx: weights/model.onnx}`, and what the file itself says of a recipe."""
+"""A model that is a file or a folder, `model: {onnx: weights/model.onnx}`, and what it says of a recipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SourceFacts:
     """What a model's file says.
 
     Attributes:
-        files: All that belongs to it, absolute; the file itself first.
+        files: All that belongs to it, absolute, in one folder; the file itself first.
         read: Those whose content decided what is said here.
         recipe: Keys of a recipe that need not be written, as JSON values; what is written comes first.
         facts: JSON values that the frontend's steps take; they are in `Entrypoint.args`.
@@ -50,6 +50,8 @@ class ModelSource:
         options: Frozen dataclass of the keys next to NAME, each with its help.
         look: PATH, absolute -> what `read` takes of it, the same for all recipes of that file.
         read: (PATH, what was looked at, the options, what is written in the recipe) -> what the file says.
+        frontend: The frontend that takes it; empty for the one that declares it.
+        is_folder: PATH is a folder.
 
     Both import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
@@ -58,3 +60,5 @@ class ModelSource:
     options: type
     look: Callable[[Path], Any]
     read: Callable[[Path, Any, Any, Mapping[str, Any]], SourceFacts]
+    frontend: str = ""
+    is_folder: bool = False

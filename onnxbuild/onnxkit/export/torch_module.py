@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError, did_you_mean
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
 
 if TYPE_CHECKING:
@@ -35,13 +36,17 @@ def make_torch_deterministic() -> None:
 
 
 def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
-    """The module that the user's callable returns, in eval mode, without gradients.
+    """The module that the user's callable returns, or that is in a folder; in eval mode, without gradients.
 
     Raises:
-        StepError: The callable is missing, raises, or returns something else.
+        StepError: The callable is missing, raises, or returns something else; the folder can't be loaded.
     """
     import torch
 
+    if entrypoint.target == FILE_DATA:
+        module = load_folder(context, entrypoint)
+        module.requires_grad_(requires_grad=False)
+        return module.eval()
     load = context.load(entrypoint)
     with torch.no_grad():
         module = call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)

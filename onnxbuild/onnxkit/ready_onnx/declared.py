@@ -206,13 +206,16 @@ class _Axes:
 
 
 def completed_axes(
-    shapes: Iterable[Iterable[int | str]], written: Mapping[str, Any]
+    shapes: Iterable[Iterable[int | str]],
+    written: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """A recipe's `dynamic_axes`: for each symbol in a shape what is not written, fitting what is.
 
     Args:
         shapes: Of all dummy inputs.
         written: `dynamic_axes` of the recipe; values may be anything.
+        known: Sizes of axes that the model says; others have those of any model's.
     """
     completed: dict[str, dict[str, int]] = {}
     for shape in shapes:
@@ -221,17 +224,19 @@ def completed_axes(
                 if symbol not in completed:
                     own = written.get(symbol)
                     own = own if isinstance(own, Mapping) else {}
-                    completed[symbol] = _completed(own, _FIRST if n == 0 else _OTHER)
+                    default = (known or {}).get(symbol, _FIRST if n == 0 else _OTHER)
+                    completed[symbol] = _completed(own, default)
     return completed
 
 
 def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[str, int]:
     known = {key: value for key, value in written.items() if type(value) is int and value >= 0}
-    step = max(1, known.get("multiple_of", 1))
+    step = max(1, known.get("multiple_of", default.get("multiple_of", 1)))
     least = known.get("min", _up(default["min"], step))
     most = known.get("max", max(_up(default["max"], step), least, known.get("example", 0)))
     example = min(max(_up(default["example"], step), least), most // step * step)
-    return {"min": least, "max": most, "example": max(1, example)}
+    sizes = {"min": least, "max": most, "example": max(1, example)}
+    return {**sizes, "multiple_of": step} if "multiple_of" in default else sizes
 
 
 def _up(size: int, step: int) -> int:
