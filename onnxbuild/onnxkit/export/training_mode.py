@@ -1,0 +1,41 @@
+"""Find what in a module does something else in training mode; it is exported in eval mode all the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from onnxbuild.onnxkit.export.program_modules import is_scripted, training_operators
+
+if TYPE_CHECKING:
+    import torch
+
+
+def training_notes(module: torch.nn.Module, shown: str) -> tuple[str, ...]:
+    """A line on a module in training mode, where that makes a difference; nothing else.
+
+    Args:
+        module: As it was returned or loaded.
+        shown: What gave it.
+    """
+    operators = training_operators(module)
+    if operators:
+        what = f"{shown} was exported in training mode ({', '.join(operators)})"
+        return (f"{what}, which stays so: call `.eval()` on the module, and torch.export again",)
+    found = Counter(type(each).__name__ for each in module.modules() if _differs(each))
+    if found:
+        layers = ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
+        return (f"{shown} is in training mode; taken in eval mode, which changes {layers}",)
+    if is_scripted(module) and getattr(module, "training", False):
+        return (f"{shown} is in training mode; taken in eval mode",)
+    return ()
+
+
+def _differs(module: torch.nn.Module) -> bool:
+    """Whether its own forward looks at its mode, as far as its code says."""
+    code = getattr(getattr(type(module), "forward", None), "__code__", None)
+    share = getattr(module, "p", getattr(module, "dropout", None))
+    is_off = isinstance(share, int | float) and share == 0
+    return bool(
+        module.training and code is not None and "training" in code.co_names and not is_off
+    )
