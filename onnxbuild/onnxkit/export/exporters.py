@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torch
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.output_axes import spell_dimensions
+from onnxbuild.onnxkit.export.program_modules import is_scripted
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -185,10 +186,15 @@ def _export_torchscript(
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
     discarded = without_output() if request.with_lines else contextlib.nullcontext()
+    examples = example_tensors(request.inputs, request.feeds)
+    if is_scripted(
+        wrapper
+    ):  # the exporter's own trace takes no ScriptModule inside of another module
+        wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     with torchscript_symbolics(request.opset, notes), discarded:
         torch.onnx.export(
             wrapper,
-            example_tensors(request.inputs, request.feeds),
+            examples,
             str(file),
             input_names=_safe_names("input", len(request.inputs)),
             output_names=_safe_names("output", len(request.output_names)),

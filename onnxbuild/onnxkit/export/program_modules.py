@@ -21,7 +21,7 @@ EXPORTED, TORCHSCRIPT = "exported", "torchscript"
 _CLASSES = {EXPORTED: "ExportedProgram", TORCHSCRIPT: "TorchScript"}
 """How messages call their modules."""
 
-FORM, SUBMODULE = "form", "submodule"
+FORM, SUBMODULE, MADE_BY = "form", "submodule", "made_by"
 """Facts of a model's file, in `Entrypoint.args`."""
 
 _LOAD_FAILURES = (
@@ -55,7 +55,7 @@ def load_program(path: Path, name: str, facts: Mapping[str, Any], where: str) ->
     Args:
         path: A .pt2 or a TorchScript archive. Both hold code, which runs.
         name: How messages call it.
-        facts: FORM, and SUBMODULE of TorchScript.
+        facts: FORM, MADE_BY, and SUBMODULE of TorchScript.
         where: `recipe:step`, for messages.
 
     Raises:
@@ -69,8 +69,9 @@ def load_program(path: Path, name: str, facts: Mapping[str, Any], where: str) ->
             _load_exported(path) if is_exported else torch.jit.load(str(path), map_location="cpu")
         )
     except _LOAD_FAILURES as error:
+        made_by = f" (made by {facts[MADE_BY]})" if facts[MADE_BY] else ""
         raise StepError(
-            f"PyTorch {torch.__version__} can't load {name}: {_said(error)}",
+            f"PyTorch {torch.__version__} can't load {name}{made_by}: {_said(error)}",
             where=where,
             fix="save it again with this version of PyTorch, on a CPU; a file of a later version can't be read",
         ) from error

@@ -206,13 +206,16 @@ class _Axes:
 
 
 def completed_axes(
-    shapes: Iterable[Iterable[int | str]], written: Mapping[str, Any]
+    shapes: Iterable[Iterable[int | str]],
+    written: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """A recipe's `dynamic_axes`: for each symbol in a shape what is not written, fitting what is.
 
     Args:
         shapes: Of all dummy inputs.
         written: `dynamic_axes` of the recipe; values may be anything.
+        known: Symbol -> `min`, `max` and `example` where nothing is written, if the model says them.
     """
     completed: dict[str, dict[str, int]] = {}
     for shape in shapes:
@@ -221,7 +224,8 @@ def completed_axes(
                 if symbol not in completed:
                     own = written.get(symbol)
                     own = own if isinstance(own, Mapping) else {}
-                    completed[symbol] = _completed(own, _FIRST if n == 0 else _OTHER)
+                    default = (known or {}).get(symbol, _FIRST if n == 0 else _OTHER)
+                    completed[symbol] = _completed(own, default)
     return completed
 
 
