@@ -30,7 +30,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, "pytorch", "aotinductor")
+    yield from format_of(parts, MODULE_FRONTENDS, "aotinductor")
 
 
 FEATURE = ProgramFormat(

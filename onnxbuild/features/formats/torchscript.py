@@ -30,7 +30,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, "pytorch", "torchscript")
+    yield from format_of(parts, MODULE_FRONTENDS, "torchscript")
 
 
 FEATURE = ProgramFormat(

@@ -173,7 +173,7 @@ def _score(scope: Scope) -> OutputRef | None:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from key_of(parts, (NAME,), REFERENCE, "model")
+    yield from key_of(parts, NAME, REFERENCE, "model")
     node, model = parts.node("frontend"), parts.node("model", NAME)
     if (
         node is not None
