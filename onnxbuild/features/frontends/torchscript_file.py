@@ -13,7 +13,7 @@ from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
 from onnxbuild.expansion.module_source import module_reference, module_source
-from onnxbuild.onnxkit.export.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
+from onnxbuild.onnxkit.modules.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
 from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
 
 if TYPE_CHECKING:

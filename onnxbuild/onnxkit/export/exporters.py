@@ -17,7 +17,6 @@ from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torch
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.output_axes import spell_dimensions
-from onnxbuild.onnxkit.export.program_modules import is_scripted
 from onnxbuild.onnxkit.export.torch_wrapping import (
     WRAPPED,
     dimension_spellings,
@@ -29,6 +28,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     without_output,
 )
 from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.modules.program_modules import is_scripted
 
 if TYPE_CHECKING:
     import onnx

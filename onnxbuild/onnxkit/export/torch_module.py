@@ -13,10 +13,10 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
-from onnxbuild.onnxkit.export.no_module import no_module
-from onnxbuild.onnxkit.export.program_modules import load_program, module_of_program
-from onnxbuild.onnxkit.export.training_mode import training_notes
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
+from onnxbuild.onnxkit.modules.no_module import no_module
+from onnxbuild.onnxkit.modules.program_modules import load_program, module_of_program
+from onnxbuild.onnxkit.modules.training_mode import training_notes
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.export.program_modules import training_operators
+from onnxbuild.onnxkit.modules.program_modules import training_operators
 
 if TYPE_CHECKING:
     import torch
