@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import an, call_user
@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.export.torch_module import (
     as_module,
     call_callable,
     check_signature,
+    load_module,
     run_module,
 )
 
@@ -30,11 +31,11 @@ def load_original(
     inputs: Sequence[DummyInput],
     outputs: Sequence[str],
 ) -> Predict:
-    """What a callable of the user's returns, as a function: named arrays -> named arrays.
+    """What a callable of the user's returns or a file holds, as a function: named arrays -> named arrays.
 
     Args:
         context: The step's.
-        entrypoint: The callable; it returns a torch.nn.Module, or a function that takes one array for each
+        entrypoint: A program's file, or the callable; it returns a torch.nn.Module, or a function that takes one array for each
             input, by name, and returns what a module's forward may, of arrays.
         inputs: What is fed.
         outputs: Names for what is returned; see `named_outputs`.
@@ -42,7 +43,8 @@ def load_original(
     Raises:
         StepError: It returns neither, or takes other inputs.
     """
-    made = call_callable(context, entrypoint)
+    is_file = entrypoint.target == FILE_DATA
+    made = load_module(context, entrypoint) if is_file else call_callable(context, entrypoint)
     module = as_module(made, context.where)
     if module is not None:
         module.requires_grad_(requires_grad=False)
