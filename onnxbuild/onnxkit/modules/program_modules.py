@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -65,9 +66,7 @@ def load_program(path: Path, name: str, facts: Mapping[str, Any], where: str) ->
 
     is_exported = facts[FORM] == EXPORTED
     try:
-        made = (
-            _load_exported(path) if is_exported else torch.jit.load(str(path), map_location="cpu")
-        )
+        made = _load_exported(path) if is_exported else _load_torchscript(path)
     except _LOAD_FAILURES as error:
         made_by = f" (made by {facts[MADE_BY]})" if facts[MADE_BY] else ""
         raise StepError(
@@ -78,6 +77,15 @@ def load_program(path: Path, name: str, facts: Mapping[str, Any], where: str) ->
     if is_exported:
         return _exported(made, where)
     return _scripted(_part(made, str(facts[SUBMODULE]), name, where), where)
+
+
+def _load_torchscript(path: Path) -> Any:
+    import torch
+
+    with warnings.catch_warnings(
+        action="ignore", category=DeprecationWarning
+    ):  # TorchScript itself
+        return torch.jit.load(str(path), map_location="cpu")
 
 
 def _load_exported(path: Path) -> Any:
