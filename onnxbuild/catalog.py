@@ -24,7 +24,7 @@ from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
-from onnxbuild.features.frontends import onnx, pytorch
+from onnxbuild.features.frontends import exported, onnx, pytorch, torchscript_file
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
@@ -47,6 +47,8 @@ FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
     transformers.FEATURE,
+    exported.FEATURE,
+    torchscript_file.FEATURE,
     reference.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,

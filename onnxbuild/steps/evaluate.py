@@ -14,11 +14,8 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.torch_module import (
-    load_module,
-    make_torch_deterministic,
-    run_module,
-)
+from onnxbuild.onnxkit.export.original_model import load_original
+from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -62,7 +59,7 @@ class EvaluateParams:
         data: A callable that yields (feeds, labels).
         metric: A callable: (outputs, labels) -> float, greater is better; outputs is a list of
             mappings of output name -> array, labels the list of labels, one each a batch.
-        model: The PyTorch model to score; None scores the `model` artifact.
+        model: What the user's callable returns is scored, as PyTorch; None scores the `model` artifact.
         target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
     """
@@ -191,14 +188,7 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
     params: EvaluateParams = context.params
     assert params.model is not None
     make_torch_deterministic()
-    module = load_module(context, params.model)
-
-    def predict(feeds: Feeds) -> dict[str, np.ndarray]:
-        return run_module(
-            module, feeds, context.where, params.outputs, inputs=params.inputs
-        ).outputs
-
-    return predict
+    return load_original(context, params.model, params.inputs, params.outputs)
 
 
 def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:

@@ -14,9 +14,11 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
@@ -27,7 +29,7 @@ from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.steps import check, import_onnx, raise_opset
+from onnxbuild.steps import check, import_onnx, raise_opset, reference_model
 from onnxbuild.steps.reference import ReferenceOptions
 
 if TYPE_CHECKING:
@@ -38,6 +40,16 @@ if TYPE_CHECKING:
 NAME = "onnx"
 _OPSET, _RENAME = "opset", "rename"
 """Facts of a model's file, in `Entrypoint.args`."""
+
+_ORIGINAL = "original"
+"""Name in Recipe.entrypoints of `reference.model`."""
+
+_ADVICE = (
+    "the file itself differs from `reference.model`: no variant of it can be right;",
+    "convert the model again, or hold the variants against the file by removing the line:",
+    "",
+    "reference: {model: ...}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,23 +142,38 @@ def _imported(scope: Scope) -> str:
 
 
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
+    """What the model itself computes, or what it was made of where `reference.model` gives that."""
     plan = reference_plan(scope.recipe, variant, fixed)
+    model = {"model": OutputRef(_imported(scope), "model")}
+    original = scope.recipe.entrypoints.get(_ORIGINAL)
+    if original is not None:
+        options = plan.options
+        params = reference_model.ReferenceModelParams(
+            original, scope.recipe.inputs, plan.axes, plan.samples,
+            options.points, options.seed, options.max_samples,
+        )  # fmt: skip
+        step = scope.step(plan.address, reference_model.KIND, params, model, section=REFERENCE)
+        return OutputRef(step, "reference")
     step = scope.step(
         plan.address,
         REFERENCE_KIND,
         OnnxReferenceParams(scope.recipe.inputs, plan.axes, plan.samples, plan.options),
-        {"model": OutputRef(_imported(scope), "model")},
+        model,
         section=REFERENCE,
     )
     return OutputRef(step, "reference")
 
 
 def _score(scope: Scope) -> OutputRef | None:
-    """The model's own score, without optimizations."""
+    """The score of what the model was made of where that is given; else its own, without optimizations."""
+    original = scope.recipe.entrypoints.get(_ORIGINAL)
+    if original is not None:
+        return baseline_score(scope, original=original)
     return baseline_score(scope, OutputRef(_imported(scope), "model"), AS_WRITTEN)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from key_of(parts, NAME, REFERENCE, "model")
     node, model = parts.node("frontend"), parts.node("model", NAME)
     if (
         node is not None
@@ -225,12 +252,13 @@ REFERENCE_KIND = StepKind(
 
 FEATURE = Frontend(
     name=NAME,
-    kinds=(import_onnx.KIND, raise_opset.KIND, REFERENCE_KIND),
+    kinds=(import_onnx.KIND, raise_opset.KIND, REFERENCE_KIND, reference_model.KIND),
     faults=_faults,
     source=_source,
     reference=_reference,
     score=_score,
     is_measured=False,
+    diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(
         help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "
         "as the recipe does not",

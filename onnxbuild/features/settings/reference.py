@@ -25,6 +25,10 @@ FEATURE = Feature(
                     "samples",
                     "callable that yields real feeds: input name -> array",
                 ),
+                "model": (
+                    "original",
+                    "callable: what an .onnx file was made of, a torch.nn.Module or a function of arrays",
+                ),
             },
             has_points=True,
         ),

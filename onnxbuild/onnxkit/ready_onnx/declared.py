@@ -215,7 +215,7 @@ def completed_axes(
     Args:
         shapes: Of all dummy inputs.
         written: `dynamic_axes` of the recipe; values may be anything.
-        known: Sizes of axes that the model says; others have those of any model's.
+        known: Symbol -> `min`, `max` and `example` where nothing is written, if the model says them.
     """
     completed: dict[str, dict[str, int]] = {}
     for shape in shapes:
