@@ -19,7 +19,6 @@ from onnxbuild.onnxkit.huggingface.folder import (
     read_folder,
 )
 from onnxbuild.onnxkit.huggingface.inputs import inputs_of
-from onnxbuild.onnxkit.huggingface.load import SOURCE
 from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
 from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
 
@@ -103,7 +102,6 @@ def _facts(
         **({"validate": purpose.tolerances} if purpose.tolerances else {}),
     }
     facts = {
-        "source": SOURCE,
         "task": purpose.task.name,
         "architecture": purpose.architecture,
         "outputs": list(purpose.outputs),
@@ -141,7 +139,7 @@ def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 FEATURE = SourceFormat(
-    name=SOURCE,
+    name="transformers",
     source=ModelSource(
         help="a folder that transformers' `save_pretrained` wrote or the hub's cache holds, relative "
         "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs and tolerances, as far as "

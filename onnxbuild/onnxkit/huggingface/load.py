@@ -18,9 +18,6 @@ from onnxbuild.onnxkit.huggingface.tasks import TASKS
 if TYPE_CHECKING:
     import torch
 
-SOURCE = "transformers"
-"""What `Entrypoint.args` has as `source`, for a folder."""
-
 INSTALL = "pip install 'onnxbuild[transformers]'"
 _POOLED = "pooler_output"
 _HIDDEN, _MASK = "last_hidden_state", "attention_mask"
@@ -126,7 +123,7 @@ def _named(
         type(model).forward
     )
     Named.__name__ = type(model).__name__
-    return Named()
+    return Named().eval()
 
 
 def _lost(names: Sequence[str], model: torch.nn.Module, context: StepContext) -> StepError:

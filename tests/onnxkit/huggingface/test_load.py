@@ -11,7 +11,11 @@ import pytest
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
-from onnxbuild.onnxkit.export.torch_module import check_signature, load_module
+from onnxbuild.onnxkit.export.torch_module import (
+    check_signature,
+    load_module,
+    load_module_noted,
+)
 from onnxbuild.recipe.load import load_recipes
 from tests import tiny_transformers as tiny
 from tests.fakes.step_context import FolderContext
@@ -74,7 +78,8 @@ def test_a_module_gives_the_tasks_outputs_as_transformers_computes_them(classifi
         found, expected = module(**feeds()), original(**feeds())
     assert list(found) == ["logits"]
     assert torch.allclose(found["logits"], expected.logits, atol=1e-6)
-    assert not module.training
+    _, notes = load_module_noted(FolderContext(None, tmp_path), entrypoint(classifier, tmp_path))
+    assert notes == (), "it was in eval mode"
     assert not any(each.requires_grad for each in module.parameters())
     assert {each.dtype for each in module.parameters()} == {torch.float32}
 
