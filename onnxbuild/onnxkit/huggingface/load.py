@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,11 +34,15 @@ def load_folder(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
     Raises:
         StepError: transformers is not there or knows no such model, or a weight is missing.
     """
-    folder = context.files(entrypoint)[0][1].parent
+    shown, file = context.files(entrypoint)[0]
     arguments: Mapping[str, Any] = entrypoint.args
     classes = _classes(arguments, context.where)
-    with _quiet(), external_code(lambda error: _blamed(error, folder, context.where)):
-        model, found = _loaded(folder, classes, allow_pickle=bool(arguments["allow_pickle"]))
+    with _quiet(), external_code(lambda error: _blamed(error, file.parent, context.where)):
+        config = _config(file, shown)
+        fitting = _fitting(classes, config, arguments["task"], _line_of_type(file, shown))
+        model, found = _loaded(
+            file.parent, fitting, config, allow_pickle=bool(arguments["allow_pickle"])
+        )
     lost = sorted(found["missing_keys"])
     pooler = [name for name in lost if "pooler." in name]
     if len(pooler) < len(lost) or (pooler and arguments["task"] != "feature-extraction"):
@@ -62,21 +67,63 @@ def _classes(arguments: Mapping[str, Any], where: str) -> Sequence[Any]:
     return [getattr(transformers, name) for name in names if hasattr(transformers, name)]
 
 
-def _loaded(
-    folder: Path, classes: Sequence[Any], *, allow_pickle: bool
-) -> tuple[torch.nn.Module, Mapping[str, Any]]:
-    """(the model, what of its weights was found): by the first class that takes its config."""
-    import torch
-    from transformers import AutoConfig
+def _config(file: Path, shown: str) -> Any:
+    """The configuration, without what is for text generation.
 
-    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    Raises:
+        StepError: This version of transformers does not know such a model.
+    """
+    import transformers
+
+    kind = json.loads(file.read_bytes()).get("model_type")
+    if kind not in transformers.CONFIG_MAPPING:
+        version = transformers.__version__
+        raise StepError(
+            f"model_type is {kind!r:.80}, and transformers {version} knows no such model",
+            where=_line_of_type(file, shown),
+            fix="install a version of transformers that has it, or load it by "
+            "`model: {entrypoint: ...}`",
+        )
+    config = transformers.AutoConfig.from_pretrained(
+        file.parent, local_files_only=True, trust_remote_code=False
+    )
     for name, value in (("use_cache", False), ("return_dict", True)):
         if hasattr(config, name):
             setattr(config, name, value)
-    fitting = [each for each in classes if _takes(each, config)]
-    if not fitting:
-        raise ValueError(f"no class of this task takes a config of type {config.model_type}")
-    model, found = fitting[0].from_pretrained(
+    return config
+
+
+def _line_of_type(file: Path, shown: str) -> str:
+    """`weights/config.json:21`: where the type of the model stands."""
+    lines = file.read_text("utf-8", "replace").splitlines()
+    found = next((n for n, line in enumerate(lines, 1) if '"model_type"' in line), 1)
+    return f"{shown}:{found}"
+
+
+def _fitting(classes: Sequence[Any], config: Any, task: str, where: str) -> Any:
+    """The first class that takes a model of this type.
+
+    Raises:
+        StepError: None does.
+    """
+    for each in classes:
+        mapping = getattr(each, "_model_mapping", None)
+        if mapping is None or type(config) in mapping:
+            return each
+    raise StepError(
+        f"transformers has no {config.model_type} model for {task}",
+        where=where,
+        fix="write another `task`, or load the model by `model: {entrypoint: ...}`",
+    )
+
+
+def _loaded(
+    folder: Path, model_class: Any, config: Any, *, allow_pickle: bool
+) -> tuple[torch.nn.Module, Mapping[str, Any]]:
+    """(the model, what of its weights was found)."""
+    import torch
+
+    model, found = model_class.from_pretrained(
         folder,
         config=config,
         local_files_only=True,
@@ -87,11 +134,6 @@ def _loaded(
         output_loading_info=True,
     )
     return model, found
-
-
-def _takes(model_class: Any, config: object) -> bool:
-    mapping = getattr(model_class, "_model_mapping", None)
-    return mapping is None or type(config) in mapping
 
 
 def _named(
@@ -140,8 +182,6 @@ def _blamed(error: BaseException, folder: Path, where: str) -> StepError:
     text = message_of(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     fix = "load it once by itself: `AutoModel.from_pretrained(FOLDER)`"
-    if "does not recognize" in text or "Unrecognized model" in text:
-        fix = "install a version of transformers that has it, or load it by `model: {entrypoint: ...}`"
     if type(error).__name__ == "SafetensorError":
         fix = "check that the files are complete; git-lfs pointers are a frequent cause"
     shown = f"{folder.name} can't be loaded: {type(error).__name__}: {first}"

@@ -168,7 +168,6 @@ def test_a_pickle_is_loaded_where_it_is_allowed(tmp_path):
     [
         (lambda w: (w / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1"),
          "SafetensorError", "git-lfs pointers"),
-        (lambda w: _config(w, model_type="bart-like-bert"), "model type `bart-like-bert`", "install a version"),
         (lambda w: _config(w, hidden_size=32), "", "load it once by itself"),
     ],
 )  # fmt: skip
@@ -183,9 +182,32 @@ def test_what_can_not_be_loaded_is_said_in_one_line(tmp_path, damage, what, fix)
     assert fix in error.fix
 
 
+@pytest.mark.parametrize(
+    ("kind", "task", "what", "fix"),
+    [
+        ("bart-like-bert", "fill-mask", "model_type is 'bart-like-bert', and transformers ", "install a version"),
+        ("vit", "fill-mask", "transformers has no vit model for fill-mask", "write another `task`"),
+    ],
+)  # fmt: skip
+def test_a_model_that_transformers_does_not_know_is_said_with_its_line(
+    tmp_path, *, kind, task, what, fix
+):
+    folder = tiny.saved(tmp_path / "w", partial(tiny.bert, "BertForMaskedLM"))
+    _config(folder, model_type=kind, architectures=None)
+    error = refused(folder, tmp_path, task=task)
+    assert error.what.startswith(what)
+    assert error.fix.startswith(fix)
+    file, _, line = error.where.rpartition(":")
+    assert (
+        f'"model_type": "{kind}"'
+        in (folder / "config.json").read_text().splitlines()[int(line) - 1]
+    )
+    assert file == str(folder / "config.json")
+
+
 def _config(folder, **changes):
     config = json.loads((folder / "config.json").read_text()) | changes
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
 
 
 def test_without_transformers_the_command_that_installs_it_is_named(
