@@ -22,7 +22,7 @@ from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
-from onnxbuild.features.frontends import onnx, pytorch
+from onnxbuild.features.frontends import lightgbm, onnx, pytorch, sklearn, xgboost
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
@@ -43,6 +43,9 @@ from onnxbuild.providers import use_providers
 FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
+    sklearn.FEATURE,
+    xgboost.FEATURE,
+    lightgbm.FEATURE,
     reference.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
