@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.estimators.boosters import booster_types
+from onnxbuild.onnxkit.estimators.booster_converters import register_boosters
+from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _ML = "ai.onnx.ml"
 _ML_OPSET = 3
 """The last that skl2onnx writes."""
+
+_WORD = r"[\p{L}\p{N}_]{2,}"
+r"""In RE2, what `(?u)\b\w\w+\b` is in Python."""
 
 _C, _C_UNICODE = "C", "C.UTF-8"
 """Locales that every machine has, and that Linux has."""
@@ -60,22 +64,78 @@ def convert(
             where=where,
             fix=f"write `opset: {skl2onnx.__max_supported_opset__}`",
         )
-    _register_boosters(where)
-    has_zipmap = hasattr(estimator, "predict_proba")
-    with external_code(lambda error: _refusal(estimator, error, where)), _plain_integers():
+    register_boosters(where)
+    _allow_no_zipmap()
+    types = [(each.name, _type(each, where)) for each in inputs]
+    texts = _text_options(estimator)
+
+    def converted(options: Mapping[Any, Mapping[str, object]]) -> onnx.ModelProto:
         model: onnx.ModelProto = skl2onnx.convert_sklearn(
             estimator,
             name="main_graph",
-            initial_types=[(each.name, _type(each)) for each in inputs],
-            options={id(estimator): {"zipmap": False}} if has_zipmap else None,
+            initial_types=types,
+            options={**texts, **options},
             target_opset={"": opset, _ML: _ML_OPSET},
         )
+        return model
+
+    with external_code(lambda error: _refusal(estimator, error, where)), _plain_integers():
+        try:
+            model = converted({id(estimator): {"zipmap": False}})
+        except NameError:  # what gives no probabilities has no such option
+            model = converted({})
     _one_import_a_domain(model, opset)
     _settle_locales(model)
-    return model, _fit_outputs(model, outputs, probe, where)
+    return model, fit_outputs(model, outputs, probe, where)
 
 
-def _type(each: DummyInput) -> Any:
+def _allow_no_zipmap() -> None:
+    """Let LinearSVC take the option that skl2onnx 1.20 asks it for, and refuses then."""
+    from skl2onnx import update_registered_converter
+    from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+    from skl2onnx.operator_converters.linear_classifier import convert_sklearn_linear_classifier
+    from sklearn.svm import LinearSVC
+
+    update_registered_converter(
+        LinearSVC,
+        "SklearnLinearSVC",
+        calculate_linear_classifier_output_shapes,
+        convert_sklearn_linear_classifier,
+        options={
+            "nocl": [True, False],
+            "output_class_labels": [False, True],
+            "raw_scores": [True, False],
+            "zipmap": [True, False],
+        },
+    )
+
+
+def _text_options(estimator: Any) -> dict[Any, dict[str, object]]:
+    """Options for vectorizers of words: scikit-learn's own default pattern, letters beyond ASCII included.
+
+    skl2onnx takes ASCII letters alone, and words of one letter, which are between the two of a pair of words.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+    return {
+        id(each): {"tokenexp": _WORD}
+        for each in _parts(estimator)
+        if isinstance(each, (CountVectorizer, TfidfVectorizer))
+        and each.analyzer == "word"
+        and each.token_pattern == CountVectorizer().token_pattern
+    }
+
+
+def _parts(estimator: Any) -> Iterator[Any]:
+    """An estimator and those inside of it, as they were fitted."""
+    yield estimator
+    pairs = [*getattr(estimator, "steps", ()), *getattr(estimator, "transformer_list", ())]
+    pairs += getattr(estimator, "transformers_", ())
+    for pair in pairs:
+        yield from _parts(pair[1])
+
+
+def _type(each: DummyInput, where: str) -> Any:
     from skl2onnx.common import data_types
 
     kinds = {
@@ -89,6 +149,7 @@ def _type(each: DummyInput) -> Any:
     if each.dtype not in kinds:
         raise StepError(
             f"input '{each.name}' has dtype {each.dtype}; estimators take {', '.join(kinds)}",
+            where=where,
             fix=f"write `dummy_inputs: {{{each.name}: {{dtype: float32}}}}`",
         )
     return kinds[each.dtype]([size if isinstance(size, int) else None for size in each.shape])
@@ -99,20 +160,23 @@ def _refusal(estimator: Any, error: BaseException, where: str) -> StepError:
 
     lines = [line.strip() for line in message_of(error).splitlines() if line.strip()]
     if isinstance(error, (MissingConverter, MissingShapeCalculator)):
-        named = next((line for line in lines if "type '" in line or "alias '" in line), "")
-        what = named.partition("'")[2].partition("'")[0] or type(estimator).__name__
-        what = what.removeprefix("<class ").strip("'>")
+        named = re.search(r"<class '([^']+)'>", " ".join(lines))
+        what = named[1] if named else type(estimator).__name__
         return StepError(
             f"no converter to ONNX for {what.rpartition('.')[2]} ({what})",
             where=where,
             fix="replace it by an estimator on https://onnx.ai/sklearn-onnx/supported.html, or leave that "
             "step to the code before the model",
         )
+    if isinstance(error, NotImplementedError):
+        fix = "take options of the estimator that its converter supports"
+    else:
+        fix = "see that `dummy_inputs` has the inputs that it was fitted on: types, columns and their order"
     shown = lines[0][:300] if lines else "no reason given"
     return StepError(
         f"{type(estimator).__name__} can't be converted: {type(error).__name__}: {shown}",
         where=where,
-        fix="see that `dummy_inputs` has the inputs that it was fitted on: types, columns and their order",
+        fix=fix,
     )
 
 
@@ -145,63 +209,6 @@ def _plain_integers() -> Iterator[None]:
         ModelComponentContainer.add_node = original
 
 
-def _register_boosters(where: str) -> None:
-    """Make onnxmltools' converters known to skl2onnx, for the packages that are loaded."""
-    loaded = [name for name in ("xgboost", "lightgbm") if name in sys.modules]
-    if not loaded:
-        return
-    from skl2onnx import update_registered_converter
-    from skl2onnx.common.shape_calculator import (
-        calculate_linear_classifier_output_shapes as classifier_shapes,
-    )
-    from skl2onnx.common.shape_calculator import (
-        calculate_linear_regressor_output_shapes as regressor_shapes,
-    )
-
-    zipmap = {"nocl": [True, False], "zipmap": [True, False, "columns"]}
-    try:
-        import onnxmltools.convert  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise StepError(
-            f"models of {loaded[0]} need onnxmltools, which is not installed",
-            where=where,
-            fix="pip install onnxmltools",
-        ) from error
-    if "xgboost" in loaded:
-        import xgboost
-        from onnxmltools.convert.xgboost.operator_converters.XGBoost import convert_xgboost
-
-        for kind in (xgboost.XGBClassifier, xgboost.XGBRFClassifier):
-            update_registered_converter(
-                kind, f"XGBoost{kind.__name__}", classifier_shapes, convert_xgboost, options=zipmap
-            )
-        for kind in (xgboost.XGBRegressor, xgboost.XGBRFRegressor):
-            update_registered_converter(
-                kind, f"XGBoost{kind.__name__}", regressor_shapes, convert_xgboost
-            )
-    if "lightgbm" in loaded:
-        import lightgbm
-        from onnxmltools.convert.lightgbm.operator_converters.LightGbm import convert_lightgbm
-
-        classifier, regressor = booster_types()
-        for kind in (lightgbm.LGBMClassifier, classifier):
-            update_registered_converter(
-                kind,
-                f"LightGbm{kind.__name__}",
-                classifier_shapes,
-                convert_lightgbm,
-                options=zipmap,
-            )
-        for kind in (lightgbm.LGBMRegressor, regressor):
-            update_registered_converter(
-                kind,
-                f"LightGbm{kind.__name__}",
-                regressor_shapes,
-                convert_lightgbm,
-                options={"split": None},
-            )
-
-
 def _one_import_a_domain(model: onnx.ModelProto, opset: int) -> None:
     """skl2onnx imports some domains twice, in the order of a set."""
     versions = {"": opset}
@@ -232,120 +239,3 @@ def _settle_locales(model: onnx.ModelProto) -> None:
             del node.attribute[:]
             node.attribute.extend(kept)
             node.attribute.add(name="locale", type=3, s=locale.encode())
-
-
-def _fit_outputs(
-    model: onnx.ModelProto,
-    outputs: Sequence[EstimatorOutput],
-    probe: tuple[Feeds, Mapping[str, np.ndarray]],
-    where: str,
-) -> dict[str, str]:
-    """Give the graph's outputs the shapes and types of the estimator's own, in place.
-
-    Returns: Name in the graph -> name of the output.
-
-    Raises:
-        StepError: An output is no tensor, or of another shape.
-    """
-    from onnx import TensorProto, helper
-
-    made = [value.name for value in model.graph.output]
-    for value in model.graph.output:
-        if not value.type.HasField("tensor_type"):
-            raise StepError(
-                f"output '{value.name}' of the converted graph is a {value.type.WhichOneof('value')[:-5]}; "
-                "outputs are tensors",
-                where=where,
-                fix="convert it in a callable of yours with `options={'zipmap': False}`, and write "
-                "`frontend: onnx`",
-            )
-    found = dict(zip(made, _run(model, probe[0], where), strict=True))
-    del model.graph.output[:]
-    names = {}
-    for each in outputs:
-        if each.number >= len(made):
-            continue  # the converter does not give it
-        name, expected = made[each.number], probe[1][each.name]
-        last = _fitted(model, name, found[name], expected, shown=each.name, where=where)
-        shape = [None, *expected.shape[1:]]
-        is_text = expected.dtype.kind == "U"
-        kind = TensorProto.STRING if is_text else helper.np_dtype_to_tensor_dtype(expected.dtype)
-        model.graph.output.append(helper.make_tensor_value_info(last, kind, shape))
-        names[last] = each.name
-    return names
-
-
-def _fitted(
-    model: onnx.ModelProto,
-    name: str,
-    found: np.ndarray,
-    expected: np.ndarray,
-    *,
-    shown: str,
-    where: str,
-) -> str:
-    """Add the nodes that make an array of the expected rank and type; returns the last one's output.
-
-    A column loses its axis; of two columns of scores, one for each class, the second stays, as in
-    `decision_function`.
-
-    Raises:
-        StepError: The shapes have nothing in common.
-    """
-    import numpy as np
-    from onnx import helper, numpy_helper
-
-    def add(operator: str, constant: np.ndarray | None = None, **attributes: Any) -> None:
-        nonlocal name
-        made = f"{name}_{operator.lower()}"
-        sources = [name]
-        if constant is not None:
-            sources.append(f"{made}_with")
-            model.graph.initializer.append(numpy_helper.from_array(constant, sources[-1]))
-        model.graph.node.append(helper.make_node(operator, sources, [made], **attributes))
-        name = made
-
-    shape = found.shape
-    if expected.ndim == 1 and found.ndim == 2 and shape[1] == 1:  # noqa: PLR2004
-        add("Reshape", np.array([-1]))
-        shape = shape[:1]
-    elif expected.ndim == 1 and found.ndim == 2 and shape[1] == 2:  # noqa: PLR2004
-        add("Gather", np.array(1), axis=1)
-        shape = shape[:1]
-    if shape != expected.shape:
-        raise StepError(
-            f"the converted graph gives '{shown}' the shape {list(found.shape)}; the estimator gives "
-            f"{list(expected.shape)}",
-            where=where,
-            fix=f"leave '{shown}' out of `outputs`",
-        )
-    if found.dtype != expected.dtype and expected.dtype.kind != "U":
-        add("Cast", to=helper.np_dtype_to_tensor_dtype(expected.dtype))
-    return name
-
-
-def _run(model: onnx.ModelProto, feeds: Feeds, where: str) -> list[np.ndarray]:
-    import onnxruntime
-
-    from onnxbuild.onnxkit.sessions.open import first_line, session_errors
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # shapes that converters write wrong are put right here
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    texts = {n: a.astype(object) if a.dtype.kind == "U" else a for n, a in feeds.items()}
-    try:
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        names = [value.name for value in session.get_inputs()]
-        found: list[np.ndarray] = session.run(None, {name: texts[name] for name in names})
-    except session_errors() as error:
-        is_wide = any(array.dtype == "float64" for array in feeds.values())
-        raise StepError(
-            f"ONNX Runtime refuses what the converter made: {first_line(error)}",
-            where=where,
-            fix="write `dtype: float32` for the inputs: classifiers of trees give no float64"
-            if is_wide
-            else "take an estimator, or options of it, that the converter supports",
-        ) from error
-    return found

@@ -122,9 +122,15 @@ def _called(estimator: Any, method: str, data: Any, where: str) -> Any:
 
     target = f"{type(estimator).__name__}.{method}"
     with parallel_config(backend="sequential"):  # threads would add in an order of their own
-        return call_user(
-            lambda: getattr(estimator, method)(data), target, where, owner="the estimator's"
-        )
+        try:
+            return call_user(
+                lambda: getattr(estimator, method)(data), target, where, owner="the estimator's"
+            )
+        except StepError as error:
+            if "dtype mismatch" not in error.what:
+                raise
+            fix = "fit it on what it will be fed with: `X.astype('float32')`"
+            raise StepError(error.what, where=where, fix=fix) from error
 
 
 def as_rows(estimator: Any, inputs: Sequence[DummyInput], feeds: Feeds, where: str) -> Any:
