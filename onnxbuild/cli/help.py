@@ -19,6 +19,7 @@ VERBS = {
     "inspect": "Show a model's inputs, outputs, operators and size.",
     "log": "Show what a step printed.",
     "lint": "Check recipes without building anything.",
+    "explain": "Print recipes in full, as they are understood, with where each value comes from.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
     "cache": "Inspect and clean the store: stats, verify, gc, pins.",
