@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 VERBS = {
+    "init": "Write a first recipe, from a model or a callable; or a small whole project.",
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "plan": "Show what `run` would build, and why.",
     "why": "Show the inputs that made a step run, or would make it run.",

@@ -15,6 +15,7 @@ from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION, reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module
 from onnxbuild.steps import check, export, reference
 
 NAME = "pytorch"
@@ -96,5 +97,6 @@ FEATURE = Frontend(
     source=_source,
     reference=_reference,
     score=baseline_score,
+    draft=draft_of_module,
     diagnosis=DiagnosisHints(advice={export.KIND.name: _ADVICE}),
 )

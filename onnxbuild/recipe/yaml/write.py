@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 
 from onnxbuild.core.recipe import Location
@@ -12,6 +13,9 @@ from onnxbuild.recipe.yaml.scalars import resolve
 
 WIDTH = 90
 """Most characters of a mapping or a list in one line, without its comment."""
+
+_REMARK_MAX = 60
+"""Most characters of a comment at a line's end."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+*-]*(:[A-Za-z0-9_]+)*")
 _INDENT = "  "
@@ -56,9 +60,9 @@ def _members(node: Node, comment: Callable[[Location], str], depth: int) -> Iter
         line = f"{head} {flow_text(value)}"
         fits = len(line) <= WIDTH and (not value.members or (depth > 0 and len(said) == 1))
         if fits or not (value.members or value.items):
-            yield _remarked(line, remark)
+            yield from _remarked(line, remark, indent)
         else:
-            yield _remarked(head, remark if len(said) == 1 or value.items else "")
+            yield from _remarked(head, remark if len(said) == 1 or value.items else "", indent)
             yield from _below(value, comment if len(said) > 1 else _silent, depth + 1)
 
 
@@ -67,8 +71,14 @@ def _below(node: Node, comment: Callable[[Location], str], depth: int) -> Iterat
     yield from _members(node, comment, depth)
 
 
-def _remarked(line: str, remark: str) -> str:
-    return f"{line}  # {remark}" if remark else line
+def _remarked(line: str, remark: str, indent: str) -> Iterator[str]:
+    """Yield a line with its comment, above it if that is a long one."""
+    if len(remark) > _REMARK_MAX:
+        words = textwrap.wrap(remark, WIDTH - len(indent), break_on_hyphens=False)
+        yield from (f"{indent}# {each}" for each in words)
+        yield line
+    else:
+        yield f"{line}  # {remark}" if remark else line
 
 
 def _silent(_: Location) -> str:

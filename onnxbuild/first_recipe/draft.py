@@ -1,0 +1,110 @@
+"""The recipe of a source: a model's file says its own; a callable is run, fenced, and its model is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.processes.fenced_call import call_fenced
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.recipe import Location
+from onnxbuild.document.node import plain
+from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
+from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
+from onnxbuild.recipe.yaml.write import scalar_text
+
+_LOOK = "onnxbuild.first_recipe.callable_child:look"
+
+
+def recipe_of_file(
+    reader: Reader, source: ModelFile, name: str, task: str | None, head: str
+) -> FirstRecipe:
+    """The recipe of a model's file or folder: nothing of it is run.
+
+    Args:
+        reader: Reads recipes in their place.
+        source: The file.
+        name: The recipe's.
+        task: What the model does, where its frontend asks that.
+        head: The recipe's first line.
+
+    Raises:
+        UsageError: The file can't be read, or no recipe can declare what is in it.
+    """
+    refused: UsageError | None = None
+    for frontend in source.frontends:
+        if task is not None and not takes_option(frontend, "task"):
+            refused = refused or UsageError(
+                f"{source.path} needs no task; {frontend} reads what it does from the file",
+                fix="leave `--task` out",
+            )
+            continue
+        model = {frontend: _relative(source.path, reader), **({"task": task} if task else {})}
+        text = f"version: 1\nname: {scalar_text(name)}\nmodel: {json.dumps(model)}\n"
+        try:
+            _, root = reader.read(text)
+        except UsageError as error:
+            refused = refused or error
+            continue
+        value = plain(root)
+        del value["frontend"]  # the file says it
+        said = {key: f"from {source.path.name}" for key in value if key not in ("version", "name")}
+        del said["model"]
+        return first_recipe(reader, head, placed(value, said), _of_place)
+    assert refused is not None
+    raise refused
+
+
+def recipe_of_callable(
+    reader: Reader, source: Callable, name: str, head: str, timeout_s: float
+) -> FirstRecipe:
+    """The recipe of a callable, which is run in a process that can read the project and write nothing.
+
+    Args:
+        reader: Reads recipes in their place.
+        source: The callable.
+        name: The recipe's.
+        head: The recipe's first line.
+        timeout_s: Wall time that it may take.
+
+    Raises:
+        StepError: The callable raises, or returns what no frontend takes.
+        UsageError: No recipe can declare what it returns.
+    """
+    file = Path(os.path.abspath(source.file))  # noqa: PTH100 - keeps links
+    project = reader.project if file.is_relative_to(reader.project) else file.parent
+    target = f"{os.path.relpath(file, project)}:{source.name}"
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
+        said = call_fenced(
+            _LOOK,
+            {
+                "project": str(project),
+                "roots": [os.path.relpath(file.parent, project), "."],
+                "target": target,
+            },
+            readable=[project],
+            scratch=Path(folder),
+            where=target,
+            timeout_s=timeout_s,
+        )
+    entrypoint = f"{_relative(file, reader)}:{source.name}"
+    files = [_relative(project / each, reader) for each in said["files"]]
+    model: Any = {"entrypoint": entrypoint, "files": files} if files else entrypoint
+    value = {"version": 1, "name": name, "model": model, **said["recipe"]}
+    comments = {
+        "model.files": "what it opened as `init` ran it",
+        **said["comments"],
+        **{key: f"{HOLE}: {text}" for key, text in said["holes"].items()},
+    }
+    return first_recipe(reader, head, placed(value, comments), _of_place)
+
+
+def _of_place(at: Location) -> str:
+    return at.path
+
+
+def _relative(path: Path, reader: Reader) -> str:
+    return Path(os.path.relpath(path, reader.file.parent)).as_posix()
