@@ -14,8 +14,8 @@ from onnxbuild.recipe.yaml.scalars import resolve
 WIDTH = 90
 """Most characters of a mapping or a list in one line, without its comment."""
 
-_REMARK_MAX = 60
-"""Most characters of a comment at a line's end."""
+_REMARKED_WIDTH, _REMARK_MIN = 110, 30
+"""Most characters of a line with its comment; comments that are shorter stand at its end in any case."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./@+*-]*(:[A-Za-z0-9_]+)*")
 _INDENT = "  "
@@ -73,7 +73,7 @@ def _below(node: Node, comment: Callable[[Location], str], depth: int) -> Iterat
 
 def _remarked(line: str, remark: str, indent: str) -> Iterator[str]:
     """Yield a line with its comment, above it if that is a long one."""
-    if len(remark) > _REMARK_MAX:
+    if len(remark) > _REMARK_MIN and len(line) + len(remark) > _REMARKED_WIDTH:
         words = textwrap.wrap(remark, WIDTH - len(indent), break_on_hyphens=False)
         yield from (f"{indent}# {each}" for each in words)
         yield line
