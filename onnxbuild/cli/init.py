@@ -14,6 +14,9 @@ from onnxbuild.cli.options import timeout_option
     "--task", metavar="TASK", help="What the model does, where its file does not say it."
 )
 @click.option(
+    "--allow-pickle", is_flag=True, help="Take a file that may run code as it is loaded."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False),
@@ -22,7 +25,13 @@ from onnxbuild.cli.options import timeout_option
 )
 @timeout_option()
 def command(
-    *, source: str | None, name: str | None, task: str | None, output: str | None, timeout: float
+    *,
+    source: str | None,
+    name: str | None,
+    task: str | None,
+    allow_pickle: bool,
+    output: str | None,
+    timeout: float,
 ) -> None:
     """Write a first recipe from a model; without SOURCE, a small whole project in an empty folder.
 
@@ -38,13 +47,15 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.first_recipe.init import write_project, write_recipe
 
-    if source is None:
-        for option, value in (("--task", task), ("--output", output)):
-            if value is not None:
-                raise click.UsageError(f"{option} needs a SOURCE.")
-        written = write_project(name)
+    options = {"task": task, "allow_pickle": allow_pickle or None}
+    given = {key: value for key, value in options.items() if value is not None}
+    if source is not None:
+        written = write_recipe(source, name=name, options=given, output=output, timeout_s=timeout)
+    elif given or output is not None:
+        option = next(iter(given), "output").replace("_", "-")
+        raise click.UsageError(f"--{option} needs a SOURCE.")
     else:
-        written = write_recipe(source, name=name, task=task, output=output, timeout_s=timeout)
+        written = write_project(name)
     for file in written.files:
         click.echo(f"wrote {file}")
     for line in written.about:

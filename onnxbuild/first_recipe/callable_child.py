@@ -10,7 +10,7 @@ from typing import Any
 
 from onnxbuild.adapters.processes.child_context import ChildContext
 from onnxbuild.catalog import FRONTENDS
-from onnxbuild.core.draft import Draft
+from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.onnxkit.data.user_code import an, call_user
@@ -51,7 +51,7 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
     draft = _draft_of(made)
     if draft is None:
         raise StepError(
-            f"{target} returned {an(made)}, which is no model of {' or '.join(FRONTENDS)}",
+            f"{target} returned {an(made)}; `init` writes recipes of models of {' and '.join(_asked())}",
             where=target,
             fix="return a torch.nn.Module, an onnx.ModelProto, or the path of an .onnx file",
         )
@@ -62,6 +62,11 @@ def look(job: Mapping[str, Any]) -> dict[str, Any]:
         "holes": dict(draft.holes),
         "files": files,
     }
+
+
+def _asked() -> list[str]:
+    """Names of the frontends that can say something of a callable's model."""
+    return [name for name, each in FRONTENDS.items() if each.draft is not no_draft]
 
 
 def _draft_of(model: object) -> Draft | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ _LOOK = "onnxbuild.first_recipe.callable_child:look"
 
 
 def recipe_of_file(
-    reader: Reader, source: ModelFile, name: str, task: str | None, head: str
+    reader: Reader, source: ModelFile, name: str, options: Mapping[str, Any], head: str
 ) -> FirstRecipe:
     """The recipe of a model's file or folder: nothing of it is run.
 
@@ -28,21 +29,22 @@ def recipe_of_file(
         reader: Reads recipes in their place.
         source: The file.
         name: The recipe's.
-        task: What the model does, where its frontend asks that.
+        options: Keys next to the file's in `model`: its task, ...
         head: The recipe's first line.
 
     Raises:
         UsageError: The file can't be read, or no recipe can declare what is in it.
     """
     refused: UsageError | None = None
-    for frontend in source.frontends:
-        if task is not None and not takes_option(frontend, "task"):
+    for form in source.forms:
+        strange = [key for key in options if not takes_option(form, key)]
+        if strange:
             refused = refused or UsageError(
-                f"{source.path} needs no task; {frontend} reads what it does from the file",
-                fix="leave `--task` out",
+                f"`{strange[0]}` says nothing of {source.path}: `model: {{{form}: ...}}` has no such key",
+                fix=f"leave `--{strange[0].replace('_', '-')}` out",
             )
             continue
-        model = {frontend: _relative(source.path, reader), **({"task": task} if task else {})}
+        model = {form: _relative(source.path, reader), **options}
         text = f"version: 1\nname: {scalar_text(name)}\nmodel: {json.dumps(model)}\n"
         try:
             _, root = reader.read(text)

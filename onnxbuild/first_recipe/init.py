@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
@@ -41,14 +42,19 @@ class Written:
 
 
 def write_recipe(
-    text: str, *, name: str | None, task: str | None, output: str | None, timeout_s: float
+    text: str,
+    *,
+    name: str | None,
+    options: Mapping[str, Any],
+    output: str | None,
+    timeout_s: float,
 ) -> Written:
     """Write the first recipe of a source.
 
     Args:
         text: SOURCE.
         name: The recipe's; None for the source's own.
-        task: What the model does; None where nobody says it.
+        options: Keys next to the file's in `model`.
         output: The recipe's path; None for recipes/NAME.yaml.
         timeout_s: Wall time that a callable may take.
 
@@ -67,11 +73,12 @@ def write_recipe(
     reader = Reader(absolute(path), absolute(project), locate.environment())
     head = f"The first recipe of {text}, by `onnxbuild init`; `onnxbuild explain {path}` prints it in full."
     if isinstance(source, Callable):
-        if task is not None:
-            raise UsageError("--task is for a folder of transformers'", fix="leave `--task` out")
+        for key in options:
+            option = f"--{key.replace('_', '-')}"
+            raise UsageError(f"{option} is for a model's file", fix=f"leave `{option}` out")
         made = recipe_of_callable(reader, source, called, head, timeout_s)
     else:
-        made = recipe_of_file(reader, source, called, task, head)
+        made = recipe_of_file(reader, source, called, options, head)
     remarks = _checked(path, made)
     put_files({path: made.text})
     recipe = made.recipe

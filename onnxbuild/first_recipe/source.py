@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import nearest
-from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.recipe.declared.definitions import top_level_names
+from onnxbuild.recipe.declared.known_sources import known_sources
 
 _RECIPES = (".yaml", ".yml")
 _SHOWN_MAX = 4
@@ -33,11 +31,11 @@ class ModelFile:
 
     Attributes:
         path: As it is named.
-        frontends: Those that it may be for, the first first.
+        forms: Keys of `model` that it may be named by, the likeliest first.
     """
 
     path: Path
-    frontends: tuple[str, ...]
+    forms: tuple[str, ...]
 
 
 def find_source(text: str) -> Callable | ModelFile:
@@ -61,22 +59,15 @@ def find_source(text: str) -> Callable | ModelFile:
         )
     if path.suffix in _RECIPES:
         raise UsageError(f"{text} is a recipe, or could be one", fix=f"onnxbuild run {text}")
-    found = tuple(name for name, source in sources().items() if source.takes(path))
+    found = tuple(name for name, source in known_sources().items() if source.takes(path))
     if not found:
         raise _unknown(path)
     return ModelFile(path, found)
 
 
-def sources() -> Mapping[str, ModelSource]:
-    """Return the frontends that take a file or a folder, by name."""
-    named = {name: each.model_source for name, each in FRONTENDS.items()}
-    return {name: each for name, each in named.items() if each is not None}
-
-
 def takes_option(name: str, option: str) -> bool:
-    """Whether a frontend's `model` has a key besides the file's."""
-    source = FRONTENDS[name].model_source
-    return source is not None and any(each.name == option for each in fields(source.options))
+    """Whether `model` has a key next to the file's."""
+    return any(each.name == option for each in fields(known_sources()[name].options))
 
 
 def name_of(source: Callable | ModelFile) -> str:
@@ -118,7 +109,7 @@ def _missing(path: Path, tail: str = "") -> UsageError:
 
 
 def _unknown(path: Path) -> UsageError:
-    endings = [ending for source in sources().values() for ending in source.suffixes]
+    endings = [ending for source in known_sources().values() for ending in source.suffixes]
     expected = f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys(endings))}"
     if not path.is_dir():
         return UsageError(

@@ -144,7 +144,7 @@ def test_a_callable_that_gives_onnx_has_its_frontend_and_its_file(code, onnxbuil
     ("name", "what"),
     [
         ("raises", "raised ValueError: no weights here"),
-        ("number", "returned an int, which is no model of"),
+        ("number", "returned an int; `init` writes recipes of models of pytorch and onnx"),
         ("model", "is the model itself"),
         ("writes", "raised PermissionError"),
     ],
