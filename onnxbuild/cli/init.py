@@ -23,6 +23,13 @@ from onnxbuild.cli.options import timeout_option
     metavar="FILE",
     help="Where to write the recipe [default: recipes/NAME.yaml].",
 )
+@click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="A file or folder outside of the project that the callable reads. May be given several times.",
+)
 @timeout_option()
 def command(
     *,
@@ -31,6 +38,7 @@ def command(
     task: str | None,
     allow_pickle: bool,
     output: str | None,
+    files: tuple[str, ...],
     timeout: float,
 ) -> None:
     """Write a first recipe from a model; without SOURCE, a small whole project in an empty folder.
@@ -50,9 +58,11 @@ def command(
     options = {"task": task, "allow_pickle": allow_pickle or None}
     given = {key: value for key, value in options.items() if value is not None}
     if source is not None:
-        written = write_recipe(source, name=name, options=given, output=output, timeout_s=timeout)
-    elif given or output is not None:
-        option = next(iter(given), "output").replace("_", "-")
+        written = write_recipe(
+            source, name=name, options=given, output=output, files=files, timeout_s=timeout
+        )
+    elif given or output is not None or files:
+        option = next(iter(given), "files" if files else "output").replace("_", "-")
         raise click.UsageError(f"--{option} needs a SOURCE.")
     else:
         written = write_project(name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.processes.fenced_call import call_fenced
-from onnxbuild.core.errors import UsageError
+from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
@@ -61,7 +61,13 @@ def recipe_of_file(
 
 
 def recipe_of_callable(
-    reader: Reader, source: Callable, name: str, head: str, timeout_s: float
+    reader: Reader,
+    source: Callable,
+    name: str,
+    head: str,
+    *,
+    outside: Sequence[str],
+    timeout_s: float,
 ) -> FirstRecipe:
     """The recipe of a callable, which is run in a process that can read the project and write nothing.
 
@@ -70,6 +76,7 @@ def recipe_of_callable(
         source: The callable.
         name: The recipe's.
         head: The recipe's first line.
+        outside: Files and folders outside of the project that it reads.
         timeout_s: Wall time that it may take.
 
     Raises:
@@ -80,20 +87,29 @@ def recipe_of_callable(
     project = reader.project if file.is_relative_to(reader.project) else file.parent
     target = f"{os.path.relpath(file, project)}:{source.name}"
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
-        said = call_fenced(
-            _LOOK,
-            {
-                "project": str(project),
-                "roots": [os.path.relpath(file.parent, project), "."],
-                "target": target,
-            },
-            readable=[project],
-            scratch=Path(folder),
-            where=target,
-            timeout_s=timeout_s,
-        )
+        job = {
+            "project": str(project),
+            "roots": [os.path.relpath(file.parent, project), "."],
+            "target": target,
+        }
+        readable = [project, *map(Path, outside)]
+        try:
+            said = call_fenced(
+                _LOOK,
+                job,
+                readable=readable,
+                scratch=Path(folder),
+                where=target,
+                timeout_s=timeout_s,
+            )
+        except StepError as error:
+            if PermissionError.__name__ not in error.what:
+                raise
+            fix = "it may read the project, and what `--files PATH` names; it can write nothing"
+            raise StepError(error.what, where=error.where, fix=fix) from error
     entrypoint = f"{_relative(file, reader)}:{source.name}"
     files = [_relative(project / each, reader) for each in said["files"]]
+    files += [os.path.abspath(each) for each in outside]  # noqa: PTH100 - resolves `..`
     model: Any = {"entrypoint": entrypoint, "files": files} if files else entrypoint
     value = {"version": 1, "name": name, "model": model, **said["recipe"]}
     comments = {

@@ -47,6 +47,7 @@ def write_recipe(
     name: str | None,
     options: Mapping[str, Any],
     output: str | None,
+    files: tuple[str, ...],
     timeout_s: float,
 ) -> Written:
     """Write the first recipe of a source.
@@ -56,6 +57,7 @@ def write_recipe(
         name: The recipe's; None for the source's own.
         options: Keys next to the file's in `model`.
         output: The recipe's path; None for recipes/NAME.yaml.
+        files: Files and folders outside of the project that a callable reads.
         timeout_s: Wall time that a callable may take.
 
     Raises:
@@ -73,10 +75,12 @@ def write_recipe(
     reader = Reader(absolute(path), absolute(project), locate.environment())
     head = f"The first recipe of {text}, by `onnxbuild init`; `onnxbuild explain {path}` prints it in full."
     if isinstance(source, Callable):
-        for key in options:
+        for key in options:  # the first
             option = f"--{key.replace('_', '-')}"
             raise UsageError(f"{option} is for a model's file", fix=f"leave `{option}` out")
-        made = recipe_of_callable(reader, source, called, head, timeout_s)
+        made = recipe_of_callable(reader, source, called, head, outside=files, timeout_s=timeout_s)
+    elif files:
+        raise UsageError("--files is for a callable", fix="leave `--files` out")
     else:
         made = recipe_of_file(reader, source, called, options, head)
     remarks = _checked(path, made)

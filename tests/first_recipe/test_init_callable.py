@@ -69,6 +69,11 @@ def writes():
     return Odd()
 
 
+def outside():
+    (HERE.parents[1] / "kept/words.txt").read_text()
+    return Picture()
+
+
 def path():
     return HERE / "two.onnx"
 
@@ -157,3 +162,15 @@ def test_a_callable_that_gives_no_model_is_one_error(code, onnxbuild, name, what
     assert "fix: " in said.err
     assert said.err.count("error:") == 1
     assert files_in(code) == before
+
+
+def test_files_outside_of_the_project_are_read_once_they_are_named(code, onnxbuild):
+    kept = code.parent / "kept"
+    kept.mkdir()
+    (kept / "words.txt").touch()
+    refused = onnxbuild("init", "models/mine.py:outside")
+    assert refused.code == 1
+    assert "PermissionError" in refused.err
+    assert "--files" in refused.err
+    assert onnxbuild("init", "models/mine.py:outside", "--files", "../kept").code == 0
+    assert written(code)["model"]["files"] == [str(kept)]
