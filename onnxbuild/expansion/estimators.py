@@ -118,6 +118,23 @@ def look_with(
     return look
 
 
+def recognized_by(
+    outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...]
+) -> Callable[[Path], bool]:
+    """Return a `ModelSource.recognizes` for files whose names end as many others do."""
+
+    def recognizes(path: Path) -> bool:
+        if path.suffix.lower() not in suffixes or not path.is_file():
+            return False
+        try:
+            outline_of(path)
+        except (EstimatorFileError, OSError):
+            return False
+        return True
+
+    return recognizes
+
+
 def read_estimator(
     path: Path,
     outline: EstimatorOutline,

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path as FilePath
 
+from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.recipe import DUMMY_DATA, Location
 from onnxbuild.document.node import Member, Node, Path, mapping, sequence
-from onnxbuild.recipe.declared.known_sources import known_sources
 from onnxbuild.recipe.parts.parts import entrypoint_paths
 from onnxbuild.recipe.templates.extend import absolute
 
@@ -59,7 +59,7 @@ def _is_path(path: Path, text: str, takers: list[tuple[str, ...]]) -> bool:
         case ("files", int()):
             return True
         case (str() as key,):
-            return key in known_sources() and not _NOT_RELATIVE.match(text)
+            return key in MODEL_SOURCES and not _NOT_RELATIVE.match(text)
     return False
 
 

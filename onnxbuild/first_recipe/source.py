@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import nearest
 from onnxbuild.recipe.declared.definitions import top_level_names
-from onnxbuild.recipe.declared.known_sources import known_sources
 
 _RECIPES = (".yaml", ".yml")
 _SHOWN_MAX = 4
@@ -59,7 +59,7 @@ def find_source(text: str) -> Callable | ModelFile:
         )
     if path.suffix in _RECIPES:
         raise UsageError(f"{text} is a recipe, or could be one", fix=f"onnxbuild run {text}")
-    found = tuple(name for name, source in known_sources().items() if source.takes(path))
+    found = tuple(name for name, source in MODEL_SOURCES.items() if source.takes(path))
     if not found:
         raise _unknown(path)
     return ModelFile(path, found)
@@ -67,7 +67,7 @@ def find_source(text: str) -> Callable | ModelFile:
 
 def takes_option(name: str, option: str) -> bool:
     """Whether `model` has a key next to the file's."""
-    return any(each.name == option for each in fields(known_sources()[name].options))
+    return any(each.name == option for each in fields(MODEL_SOURCES[name].options))
 
 
 def name_of(source: Callable | ModelFile) -> str:
@@ -109,7 +109,7 @@ def _missing(path: Path, tail: str = "") -> UsageError:
 
 
 def _unknown(path: Path) -> UsageError:
-    endings = [ending for source in known_sources().values() for ending in source.suffixes]
+    endings = [ending for source in MODEL_SOURCES.values() for ending in source.suffixes]
     expected = f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys(endings))}"
     if not path.is_dir():
         return UsageError(

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.expansion.estimators import estimator_frontend, look_with, read_estimator
+from onnxbuild.expansion.estimators import (
+    estimator_frontend,
+    look_with,
+    read_estimator,
+    recognized_by,
+)
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline, outline_of_lightgbm
@@ -32,5 +37,6 @@ FEATURE = estimator_frontend(
         options=LightGBMFileOptions,
         look=look_with(outline_of_lightgbm),
         read=_read,
+        recognizes=recognized_by(outline_of_lightgbm, (".txt",)),
     ),
 )

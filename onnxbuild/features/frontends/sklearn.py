@@ -12,7 +12,12 @@ from onnxbuild.expansion.estimators import estimator_frontend, look_with, read_e
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
 from onnxbuild.onnxkit.estimators.files import TRUSTED
 from onnxbuild.onnxkit.estimators.made import SKLEARN
-from onnxbuild.onnxkit.estimators.outlines import PICKLES, EstimatorOutline, outline_of_sklearn
+from onnxbuild.onnxkit.estimators.outlines import (
+    PICKLES,
+    SKOPS,
+    EstimatorOutline,
+    outline_of_sklearn,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +60,6 @@ FEATURE = estimator_frontend(
         options=SklearnFileOptions,
         look=look_with(outline_of_sklearn),
         read=_read,
+        suffixes=(SKOPS, *PICKLES),
     ),
 )

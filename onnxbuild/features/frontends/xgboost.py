@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.expansion.estimators import estimator_frontend, look_with, read_estimator
+from onnxbuild.expansion.estimators import (
+    estimator_frontend,
+    look_with,
+    read_estimator,
+    recognized_by,
+)
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.onnxkit.estimators.made import XGBOOST
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline, outline_of_xgboost
@@ -32,5 +37,6 @@ FEATURE = estimator_frontend(
         options=XGBoostFileOptions,
         look=look_with(outline_of_xgboost),
         read=_read,
+        recognizes=recognized_by(outline_of_xgboost, (".json", ".ubj")),
     ),
 )
