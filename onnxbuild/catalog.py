@@ -24,7 +24,15 @@ from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
-from onnxbuild.features.frontends import exported, onnx, pytorch, torchscript_file
+from onnxbuild.features.frontends import (
+    exported,
+    lightgbm,
+    onnx,
+    pytorch,
+    sklearn,
+    torchscript_file,
+    xgboost,
+)
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
@@ -49,6 +57,9 @@ FEATURES: tuple[Feature, ...] = (
     transformers.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
+    sklearn.FEATURE,
+    xgboost.FEATURE,
+    lightgbm.FEATURE,
     reference.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,

@@ -41,6 +41,11 @@ class SourceFacts:
     facts: Mapping[str, Any]
 
 
+def _never(_path: Path) -> bool:
+    """What `recognizes` says of a kind that files' names tell."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
@@ -52,8 +57,10 @@ class ModelSource:
         read: (PATH, what was looked at, the options, what is written in the recipe) -> what the file says.
         frontend: The frontend that takes it; empty for the one that declares it.
         is_folder: PATH is a folder.
+        suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
+        recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
 
-    Both import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
+    `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
 
     help: str
@@ -62,3 +69,9 @@ class ModelSource:
     read: Callable[[Path, Any, Any, Mapping[str, Any]], SourceFacts]
     frontend: str = ""
     is_folder: bool = False
+    suffixes: tuple[str, ...] = ()
+    recognizes: Callable[[Path], bool] = _never
+
+    def takes(self, path: Path) -> bool:
+        """Whether a file or a folder seems to be of this kind."""
+        return (path.is_file() and path.suffix.lower() in self.suffixes) or self.recognizes(path)

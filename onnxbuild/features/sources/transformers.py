@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.huggingface.folder import (
     FolderError,
     ModelFolder,
     declared_weights,
+    is_model_folder,
     read_folder,
 )
 from onnxbuild.onnxkit.huggingface.inputs import inputs_of
@@ -149,5 +150,6 @@ FEATURE = SourceFormat(
         read=_read,
         frontend=FRONTEND,
         is_folder=True,
+        recognizes=is_model_folder,
     ),
 )

@@ -98,6 +98,11 @@ def read_folder(path: Path) -> ModelFolder:
     return ModelFolder(folder, config, processor, tokenizer, tuple(read), weights, pickles)
 
 
+def is_model_folder(path: Path) -> bool:
+    """Return whether a folder has the form of a model's, be it one that can be loaded or not."""
+    return (path / CONFIG).is_file() or (path / "snapshots").is_dir()
+
+
 def declared_weights(folder: ModelFolder, *, allow_pickle: bool) -> Sequence[Path]:
     """The files of weights that are loaded.
 
