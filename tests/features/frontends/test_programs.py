@@ -383,7 +383,7 @@ def test_torchscript_as_a_format_is_the_program_itself_and_torch_export_refuses_
         module, inputs, (), feeds, method="script", freeze=False, where="demo:convert"
     )
     assert made is module.torchscript
-    with pytest.raises(StepError, match="torch.export can't follow TorchScript") as caught:
+    with pytest.raises(StepError, match="export can't follow TorchScript") as caught:
         export_program(module, inputs, (), axes, feeds, strict=False, where="demo:convert")
     assert "leave `torch-export`" in caught.value.fix
 
