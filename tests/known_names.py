@@ -22,7 +22,8 @@ OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "provi
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "plugin", "scope", "section", "side_by_side", "variants",
+        "model_source", "plugin", "scope", "section", "side_by_side", "source_format",
+        "variants",
     }
 )  # fmt: skip
 """Modules of expansion/ that say how features are asked; the others hold what some features share."""
@@ -38,6 +39,7 @@ WORDS: Mapping[str, str] = {
     "reference": "the input that every gate which compares takes: golden files",
     "release": "the command, its file release.json",
     "report": "what a step says of its outputs; a release shows those that features list",
+    "transformers": "the distribution; its module",
     "target": "a noun of core: where a model runs",
 }
 """Name -> what else the same word means all over the package."""

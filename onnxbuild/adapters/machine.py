@@ -30,14 +30,14 @@ _LIBRARIES = re.compile(
 
 
 def host_facts() -> HostFacts:
-    """What recipes are resolved for."""
+    """Return what recipes are resolved for."""
     from onnxbuild.core.host import HostFacts
 
     return HostFacts(os.uname().machine.lower(), cpu()[1])
 
 
 def host_class() -> dict[str, str]:
-    """What of this machine can change numbers: it enters the keys of host-bound steps.
+    """Return the properties of this machine that can change numbers: they enter the keys of host-bound steps.
 
     Variables that steps see are named where they are set; those enter the keys of all steps that
     run the user's code.

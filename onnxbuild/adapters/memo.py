@@ -47,7 +47,7 @@ def request_key(
     locked: bool = False,
     kinds: str = "",
 ) -> str:
-    """What was asked of which machine, interpreter and step kinds: 64 hex digits."""
+    """Return what was asked of which machine, interpreter and step kinds: 64 hex digits."""
     asked = [
         __version__,
         sys.prefix,

@@ -35,7 +35,7 @@ class Axis:
         return f"a multiple of {self.multiple_of} from {self.min} to {self.max}"
 
     def takes(self, size: int) -> bool:
-        """Whether `size` is one of its sizes."""
+        """Return whether `size` is one of its sizes."""
         return self.min <= size <= self.max and size % self.multiple_of == 0
 
     def nearest(self, size: int) -> int:
@@ -53,7 +53,7 @@ def terms(dimension: Dimension) -> tuple[Dimension, ...]:
 
 
 def is_sum(dimension: Dimension) -> bool:
-    """Whether it is more than one axis or one number."""
+    """Return whether it is more than one axis or one number."""
     return isinstance(dimension, str) and "+" in dimension
 
 
@@ -84,7 +84,7 @@ def sums_of(shapes: Sequence[Sequence[Dimension]]) -> tuple[str, ...]:
 
 
 def axes_for_callers(axes: Sequence[Axis]) -> dict[str, dict[str, int]]:
-    """What a bundle's manifest says of the axes: name -> least, greatest and example size, step."""
+    """Return what a bundle's manifest says of the axes: name -> least, greatest and example size, step."""
     return {
         axis.name: {
             "min": axis.min,

@@ -51,7 +51,7 @@ FIRST_BUILD = Reason("never built here")
 
 
 def changed_action(old: Mapping[str, Any], new: Action) -> tuple[Reason, ...]:
-    """What differs between the action last built under a step's name and this one."""
+    """Return what differs between the action last built under a step's name and this one."""
     now = new.to_json()
     reasons = [
         Reason(f"{label}{path}", before, after)
@@ -70,7 +70,7 @@ def changed_action(old: Mapping[str, Any], new: Action) -> tuple[Reason, ...]:
 
 
 def changed_observed(old: Observed, now: Observed) -> tuple[Reason, ...]:
-    """What differs between the inputs a step was seen to use and their state now."""
+    """Return what differs between the inputs a step was seen to use and their state now."""
     reasons = []
     for label, before, after in (
         ("source", old.sources, now.sources),

@@ -22,7 +22,7 @@ def inside_name(path: str) -> str:
 
 
 def real_path(path: str, folders: Mapping[str, str]) -> str:
-    """Where a recorded path is: absolute, or relative to the project.
+    """Return where a recorded path is: absolute, or relative to the project.
 
     Args:
         path: As recorded; one with a name that is not known stays as it is.

@@ -49,7 +49,7 @@ class Store(Protocol):
         ...
 
     def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
-        """What is wrong with the artifact's blobs (missing, damaged), empty if nothing is.
+        """Return what is wrong with the artifact's blobs (missing, damaged), empty if nothing is.
 
         Args:
             artifact: What is looked at.
@@ -92,15 +92,15 @@ class Fingerprints(Protocol):
         ...
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
-        """Which entries of `folder` could be one of the modules `names`."""
+        """Return which entries of `folder` could be one of the modules `names`."""
         ...
 
     def link(self, path: str) -> str | None:
-        """Where a symbolic link points, as records have it; None if it is none."""
+        """Return where a symbolic link points, as records have it; None if it is none."""
         ...
 
     def existence(self, path: str) -> str:
-        """What is at a path: `file`, `folder`, `other` or `absent`."""
+        """Return the kind of a path: `file`, `folder`, `other` or `absent`."""
         ...
 
     def distribution(self, name: str) -> str | None:
@@ -111,7 +111,7 @@ class Fingerprints(Protocol):
         ...
 
     def missing(self, name: str) -> Missing:
-        """What a step lacks where `distribution` returns None, and what to do."""
+        """Return what a step lacks where `distribution` returns None, and what to do."""
         ...
 
     def environment(self, environment: Environment, where: str) -> Interpreter:
@@ -131,15 +131,15 @@ class Fingerprints(Protocol):
         ...
 
     def host(self) -> Mapping[str, str]:
-        """What of this machine can change numbers."""
+        """Return the properties of this machine that can change numbers."""
         ...
 
     def drivers(self) -> Mapping[str, str]:
-        """What of this machine decides which execution providers load."""
+        """Return the properties of this machine that decide which execution providers load."""
         ...
 
     def still(self, action: Action, observed: Observed) -> bool:
-        """Whether all files of both are now as they say, by a fresh look."""
+        """Look again; return whether all files and packages of both are now as they say."""
         ...
 
 

@@ -41,7 +41,7 @@ def artifacts_shown(
 
 
 def artifact_of(result: BuildResult, step: str) -> Artifact | None:
-    """What a step made: its model, or its first output; None if it made nothing."""
+    """Return a step's artifact: its model, or its first output; None if it made nothing."""
     made = result.report.results.get(result.graph.resolve(step))
     if made is None or not made.outputs:
         return None

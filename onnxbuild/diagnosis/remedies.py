@@ -41,7 +41,7 @@ class Remedy:
 
 
 def kept_nodes(variant: Variant, step: Step) -> KeptNodes | None:
-    """How a step of a variant can leave single nodes in fp32; None if it can't."""
+    """Return how a step of a variant can leave single nodes in fp32; None if it can't."""
     kept = MODES[variant.mode].kept_nodes
     return kept if kept is not None and kept.kind == step.kind else None
 
@@ -73,7 +73,7 @@ def suspects(
 
 
 def effect_of(each: NodeError, effects: Mapping[str, float]) -> float:
-    """What a node alone does to the outputs; the noise added at it, if the former is unknown.
+    """Return a node's own effect on the outputs; the noise added at it, if the former is unknown.
 
     That is so for nodes that can't be run by themselves, such as a Loop, which counts in integers.
     """
@@ -98,7 +98,7 @@ def keep_in_fp32(
 
 
 def milder_step(step: Step) -> Milder | None:
-    """How a step can do less; None if it can't."""
+    """Return how a step can do less; None if it can't."""
     found = (milder for each in all_features() for milder in each.diagnosis.milder)
     return next((milder for milder in found if milder.kind == step.kind), None)
 

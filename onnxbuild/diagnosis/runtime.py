@@ -48,7 +48,7 @@ def _usable(result: BuildResult, judge: str, target: Target) -> Target:
 
 
 def nodes_on(target: Target) -> Target:
-    """Where nodes are compared one by one: on the CPU, or in the target's own environment.
+    """Return where nodes are compared one by one: on the CPU, or in the target's own environment.
 
     Args:
         target: As `openable` gives it.

@@ -64,7 +64,7 @@ class SearchGoal:
         return f"{written(self.goal)}{spare}"
 
     def standing(self, request: Request, result: BuildResult) -> Standing:
-        """Where a build's model stands; one that has no report misses the goal.
+        """Return a build's model against the goal; one that has no report misses it.
 
         Args:
             request: What was built, `steps` included.

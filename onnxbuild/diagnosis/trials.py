@@ -23,7 +23,7 @@ class RemedyTrial:
         remedy: What was changed.
         passed: Whether every gate that was asked for passes.
         why: The first thing that fails; empty if none does.
-        cosine_min: Of the variant's outputs against PyTorch's; None where it was not built.
+        cosine_min: Of the variant's outputs against the reference's; None where it was not built.
         reached: What it shows of a search's goal; empty where there is none.
         size_bytes: Of the model; None where it was not built.
     """
@@ -118,5 +118,5 @@ class Trials:
 
 
 def is_broken(result: BuildResult) -> bool:
-    """Whether a step broke, other than a gate that failed."""
+    """Return whether a step broke, other than a gate that failed."""
     return result.exit_code not in (0, EXIT_GATE)

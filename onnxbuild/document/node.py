@@ -94,7 +94,7 @@ def node_of(value: Any, at: Location) -> Node:
 
 
 def has_template(text: str) -> bool:
-    """Whether Jinja has anything to do with `text`."""
+    """Return whether Jinja has anything to do with `text`."""
     return "{{" in text or "{%" in text or "{#" in text
 
 

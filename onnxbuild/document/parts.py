@@ -30,7 +30,7 @@ class Parts:
     entrypoints: dict[str, Entrypoint] = field(default_factory=dict)
 
     def sound(self, *path: str | int) -> bool:
-        """Whether nothing at, above or below `path` has a fault."""
+        """Return whether nothing at, above or below `path` has a fault."""
         return not any(bad[: len(path)] == path or path[: len(bad)] == bad for bad in self.unsound)
 
     def node(self, *path: str) -> Node | None:
@@ -46,11 +46,11 @@ class Parts:
         return () if node is None else tuple(node.members)
 
     def at(self, *path: str | int) -> Location:
-        """Where the value at `path` stands, or what is above it."""
+        """Return where the value at `path` stands, or what is above it."""
         return locate(self.root, path)
 
     def key_at(self, *path: str | int) -> Location:
-        """Where the key at the end of `path` stands."""
+        """Return where the key at the end of `path` stands."""
         return locate_key(self.root, path)
 
 
@@ -65,6 +65,6 @@ def format_nodes(root: Node) -> dict[str, tuple[Location, Node | None]]:
 
 
 def has_onnx(root: Node) -> bool:
-    """Whether variants are made: `formats` names onnx, or is not written, or can't be read."""
+    """Return whether variants are made: `formats` names onnx, or is not written, or can't be read."""
     formats = format_nodes(root)
     return ONNX in formats or not formats

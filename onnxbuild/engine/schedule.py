@@ -118,7 +118,7 @@ class Schedule:
                     self._make_ready(user)
 
     def has_room(self, name: str) -> bool:
-        """Whether the step may run in parallel with the running ones."""
+        """Return whether the step may run in parallel with the running ones."""
         if not self._running:
             return True
         if self.exclusive(name) or any(self.exclusive(each) for each in self._running):

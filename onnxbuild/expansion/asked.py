@@ -30,7 +30,7 @@ class AskedOfVariants:
         return tuple(key for key in self.added if getattr(self, key) is not None)
 
     def includes(self, variant: str) -> bool:
-        """Whether it is to be made of that variant."""
+        """Return whether it is to be made of that variant."""
         return not self.variants or variant in self.variants
 
     def folders(self, variants: Iterable[str]) -> tuple[str, ...]:

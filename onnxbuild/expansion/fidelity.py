@@ -27,7 +27,7 @@ def add_fidelity(
     target: Target,
     baseline_at: StepAddress,
 ) -> OutputRef:
-    """How near a variant is to the fp32 model on the user's data.
+    """Add the step that measures how near a variant is to the fp32 model on the user's data.
 
     Args:
         scope: The recipe, which names the data.
@@ -66,7 +66,7 @@ def add_sensitivity(
     static: StaticScheme | None = None,
     calibration: OutputRef | None = None,
 ) -> OutputRef:
-    """What few bits in each node do.
+    """Add the step that measures what few bits in each node do.
 
     Args:
         scope: The recipe, which names the data, or the metric.

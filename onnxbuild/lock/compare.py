@@ -46,7 +46,7 @@ class LockDifference:
 
 
 def differences(locked: Lock, now: Lock) -> tuple[LockDifference, ...]:
-    """What differs: first what goes into a build, then what comes out; measurements never count."""
+    """Return what differs: first what goes into a build, then what comes out; measurements never count."""
     found = [
         *_facts("onnxbuild", "onnxbuild", {"": locked.onnxbuild}, {"": now.onnxbuild}),
         *_facts("recipe", "recipe's file", {"": locked.recipe}, {"": now.recipe}),

@@ -25,13 +25,13 @@ def lock_path(recipe: Path) -> Path:
 
 
 def lock_command(recipe: str | Path, *items: str) -> str:
-    """What to type to renew a lock, for all or for some items alone."""
+    """Return what to type to renew a lock, for all or for some items alone."""
     updates = "".join(f" --update {shlex.quote(item)}" for item in items)
     return f"onnxbuild lock {shlex.quote(str(recipe))}{updates}"
 
 
 def is_ours(text: str) -> bool:
-    """Whether a file of a lock's name was made by `onnxbuild lock`, be it damaged since."""
+    """Return whether a file of a lock's name was made by `onnxbuild lock`, be it damaged since."""
     return not text.strip() or bool(_OURS.search(text))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,6 +28,27 @@ NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
 
 
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A recipe, and the tree that it was made of.
+
+    Attributes:
+        recipe: The recipe.
+        root: Bases merged, templates rendered, what the model's file says filled in; no defaults.
+        chosen: The matrix's values.
+        matrix_at: Where the matrix stands.
+        templates: Places of values that templates give.
+        folder_of: Place -> the folder that paths written there are relative to.
+    """
+
+    recipe: Recipe
+    root: Node
+    chosen: Mapping[str, Any]
+    matrix_at: Location
+    templates: frozenset[Location]
+    folder_of: Callable[[Location], FilePath]
+
+
 class Loader:
     """Loads one recipe file; what its combinations share is read, checked and parsed once."""
 
@@ -39,6 +61,8 @@ class Loader:
         self._validator = KeyValidator()
         self._complete = True
         self._checked: dict[tuple[str, str], list[Fault]] = {}
+        self._written: Node | None = None
+        self.understood: list[Understood] = []
 
     def files(self) -> Iterable[FilePath]:
         """Recipe files that were read."""
@@ -71,6 +95,7 @@ class Loader:
             root = apply_overrides(root, overrides, self._validator.known, self._faults)
             required = self._validator.required(by_file=bool(source_of(root)))
             self._faults.update(self._validator.frame(root, required if self._complete else ()))
+            self._written = root
             recipes = self._expanded(root)
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
@@ -132,7 +157,23 @@ class Loader:
             self._faults.update(check_parts(parts))
         if self._faults:
             return None
-        return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        recipe = _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        self._note(recipe, root, chosen)
+        return recipe
+
+    def _note(self, recipe: Recipe, root: Node, chosen: Mapping[str, Any]) -> None:
+        assert self._written is not None
+        matrix = self._written.child("matrix")
+        self.understood.append(
+            Understood(
+                recipe=recipe,
+                root=root,
+                chosen=chosen,
+                matrix_at=self._written.at if matrix is None else matrix.at,
+                templates=frozenset(_templates(self._written)),
+                folder_of=lambda at: self._sources.folder(at.path),
+            )
+        )
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'
@@ -176,6 +217,15 @@ def _without_templates(node: Node) -> Node:
     if isinstance(node.value, tuple):
         return Node(node.at, tuple(map(_without_templates, node.value)))
     return Node(node.at, UNKNOWN)
+
+
+def _templates(node: Node) -> Iterable[Location]:
+    """Yield the places of all scalars that hold a template."""
+    below = [member.node for member in node.members.values()] or node.items
+    for each in below:
+        yield from _templates(each)
+    if node.templated and not below:
+        yield node.at
 
 
 def _templated_matrix(root: Node) -> Iterable[Fault]:

@@ -77,7 +77,7 @@ def check_version(version: str) -> None:
 
 
 def name_of(recipes: Sequence[Recipe], stem: str) -> str:
-    """What a release of a recipe file is called.
+    """Return the name of a recipe file's releases.
 
     Args:
         recipes: What the file holds.
@@ -87,7 +87,7 @@ def name_of(recipes: Sequence[Recipe], stem: str) -> str:
 
 
 def is_matrix(recipes: Sequence[Recipe]) -> bool:
-    """Whether a file holds combinations, named NAME@key=value, rather than one recipe."""
+    """Return whether a file holds combinations, named NAME@key=value, rather than one recipe."""
     return len(recipes) > 1 or "@" in recipes[0].name
 
 
@@ -165,7 +165,7 @@ def _compared_in(each: Deliverable, graph: Graph) -> dict[str, str]:
 
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
-    """Steps whose reports a release shows on their own: checks, measurements, PyTorch's own score."""
+    """Steps whose reports a release shows on their own: checks, measurements, the reference's own score."""
     always = {kind for each in all_features() for kind in each.released}
     if_shared = {kind for each in all_features() for kind in each.released_if_shared}
     for name, at in sorted(graph.addresses.items()):

@@ -101,7 +101,7 @@ def bill_of_materials(
 
 
 def bom_fault(text: str) -> str:
-    """What breaks CycloneDX's schema first; empty if nothing does."""
+    """Return what breaks CycloneDX's schema first; empty if nothing does."""
     try:
         found = _validator().validate_str(text)
     except ValueError as error:

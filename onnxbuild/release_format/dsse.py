@@ -35,7 +35,7 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def pre_authentication(kind: str, payload: bytes) -> bytes:
-    """What a DSSE signature is made over.
+    """Return the bytes that a DSSE signature is made over (PAE).
 
     Source: DSSE protocol v1, PAE: "DSSEv1" SP LEN(type) SP type SP LEN(body) SP body.
     """

@@ -44,7 +44,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def read_json(content: bytes) -> Any:
-    """What JSON holds that says everything once.
+    """Parse JSON that says everything once.
 
     Raises:
         ValueError: It is no JSON, is nested deeper than anybody can follow, or has a key twice.
@@ -63,7 +63,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def resolved_bytes(lock: Lock) -> bytes:
-    """What a recipe comes to, as sorted YAML."""
+    """Return what a recipe comes to, as sorted YAML."""
     import yaml
 
     text: str = yaml.safe_dump(

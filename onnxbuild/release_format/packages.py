@@ -36,7 +36,7 @@ class Package:
 
 
 def packages_of(lock: Lock) -> tuple[Package, ...]:
-    """What a lock's build used, by name; a package that has two names is listed once.
+    """Return what a lock's build used, by name; a package that has two names is listed once.
 
     Those of targets' environments are among them: a package may be there in several versions.
     """

@@ -49,7 +49,7 @@ class Released:
 
 
 def read_release(files: Files) -> Released:
-    """What a release says of itself.
+    """Read what a release says of itself.
 
     Args:
         files: What is in it; its checksums must hold.

@@ -113,5 +113,5 @@ def digests(tree: Mapping[str, Content]) -> dict[str, Digest]:
 
 
 def bytes_of(content: Content) -> bytes:
-    """What a file of the release holds."""
+    """Return what a file of the release holds."""
     return content.path.read_bytes() if isinstance(content, Blob) else content

@@ -70,7 +70,7 @@ class _Plan:
 def find_cause(
     suspect: Suspect, around: StepEnvironment, store: Path, options: RunOptions, events: EventSink
 ) -> Cause | None:
-    """What makes the step differ, found by running it alone.
+    """Find what makes the step differ, by running it alone.
 
     Args:
         suspect: The step.

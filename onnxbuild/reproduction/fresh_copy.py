@@ -40,7 +40,7 @@ class FreshCopy:
         self.store = folder / "store"
 
     def place(self, path: Path) -> Path:
-        """Where an absolute path is in the tree."""
+        """Return where an absolute path is in the tree."""
         return self._tree / path.relative_to(path.anchor)
 
     def fill(self, recorded: Recorded) -> None:

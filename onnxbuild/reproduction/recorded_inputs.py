@@ -92,7 +92,7 @@ def _absolute(path: str, project: Path, folders: Mapping[str, str]) -> Path:
 
 
 def unlike_record(result: BuildResult, fingerprints: Fingerprints) -> Iterator[Reason]:
-    """What is not as a build was recorded to have used it.
+    """Return what is not as a build was recorded to have used it.
 
     Args:
         result: The build.

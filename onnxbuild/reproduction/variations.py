@@ -48,7 +48,7 @@ def one_by_one(around: StepEnvironment) -> dict[str, StepEnvironment]:
 
 
 def described(around: StepEnvironment) -> dict[str, str]:
-    """What is unlike every build's surroundings: its name -> how, as a person would say it."""
+    """Return what is unlike every build's surroundings: its name -> how, as a person would say it."""
     said = {
         "hash seed": (
             around.hash_seed != ORDINARY.hash_seed,

@@ -36,7 +36,7 @@ def scope_of(
     choices: Mapping[str, str],
     comparison: Comparison | None,
 ) -> Scope:
-    """What features expand a recipe with.
+    """Return the scope that features expand a recipe in.
 
     Args:
         recipe: The recipe.

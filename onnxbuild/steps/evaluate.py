@@ -1,4 +1,4 @@
-"""Score PyTorch or a variant with the user's own metric on the user's own data."""
+"""Score the reference or a variant with the user's own metric on the user's own data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EvaluateOptions:
 
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
-        None, help="how far a score may be below PyTorch's, in the metric's unit", minimum=0
+        None, help="how far a score may be below the reference's, in the metric's unit", minimum=0
     )
     confidence: float = option(
         0.95,
@@ -167,7 +167,7 @@ def _doubts(
     params: EvaluateParams, score: float, drop: float | None, spread: Spread
 ) -> tuple[str, ...]:
     """Verdicts that other data of the same kind could turn round."""
-    who = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    who = f"variant '{params.variant}'" if params.variant else "the reference"
     percent = f"{params.options.confidence:.0%}"
     found = []
     for name, bound, value, bounds in (
@@ -200,7 +200,7 @@ def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.n
 
 
 def _baseline(context: StepContext) -> dict[str, Any] | None:
-    """PyTorch's report; None where PyTorch itself is scored."""
+    """The reference's report; None where the reference itself is scored."""
     if "baseline" not in context.input_names:
         return None
     found: dict[str, Any] = json.loads(
@@ -216,20 +216,20 @@ def _findings(
     baseline: Mapping[str, Any] | None,
 ) -> tuple[Finding, ...]:
     least, most = params.options.min, params.options.max_drop
-    where = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    where = f"variant '{params.variant}'" if params.variant else "the reference"
     findings = []
     if least is not None and score < least - _ROUNDING:
         findings.append(
             Finding(
                 f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
                 where,
-                "see whether PyTorch itself reaches it; else lower `evaluate: {min: ...}`",
+                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`",
             )
         )
     if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
         findings.append(
             Finding(
-                f"{params.metric.target} is {score:.6g}, {drop:.6g} below PyTorch's "
+                f"{params.metric.target} is {score:.6g}, {drop:.6g} below the reference's "
                 f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
                 "calibrate with more samples, keep sensitive nodes in fp32 with "

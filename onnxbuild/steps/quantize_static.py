@@ -96,7 +96,7 @@ class StaticOptions:
 
 
 def scheme_of(options: StaticOptions) -> StaticScheme:
-    """How nodes are rounded, for their sensitivity.
+    """Return the grids that nodes are rounded to, for their sensitivity.
 
     Args:
         options: Of a variant, nothing left at `auto` but `symmetric`.
@@ -113,7 +113,7 @@ def scheme_of(options: StaticOptions) -> StaticScheme:
 
 
 def grid_for(options: StaticOptions, method: str) -> IntegerGrid:
-    """What the calibration should aim at; the same for all where its method does not go by it.
+    """Return the grid that a calibration aims at; the same for all where its method does not go by it.
 
     Args:
         options: Of a variant, `activation_type` decided.

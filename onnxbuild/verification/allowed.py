@@ -22,7 +22,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def config_faults(manifest: Manifest) -> Iterator[str]:
-    """What a manifest's session settings have that no release has, each a sentence without a subject."""
+    """Return what a manifest's session settings have that no release has, each a sentence without a subject."""
     for place, config in _configs(manifest):
         for key in config:
             if key in FILE_KEYS:
@@ -35,7 +35,7 @@ def config_faults(manifest: Manifest) -> Iterator[str]:
 
 
 def refused_settings(config: Mapping[str, Any]) -> str:
-    """Why settings are not applied here; empty if they may be."""
+    """Return why settings are not applied here; empty if they may be."""
     free = next((key for key in config if key not in KNOWN_KEYS | LOAD_KEYS), None)
     if free is None:
         return ""
@@ -46,7 +46,7 @@ def refused_settings(config: Mapping[str, Any]) -> str:
 
 
 def refused_options(provider: str, options: Mapping[str, Any]) -> str:
-    """Why a provider's options are not applied here; empty if they may be.
+    """Return why a provider's options are not applied here; empty if they may be.
 
     Args:
         provider: As the manifest has it, by its short or its full name.
@@ -69,7 +69,7 @@ def refused_options(provider: str, options: Mapping[str, Any]) -> str:
 
 
 def holds_compiled_nodes(model: Path) -> bool:
-    """Whether a model's file holds nodes that a provider has compiled, by the bytes of their name.
+    """Return whether a model's file holds nodes that a provider has compiled, by the bytes of their name.
 
     A model that merely calls something so counts, too: it is run if programs are trusted.
     """

@@ -94,7 +94,7 @@ class Replay:
 def attempt(
     run: Replay, variant: str, provider: str, *, asked_for: bool, on_cpu: bool
 ) -> Replayed:
-    """What becomes of a bundle that is run on a provider.
+    """Run a bundle on a provider; return what became of it.
 
     Args:
         run: The step.

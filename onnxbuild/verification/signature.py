@@ -61,7 +61,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
 
 
 def check_signatures(files: Files, key: Ed25519PublicKey | None) -> list[ReleaseFault]:
-    """What is wrong with the signature over SHA256SUMS, and the one over the provenance.
+    """Check the signature over SHA256SUMS, and the one over the provenance; return what is wrong.
 
     Args:
         files: What is in the release.

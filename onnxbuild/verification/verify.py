@@ -130,7 +130,7 @@ def _counted(about: Mapping[str, Any]) -> str:
 
 
 def verify_archive(release: Released, archive: Path) -> Checked:
-    """Whether an archive is, byte for byte, the one that a release of these files has."""
+    """Check that an archive is, byte for byte, the one that a release of these files has."""
     about = release.about
     sink = HashSink()
     title = release_name(about["name"], about["version"])

@@ -201,7 +201,7 @@ class Index:
         )
 
     def memo_used_s(self, request: str) -> float:
-        """When a request's memo was last recalled or written; 0 if there is none."""
+        """Return when a request's memo was last recalled or written; 0 if there is none."""
         rows = self._query("SELECT used_s FROM memo WHERE request=?", (request,))
         return rows[0][0] if rows and isinstance(rows[0][0], float) else 0.0
 

@@ -56,7 +56,7 @@ def share_index(path: Path) -> None:
 
 
 def is_step(action: object, reasons: object, log: object, peak: object) -> bool:
-    """Whether a row of the table `step` has the types that this program writes."""
+    """Return whether a row of the table `step` has the types that this program writes."""
     return (
         isinstance(action, dict)
         and isinstance(reasons, list)

@@ -51,7 +51,7 @@ def check_no_links(root: Path, path: Path) -> None:
 
 
 def is_real_folder(path: str | Path) -> bool:
-    """Whether there is a folder, and no link to one."""
+    """Return whether there is a folder, and no link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:

@@ -23,7 +23,7 @@ FILE, FOLDER, OTHER = "file", "folder", "other"
 
 
 def identity(path: str) -> str:
-    """What stat says of a path that changes whenever its content does; ABSENT if it is not there.
+    """Return the part of stat that changes whenever a path's content does; ABSENT if it is not there.
 
     The change time is part of it: it can't be set back by a program, as the modification time can.
     """
@@ -35,7 +35,7 @@ def identity(path: str) -> str:
 
 
 def kind_of(path: str) -> str:
-    """What is at a path, links followed: FILE, FOLDER, OTHER or ABSENT."""
+    """Return the kind of a path, links followed: FILE, FOLDER, OTHER or ABSENT."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -131,7 +131,7 @@ class StatCache:
 
 
 def settled(found: str, checked_ns: int) -> bool:
-    """Whether the last change was long enough before the check to be seen by it.
+    """Return whether the last change was long enough before the check to be seen by it.
 
     Args:
         found: An identity.

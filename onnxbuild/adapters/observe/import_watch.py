@@ -81,7 +81,7 @@ class ImportWatch:
         self._packages.install()
 
     def is_installed(self, path: str) -> bool:
-        """Whether a path is a package's, Python's or this program's: accounted for by digests."""
+        """Return whether a path is a package's, Python's or this program's: accounted for by digests."""
         return f"{path}/".startswith(self._installed)
 
     def refuse_shadows(self, root: str) -> None:

@@ -238,7 +238,7 @@ class Observer:
         self._from_forks.append(report)
 
     def report(self) -> dict[str, Any]:
-        """What was seen so far, here and in forks that were taken in, as JSON.
+        """Return all observations so far, of this process and of forks that were taken in, as JSON.
 
         Returns:
             sources: path -> sha256 of its syntax tree; data: path -> stat identity when it was

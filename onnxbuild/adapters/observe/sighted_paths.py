@@ -32,7 +32,7 @@ class SightedPaths:
         self._real = RealFolders()
 
     def in_project(self, path: str) -> bool:
-        """Whether a path is the project's root or is below it."""
+        """Return whether a path is the project's root or is below it."""
         return path == self._project or path.startswith(f"{self._project}/")
 
     def resolved(

@@ -48,7 +48,7 @@ def call_fenced(
     where: str,
     timeout_s: float = TIMEOUT_S,
 ) -> Any:
-    """What a function returns in a fenced process of its own.
+    """Call a function in a fenced process of its own, and return what it returns.
 
     Args:
         function: `module:name` of a function that takes one JSON value and returns one.

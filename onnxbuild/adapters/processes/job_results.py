@@ -159,7 +159,7 @@ def take_observed(
     places: Mapping[str, str],
     fingerprints: Fingerprints,
 ) -> Observed:
-    """What a child says that it used, with the digests of it; arguments as for `read_result`.
+    """Take what a child says that it used, with the digests of it; arguments as for `read_result`.
 
     Raises:
         StepError: A file changed while the step ran.

@@ -56,11 +56,11 @@ class Fence:
         return tuple(f"{path}/" for path in granted if os.path.isdir(path))
 
     def allows(self, path: str) -> bool:
-        """Whether an absolute path, links resolved, may be read."""
+        """Return whether an absolute path, links resolved, may be read."""
         return path in self._exact or path.startswith(self._folders)
 
     def lists(self, folder: str) -> bool:
-        """Whether a folder, absolute, links resolved, may be listed."""
+        """Return whether a folder, absolute, links resolved, may be listed."""
         below = tuple(f"{path}/" for path in self.listable)
         return f"{folder}/".startswith(below) or self.allows(folder)
 
@@ -100,7 +100,7 @@ def fence_of(
         for part in _without(folder, guarded)
     ]
     sources = _sources(project, skipped={os.path.realpath(path) for path in hidden})
-    roots = (*_editable_roots(project), *map(os.path.realpath, code))
+    roots = (*_editable_roots(project, readable), *map(os.path.realpath, code))
     elsewhere = [each for path in roots for each in _sources(path, skipped=())]
     files = frozenset(map(os.path.realpath, declared))
     granted = (*readable, *sources, *elsewhere, *map(os.path.realpath, inputs), *sorted(files))
@@ -161,10 +161,10 @@ def _leads_out(path: str, root: str) -> bool:
     return os.path.islink(path) and not os.path.realpath(path).startswith(f"{root}/")
 
 
-def _editable_roots(project: str) -> tuple[str, ...]:
-    """Folders of Python code in use that are neither installed software nor the project's."""
+def _editable_roots(project: str, readable: Iterable[str]) -> tuple[str, ...]:
+    """Folders of Python code in use that are neither the project's nor readable as a whole."""
     known = tuple(
-        os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, project, OWN_FOLDER)
+        map(os.path.realpath, (sys.prefix, sys.base_prefix, project, OWN_FOLDER, *readable))
     )
     roots = []
     for path in (*sys.path, *editable_folders(site_folders())):

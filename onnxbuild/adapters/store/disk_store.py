@@ -107,14 +107,14 @@ class DiskStore:
         return found
 
     def blob(self, digest: Digest) -> Path:
-        """Where a blob is, or would be."""
+        """Return where a blob is, or would be."""
         return Path(self._blob(digest.sha256))
 
     def _blob(self, sha256: str) -> str:
         return f"{self._blobs}/{sha256[:2]}/{sha256}"
 
     def record_path(self, key: str) -> Path:
-        """Where a key's record is, or would be."""
+        """Return where a key's record is, or would be."""
         return self.root / "ac" / key[:2] / f"{key}.json"
 
     # --- action records ---------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class DiskStore:
         return digest
 
     def faults(self, artifact: Artifact, *, by_content: bool = False) -> tuple[str, ...]:
-        """What is wrong with the artifact's blobs; bad ones go to quarantine."""
+        """Check the artifact's blobs; return what is wrong, and move bad ones to quarantine."""
         found = []
         for path, digest in artifact.files:
             fault = self._blob_fault(digest, by_content=by_content)

@@ -170,7 +170,7 @@ class ViewPlaces:
 
 
 def view_places(root: Path, recipe: str, variant: str) -> ViewPlaces:
-    """Where a store keeps what belongs to out/RECIPE/VARIANT."""
+    """Return where a store keeps what belongs to out/RECIPE/VARIANT."""
     hidden = root / "out" / _STATES / recipe
     # Of one length, however long the names are; no two views have the same.
     name = f"view-{hashlib.sha256(f'{recipe}/{variant}'.encode()).hexdigest()}"

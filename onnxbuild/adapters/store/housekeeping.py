@@ -128,7 +128,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def tree_bytes(folder: Path) -> int:
-    """What the files below a folder take."""
+    """Return the size of all files below a folder, bytes."""
     return sum(
         os.lstat(os.path.join(base, name)).st_size
         for base, _, names in os.walk(folder)

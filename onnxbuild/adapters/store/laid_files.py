@@ -30,7 +30,7 @@ class Own:
 
 
 def is_file_inside(folder: Path, name: str) -> bool:
-    """Whether a folder holds a file of this name, in folders of its own."""
+    """Return whether a folder holds a file of this name, in folders of its own."""
     *parents, last = name.split("/")
     at = folder
     for part in parents:

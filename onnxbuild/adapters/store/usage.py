@@ -116,7 +116,7 @@ def collect_stats(store: DiskStore, index: Index) -> Stats:
 
 
 def hit_rates(root: Path, last: int) -> HitRates:
-    """How the last runs went that came to an end.
+    """Return the cache hit rates of the last runs that came to an end.
 
     Args:
         root: The store's folder.

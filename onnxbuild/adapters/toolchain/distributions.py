@@ -38,7 +38,8 @@ _EQUIVALENTS = {
         "onnxruntime-migraphx",
         "onnxruntime-cann",
         "onnxruntime-training",
-    )
+    ),
+    "xgboost": ("xgboost", "xgboost-cpu"),
 }
 
 _PYTHON_TAG = re.compile(r"-py\d[\d.]*$")  # `six-1.16.0-py3.11.egg-info`
@@ -145,7 +146,7 @@ class Distributions:
         return tuple(self._scan())
 
     def needs(self, name: str) -> tuple[str, ...]:
-        """What an installed distribution says that it needs, extras and markers aside, normalized."""
+        """Return what an installed distribution says that it needs, extras and markers aside, normalized."""
         info = self._scan().get(name)
         text = None
         if info is not None:

@@ -49,20 +49,20 @@ class Environments:
         return os.path.join(self.folder(environment), "bin", "python")
 
     def folder(self, environment: Environment) -> str:
-        """Where that of a list is, whether it is there or not."""
+        """Return where that of a list is, whether it is there or not."""
         digest = self._stats.digest(self.requirements(environment)) or ""
         name = hashlib.sha256(f"{digest} {machine.python_build()}".encode()).hexdigest()
         return os.path.join(cache_root(), MADE, name)
 
     def is_missing(self, environment: Environment) -> bool:
-        """Whether it has to be made first."""
+        """Return whether it has to be made first."""
         if environment.python:
             return False
         self._found.pop(environment, None)
         return self._stats.look(self.interpreter(environment)) == ABSENT
 
     def look(self, environment: Environment, where: str) -> Interpreter:
-        """What it is now; see core.ports.Fingerprints."""
+        """Return what it is now; see core.ports.Fingerprints."""
         if environment not in self._found:
             self._found[environment] = self._look(environment, where)
         return self._found[environment]

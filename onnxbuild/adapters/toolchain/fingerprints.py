@@ -116,7 +116,7 @@ class DiskFingerprints:
         return self._stats.digest(self._absolute(path), tag, source_digest)
 
     def listing(self, folder: str, names: Sequence[str]) -> Listing:
-        """Which entries of `folder` could be one of the modules `names`."""
+        """Return which entries of `folder` could be one of the modules `names`."""
         if folder == IMPORT_PATH:
             folders = self._import_path.folders()
             for each in folders:
@@ -136,7 +136,7 @@ class DiskFingerprints:
         return Listing(tuple(names), found.of(names))
 
     def link(self, path: str) -> str | None:
-        """Where a symbolic link points, as records have it; None if it is none."""
+        """Return where a symbolic link points, as records have it; None if it is none."""
         absolute = self._absolute(path)
         self._stats.look(absolute)
         self._stats.look(os.path.dirname(absolute))  # it changes whenever the link does
@@ -148,7 +148,7 @@ class DiskFingerprints:
         return names.shown(target) if os.path.isabs(target) else target
 
     def existence(self, path: str) -> str:
-        """What is at a path: `file`, `folder`, `other` or `absent`."""
+        """Return the kind of a path: `file`, `folder`, `other` or `absent`."""
         absolute = self._absolute(path)
         self._stats.look(absolute)
         return kind_of(absolute)
@@ -170,7 +170,7 @@ class DiskFingerprints:
         return self._installed_now[name]
 
     def missing(self, name: str) -> Missing:
-        """What a step lacks where `distribution` finds nothing; see core.ports."""
+        """Return what a step lacks where `distribution` finds nothing; see core.ports."""
         return missing_member(name, self._programs)
 
     def _looked_up(self, name: str) -> str | None:
@@ -219,19 +219,19 @@ class DiskFingerprints:
         return machine.python_build()
 
     def host(self) -> Mapping[str, str]:
-        """What of this machine can change numbers."""
+        """Return the properties of this machine that can change numbers."""
         if self._host is None:
             self._host = machine.host_class()
         return self._host
 
     def drivers(self) -> Mapping[str, str]:
-        """What of this machine decides which execution providers load."""
+        """Return the properties of this machine that decide which execution providers load."""
         if self._drivers is None:
             self._drivers = machine.driver_facts()
         return self._drivers
 
     def still(self, action: Action, observed: Observed) -> bool:
-        """Whether all files and packages of both are now as they say."""
+        """Look again; return whether all files and packages of both are now as they say."""
         self._installed_now.clear()
         self.environments.forget()
 

@@ -42,7 +42,7 @@ class Python:
 
 
 def look_at(path: str, stats: StatCache, where: str) -> Python:
-    """What an interpreter is; it is started once, and again when it has changed.
+    """Look at an interpreter; it is started once, and again when it has changed.
 
     Args:
         path: Absolute.

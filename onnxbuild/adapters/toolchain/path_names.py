@@ -30,7 +30,7 @@ class PathNames:
         )
 
     def in_project(self, path: str) -> bool:
-        """Whether an absolute path is the project's folder, or below it."""
+        """Return whether an absolute path is the project's folder, or below it."""
         return any(
             path == project or (project != "/" and path.startswith(f"{project}/"))
             for project in self.projects

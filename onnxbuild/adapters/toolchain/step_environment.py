@@ -64,7 +64,7 @@ def clean_environment(
 
 
 def program_folders() -> tuple[str, ...]:
-    """Where steps find programs."""
+    """Return where steps find programs."""
     return (os.path.dirname(sys.executable), *_SYSTEM_FOLDERS)
 
 

@@ -64,12 +64,12 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
 
 
 def lock_path(folder: str) -> str:
-    """What is locked while an environment is made, used or removed; its date is the last use."""
+    """Return what is locked while an environment is made, used or removed; its date is the last use."""
     return f"{folder}.lock"
 
 
 def used_s(folder: str) -> float:
-    """When an environment was last used, or made; seconds since the epoch, 0 if it is gone."""
+    """Return when an environment was last used, or made; seconds since the epoch, 0 if it is gone."""
     found = 0.0
     for path in (folder, lock_path(folder)):
         with contextlib.suppress(OSError):

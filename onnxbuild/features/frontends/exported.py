@@ -67,5 +67,6 @@ FEATURE = Frontend(
         options=ExportedFileOptions,
         look=_look,
         read=_read,
+        suffixes=(".pt2",),
     ),
 )

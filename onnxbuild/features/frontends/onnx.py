@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint, Variant
@@ -237,6 +240,43 @@ def _read(
     return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
 
 
+def _draft(model: object) -> Draft | None:
+    """What a path, or a ModelProto, says of a recipe whose callable returns it.
+
+    Raises:
+        StepError: It is no ONNX model, or no recipe can declare it.
+    """
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.onnx")
+            path.write_bytes(model.SerializeToString())
+            return _draft_of_file(path, ())
+    if not isinstance(model, (str, os.PathLike)):
+        return None
+    path = Path(model)
+    return _draft_of_file(path, (path,))
+
+
+def _draft_of_file(path: Path, files: tuple[Path, ...]) -> Draft:
+    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+
+    try:
+        outline = _look(path)
+        said = recipe_of(outline, {}, {})
+    except OSError as error:
+        raise StepError(f"the callable returned {path}, which can't be read: {error}") from error
+    except InterfaceError as error:
+        raise StepError(f"{path.name}: {error}", fix=error.fix) from error
+    except SourceError as error:
+        raise StepError(error.what, fix=error.fix) from error
+    del said["opset"]  # a callable's model keeps its own
+    others = tuple(path.parent / name for name in outline.files) if files else ()
+    comments = dict.fromkeys(said, "from the model that it returns")
+    return Draft({"frontend": NAME, **said}, comments, files=(*files, *others))
+
+
 REFERENCE_KIND = StepKind(
     name="onnx-reference",
     version=1,
@@ -257,6 +297,7 @@ FEATURE = Frontend(
     source=_source,
     reference=_reference,
     score=_score,
+    draft=_draft,
     is_measured=False,
     diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(
@@ -265,5 +306,6 @@ FEATURE = Frontend(
         options=OnnxFileOptions,
         look=_look,
         read=_read,
+        suffixes=(".onnx",),
     ),
 )

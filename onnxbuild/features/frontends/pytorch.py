@@ -11,6 +11,7 @@ from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.module_source import module_reference, module_source
 from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, key_of
+from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"
@@ -44,5 +45,6 @@ FEATURE = Frontend(
     source=module_source,
     reference=module_reference,
     score=baseline_score,
+    draft=draft_of_module,
     diagnosis=DiagnosisHints(advice={export.KIND.name: _ADVICE}),
 )

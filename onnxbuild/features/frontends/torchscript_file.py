@@ -120,5 +120,6 @@ FEATURE = Frontend(
         options=TorchScriptFileOptions,
         look=_look,
         read=_read,
+        suffixes=(".pt", ".pth", ".ts", ".jit"),
     ),
 )

@@ -83,17 +83,17 @@ class Breach:
 
 
 def is_exact(array: np.ndarray) -> bool:
-    """Whether elements are either equal or wrong: integers (ids, classes), bools and strings."""
+    """Return whether elements are either equal or wrong: integers (ids, classes), bools and strings."""
     return array.dtype.kind not in "fc"
 
 
 def is_text(array: np.ndarray) -> bool:
-    """Whether it holds strings: ONNX Runtime gives objects, files hold fixed-width Unicode."""
+    """Return whether it holds strings: ONNX Runtime gives objects, files hold fixed-width Unicode."""
     return array.dtype.kind in "OU"
 
 
 def mismatch(expected: np.ndarray, actual: np.ndarray) -> str:
-    """Why two arrays can't be compared, one sentence; empty when they can.
+    """Return why two arrays can't be compared, one sentence; empty when they can.
 
     Shapes and dtypes must be equal, neither side may hold NaN, and infinities must stand at the
     same places with the same sign.
@@ -196,7 +196,7 @@ def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float
     """The elements with |a - b| > atol + rtol |b| (numpy.allclose's rule), or None.
 
     Args:
-        expected: PyTorch's output, b.
+        expected: The reference's output, b.
         actual: Comparable with it (see `mismatch`), a.
         atol: In the output's unit, >= 0.
         rtol: >= 0.

@@ -199,7 +199,7 @@ def write_vectors(folder: Path, vectors: Iterable[np.ndarray]) -> int:
 
 
 def read_vectors(folder: Path) -> Iterator[np.ndarray]:
-    """What `write_vectors` wrote, one flat float64 vector at a time."""
+    """Read what `write_vectors` wrote, one flat float64 vector at a time."""
     import numpy as np
 
     with np.load(folder / VECTORS_FILE, allow_pickle=False) as arrays:
@@ -222,7 +222,7 @@ def write_errors(folder: Path, errors: SampleErrors) -> None:
 
 
 def read_errors(folder: Path) -> SampleErrors:
-    """What `write_errors` wrote."""
+    """Read what `write_errors` wrote."""
     import numpy as np
 
     with np.load(folder / ERRORS_FILE, allow_pickle=False) as arrays:

@@ -45,7 +45,7 @@ def score_batches(
     outputs: Sequence[Mapping[str, np.ndarray]],
     labels: Sequence[object],
 ) -> float:
-    """What the user's metric says of all batches.
+    """Score all batches with the user's metric.
 
     Raises:
         StepError: It raises, or gives no finite number.

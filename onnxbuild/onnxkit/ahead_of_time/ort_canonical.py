@@ -58,7 +58,7 @@ def sorted_bytes(content: bytes) -> bytes:
 
 
 def type_parameters(content: bytes) -> TypeParameters:
-    """What a `.ort` file says of its operators' type parameters.
+    """Return what a `.ort` file says of its operators' type parameters.
 
     Raises:
         ValueError: It is no such file.

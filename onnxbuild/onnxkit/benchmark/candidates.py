@@ -83,7 +83,7 @@ class LineUp:
         return any(self.settings(name).spins for name in self.variants)
 
     def settings(self, variant: str, threads: int | None = None) -> SessionSettings:
-        """How a variant is run: as it is delivered.
+        """Return a variant's session settings: those that it is delivered with.
 
         Args:
             variant: Its name.
@@ -134,7 +134,7 @@ class LineUp:
     def opener(
         self, folder: Path, settings: SessionSettings, *, io_binding: bool = False
     ) -> Callable[[], Bind]:
-        """What opens a model on the target."""
+        """Return a function that opens a model on the target."""
         return onnx_runtime(
             folder,
             target=usable(self.context, self.target),

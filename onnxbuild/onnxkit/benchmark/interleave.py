@@ -53,7 +53,7 @@ class Measurement:
 def group_contenders(
     costs: Mapping[str, LoadCost], compared_with: Sequence[str], limit_bytes: int, where: str
 ) -> list[tuple[str, ...]]:
-    """Who is measured with whom: all with each other where memory allows.
+    """Group who is measured with whom: all with each other where memory allows.
 
     Args:
         costs: Contender -> what it takes alone, in the order in which they are loaded.

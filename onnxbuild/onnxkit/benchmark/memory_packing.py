@@ -27,7 +27,7 @@ class Need:
 
 
 def all_fit(needs: Mapping[str, Need], room_bytes: int) -> bool:
-    """Whether all fit at once.
+    """Return whether all fit at once.
 
     Models are loaded one after the other, so they take what each keeps, and the most that one of
     them takes beyond that.

@@ -11,7 +11,7 @@ _SHOWN_NODES = 20
 
 
 def node_times(events: Sequence[Mapping[str, Any]], runs: int) -> dict[str, Any]:
-    """What the last runs of a profile took, per run.
+    """Return the time per run of each node, over a profile's last runs.
 
     Args:
         events: As the profile's file has them: Chrome's trace format, times in microseconds.

@@ -84,7 +84,7 @@ def measured_points(
 
 
 def takes(fixed: Mapping[str, int], point: Point) -> bool:
-    """Whether a model whose axes have these sizes alone runs at a point."""
+    """Return whether a model whose axes have these sizes alone runs at a point."""
     return all(point.sizes.get(axis, size) == size for axis, size in fixed.items())
 
 

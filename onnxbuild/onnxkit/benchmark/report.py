@@ -174,7 +174,7 @@ def benchmark_notes(
     *,
     ranking: bool,
 ) -> tuple[str, ...]:
-    """What a user should see.
+    """Return the notes that a user should see.
 
     Args:
         found: What the machine did besides.

@@ -110,7 +110,7 @@ def copies(line_up: LineUp, point: Point, feeds: Feeds) -> dict[str, object]:
 
 
 def unbound(line_up: LineUp) -> tuple[str, ...]:
-    """What `io_binding` means nothing to: programs."""
+    """Return what `io_binding` means nothing to: programs."""
     if not line_up.programs:
         return ()
     names = ", ".join(line_up.programs)

@@ -15,7 +15,7 @@ _SHARE_OF_WEIGHTS = 0.5
 
 
 def budget_bytes(model: onnx.ModelProto) -> int:
-    """What the moments of one pass may take: 256 MiB, or half of the model's weights if that is more.
+    """Return the memory for the moments of one pass, bytes: 256 MiB, or half of the model's weights if that is more.
 
     Each pass runs the whole model over all the data. With a budget that grows as the model does,
     there are as many passes for a large one as for one a tenth of its size.

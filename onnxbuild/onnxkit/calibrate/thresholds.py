@@ -41,7 +41,7 @@ class IntegerGrid:
 
 
 def histogram_bounds(seen: Range, grid: IntegerGrid) -> Range:
-    """What a histogram should span: around zero for symmetric grids, so that it can be folded."""
+    """Return what a histogram should span: around zero for symmetric grids, so that it can be folded."""
     top = max(abs(seen[0]), abs(seen[1]))
     return (-top, top) if grid.symmetric else seen
 

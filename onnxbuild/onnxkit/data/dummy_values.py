@@ -18,7 +18,7 @@ _WORDS, _LETTERS = 4, 8
 
 
 def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np.ndarray:
-    """What an input is fed with.
+    """Make the values of an input.
 
     Floats are standard normal, or uniform in [low, high); integers uniform in [low, high), by
     default 0 or 1 (all values for 8-bit types); bools are fair coins; strings are some words of

@@ -54,7 +54,7 @@ def run_at_probes(
 
 
 def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
-    """How a model's outputs differ from those that are expected; empty where they agree.
+    """Return how a model's outputs differ from those that are expected; empty where they agree.
 
     Args:
         expected: Of the model that it was made of.
@@ -75,7 +75,7 @@ def disagreement(expected: Sequence[PointRun], model: Path, where: str) -> str:
 
 
 def graph_breach(expected: np.ndarray, actual: np.ndarray) -> Breach | None:
-    """What shows that a graph computes something else than the one it was made of, or None.
+    """Return what shows that a graph computes something else than the one it was made of, or None.
 
     Args:
         expected: Of the original.

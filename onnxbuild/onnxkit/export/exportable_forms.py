@@ -19,7 +19,7 @@ _EXPERTS = "_experts_implementation"
 
 
 def has_recurrences(module: torch.nn.Module) -> bool:
-    """Whether the files of transformers that `module` is made from hold a loop over the sequence."""
+    """Return whether the files of transformers that `module` is made from hold a loop over the sequence."""
     return any(_replaceable(module))
 
 

@@ -96,7 +96,7 @@ class _Tried:
     inputs: Sequence[DummyInput]
 
     def runs(self, feeds: Feeds, inputs: Sequence[DummyInput] | None = None) -> bool:
-        """Whether forward runs."""
+        """Run forward; return whether it could."""
         try:
             call_forward(self.module, feeds, self.inputs if inputs is None else inputs)
         except StepError:
@@ -104,7 +104,7 @@ class _Tried:
         return True
 
     def takes(self, feeds: Feeds, dtypes: Mapping[str, str]) -> bool:
-        """Whether forward runs on zeros where these inputs have these dtypes."""
+        """Run forward on zeros, these inputs with these dtypes; return whether it takes them."""
         zeros = _zeros(feeds)
         others = [each for each in self.inputs if each.name not in dtypes]
         changed: Feeds = {name: zeros[name].astype(to) for name, to in dtypes.items()}

@@ -90,7 +90,7 @@ def named_outputs(
 
 
 def has_keys(value: object) -> bool:
-    """Whether what forward returned holds a key anywhere, so that outputs go by name."""
+    """Return whether what forward returned holds a key anywhere, so that outputs go by name."""
     if isinstance(value, Mapping) or _fields(value) is not None:
         return True
     return isinstance(value, (tuple, list)) and any(has_keys(item) for item in value)

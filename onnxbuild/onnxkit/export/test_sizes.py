@@ -25,7 +25,7 @@ def export_sizes(axes: Sequence[Axis], sums: Sequence[str] = ()) -> dict[str, in
 
 
 def probe_points(axes: Sequence[Axis], sums: Sequence[str] = ()) -> tuple[Point, ...]:
-    """Where an export is compared with PyTorch.
+    """Return where an export is compared with PyTorch.
 
     As exported, all axes otherwise, all at minimum, and each that may be empty at 0.
     """

@@ -13,9 +13,10 @@ from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
 from onnxbuild.onnxkit.modules.no_module import no_module
-from onnxbuild.onnxkit.modules.program_modules import load_program, module_of_program
+from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
 from onnxbuild.onnxkit.modules.training_mode import training_notes
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def make_torch_deterministic() -> None:
 
 
 def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
-    """The module that the user's callable returns or that a file holds, in eval mode, without gradients.
+    """The module that the user's callable returns or that a file or folder holds, in eval mode, without gradients.
 
     Raises:
         StepError: The callable is missing, raises, or returns something else; or the file can't be loaded.
@@ -52,7 +53,10 @@ def load_module_noted(
     """As `load_module`, with a line for the user where it was in training mode."""
     if entrypoint.target == FILE_DATA:
         shown, path = context.files(entrypoint)[0]
-        module = load_program(path, shown, entrypoint.args, context.where)
+        if FORM in entrypoint.args:
+            module = load_program(path, shown, entrypoint.args, context.where)
+        else:
+            module = load_folder(context, entrypoint)
     else:
         shown = entrypoint.target
         made = call_callable(context, entrypoint)

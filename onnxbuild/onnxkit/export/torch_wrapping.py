@@ -70,7 +70,7 @@ def dynamic_shapes(
 
 
 def dimension_spellings(inputs: Sequence[DummyInput], axes: Sequence[Axis]) -> dict[str, str]:
-    """What graphs exported with `dynamic_shapes` call a dimension -> what the recipe calls it."""
+    """Return what graphs exported with `dynamic_shapes` call a dimension -> what the recipe calls it."""
     steps = {axis.name: axis.multiple_of for axis in axes}
     found = {}
     for dimension in dict.fromkeys(d for each in inputs for d in each.shape):
@@ -134,7 +134,7 @@ def without_output() -> Iterator[None]:
 
 
 def trace_remarks(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """What the tracer says it froze, with the user's line; one remark a line."""
+    """Return what the tracer says it froze, with the user's line; one remark a line."""
     import torch
 
     remarks = [

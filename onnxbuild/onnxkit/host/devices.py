@@ -26,7 +26,7 @@ class Devices:
 
 
 def devices_of(vendor: Vendor) -> Devices:
-    """What this machine has of a vendor."""
+    """List this machine's devices of a vendor."""
     return Devices(
         on_bus=_display_vendors().count(vendor.pci),
         driver=any(Path(path).exists() for path in vendor.drivers),

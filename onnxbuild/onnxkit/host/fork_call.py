@@ -34,7 +34,7 @@ WATCHERS: list[Watcher] = []
 
 
 def call_forked(call: Callable[[], T], what: str, where: str) -> T:
-    """What `call` returns in a fork of this process, which must not have started threads yet.
+    """Call `call` in a fork of this process, which must not have started threads yet, and return what it returns.
 
     A fork shares what is imported already, and has nothing else: no model that was loaded before.
 

@@ -75,7 +75,7 @@ def read_times() -> Times:
 
 
 def conditions(before: Times, after: Times) -> Conditions:
-    """What went on between two readings, and whether that is too much for honest figures."""
+    """Return what went on between two readings, and whether that is too much for honest figures."""
     total = max(after.total_s - before.total_s, 1e-9)
     own = after.own_s - before.own_s
     others = max(0.0, 100 * (after.busy_s - before.busy_s - own) / total)

@@ -67,7 +67,7 @@ def _text(content: mmap.mmap, start: int) -> str:
 
 
 def missing_of(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Which libraries the loader can't find: those of `names`, or what they need in turn.
+    """List the libraries that the loader can't find: those of `names`, or what they need in turn.
 
     What it does find stays loaded in this process.
     """

@@ -23,6 +23,7 @@ from onnxbuild.onnxkit.loaders.shared import (
 )
 
 SHOWN = 8  # values printed of each output
+_AS_TORCH_LOADS = (False, 1, -1)  # run_single_threaded, num_runners, device_index
 
 
 def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -42,9 +43,7 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     elif manifest["kind"] == "torch-export":
         call = torch.export.load(path).module()
     else:
-        from torch._inductor import aoti_load_package
-
-        call = aoti_load_package(path)
+        call = _compiled(path)
     dtypes = {each["name"]: each["dtype"] for each in manifest["inputs"]}
 
     def run(feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +56,25 @@ def load() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
         return {name: tensor.numpy() for name, tensor in _named(made, manifest).items()}
 
     return run
+
+
+def _compiled(path: str) -> Callable[..., Any]:
+    """Load an AOTInductor package.
+
+    PyTorch's own function compiles ten programs first, 20 s, to name this CPU and to warn if it is another;
+    `check_machine` has compared the instructions.
+    """
+    call: Callable[..., Any]
+    try:
+        from torch._C import _aoti
+        from torch.export.pt2_archive._package import AOTICompiledModel
+
+        call = AOTICompiledModel(_aoti.AOTIModelPackageLoader(path, "model", *_AS_TORCH_LOADS))
+    except (AttributeError, ImportError, TypeError):  # another version of PyTorch
+        from torch._inductor import aoti_load_package
+
+        call = aoti_load_package(path)
+    return call
 
 
 def _named(made: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.model.opsets import needed_opset
 
 
 def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
-    """What onnx's checker and strict shape inference say against a model.
+    """Check a model with onnx's checker and strict shape inference; return their faults.
 
     Operators of unknown domains (com.microsoft) are left unchecked, as onnx does.
 

@@ -12,7 +12,7 @@ _WIDEST = 60
 
 
 def array_difference(one: np.ndarray, other: np.ndarray) -> str:
-    """How many elements differ, the first of them, and the largest difference.
+    """Return how many elements differ, the first of them, and the largest difference.
 
     Elements are compared by their bits: -0.0 and 0.0, or two kinds of NaN, are different bytes of a
     file. Only chunks are held in memory as float64.

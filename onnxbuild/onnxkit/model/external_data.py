@@ -40,7 +40,7 @@ class Extent:
 
 
 def is_outside(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor's elements are in a file."""
+    """Return whether a tensor's elements are in a file."""
     import onnx
 
     return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
@@ -207,7 +207,7 @@ def external_location(tensor: onnx.TensorProto) -> str:
 
 
 def is_name_below(name: Path | str) -> bool:
-    """Whether a name that a model says leads to something below its folder."""
+    """Return whether a name that a model says leads to something below its folder."""
     path = PurePosixPath(name)
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 

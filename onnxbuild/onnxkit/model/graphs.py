@@ -112,7 +112,7 @@ def insert_nodes(graph: onnx.GraphProto, before: Mapping[int, Sequence[onnx.Node
 
 
 def element_count(tensor: onnx.TensorProto) -> int:
-    """How many elements a tensor has; 1 for a scalar."""
+    """Return the number of a tensor's elements; 1 for a scalar."""
     return math.prod(tensor.dims)
 
 

@@ -26,7 +26,7 @@ def interface_faults(
     outputs: Sequence[str],
     opset: int | None,
 ) -> list[Finding]:
-    """Where a model is not what the recipe declares.
+    """List where a model is not what the recipe declares.
 
     float16 is accepted where float32 is declared: a variant may narrow its inputs.
 

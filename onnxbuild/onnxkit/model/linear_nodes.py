@@ -46,7 +46,7 @@ class LinearNode:
 
 
 def is_branch(name: str) -> bool:
-    """Whether a node carries outlier channels and stays in fp32, by its name."""
+    """Return whether a node carries outlier channels and stays in fp32, by its name."""
     return name.startswith(BRANCH_PREFIX)
 
 
@@ -115,7 +115,7 @@ class Constants:
         return matrix.T.copy() if linear.transposed else matrix
 
     def reads(self, name: str) -> int:
-        """How many nodes read a value, the graph's outputs counted as one each."""
+        """Return the number of nodes that read a value, the graph's outputs counted as one each."""
         return self._readers[name]
 
     def add(self, name: str, array: np.ndarray) -> str:

@@ -96,7 +96,7 @@ def load_model(folder_or_file: Path, *, weights: Weights = "read") -> onnx.Model
 
 
 def placement(source: Path) -> Literal["auto", "always"]:
-    """Where the weights of derived models go: once in an external file, always in one.
+    """Return where the weights of derived models go: once in an external file, always in one.
 
     Args:
         source: The model's folder.
@@ -105,7 +105,7 @@ def placement(source: Path) -> Literal["auto", "always"]:
 
 
 def has_external_weights(folder_or_file: Path) -> bool:
-    """Whether a model's weights are in a file of their own."""
+    """Return whether a model's weights are in a file of their own."""
     return (model_path(folder_or_file).parent / WEIGHTS_FILE).exists()
 
 

@@ -34,7 +34,7 @@ class OpsetError(StepError):
 
 
 def has_operator(operator: str, opset: int) -> bool:
-    """Whether an opset has an operator; a deprecated one is not there."""
+    """Return whether an opset has an operator; a deprecated one is not there."""
     import onnx
 
     if not onnx.defs.has(operator, opset, ""):
@@ -121,7 +121,7 @@ def newest_form(model: onnx.ModelProto) -> tuple[str, int]:
 
 
 def needed_opset(model: onnx.ModelProto) -> tuple[str, int] | None:
-    """What a model that ONNX refuses needs a later opset for, one sentence, and the least that takes it.
+    """Return what a model that ONNX refuses needs a later opset for, one sentence, and the least that takes it.
 
     Args:
         model: Its weights need not be loaded.

@@ -11,7 +11,7 @@ _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def loadable(path: Path, entries: dict[str, str]) -> str | bytes:
-    """What an InferenceSession takes: the model's path; its graph where a link leads to its weights.
+    """Return an InferenceSession's argument: the model's path; its graph where a link leads to its weights.
 
     ONNX Runtime refuses weights in another folder than the model's file, and a step's inputs are
     links into the store. Told the weights' real folder and name, it maps them from there.

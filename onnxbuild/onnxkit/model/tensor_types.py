@@ -18,7 +18,7 @@ _ONNX_BFLOAT16 = 16
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    """What feeds of a declared dtype are held in: float32 for bfloat16, Unicode for strings."""
+    """Return what feeds of a declared dtype are held in: float32 for bfloat16, Unicode for strings."""
     import numpy as np
 
     return np.dtype({BFLOAT16: "float32", STRING: "U"}.get(dtype, dtype))

@@ -24,7 +24,7 @@ def shown_ratio(value: float | None, low: float | None, high: float | None) -> s
 
 
 def is_known(low: float | None, high: float | None) -> bool:
-    """Whether an interval is narrower than a factor of two."""
+    """Return whether an interval is narrower than a factor of two."""
     return bool(low) and low is not None and high is not None and high <= _WIDEST * low
 
 

@@ -69,7 +69,7 @@ class ProgramDescription:
 
 
 def describe_inputs(inputs: Sequence[DummyInput]) -> tuple[ProgramInput, ...]:
-    """What of dummy inputs a caller must know."""
+    """Describe dummy inputs for callers."""
     return tuple(ProgramInput(each.name, each.dtype, each.shape) for each in inputs)
 
 
@@ -109,7 +109,7 @@ def described(manifest: Manifest) -> ProgramDescription:
 
 
 def program_format(path: Path) -> ProgramFormat | None:
-    """What a file is by what is in it; None if it is no program, of weights alone for one."""
+    """Return a program file's format by its content; None if it is none, or holds weights alone."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [f"/{name}" for name in archive.namelist()]

@@ -156,11 +156,20 @@ def _load_exported(path: str) -> Callable[..., Any]:
 
 
 def _load_aotinductor(path: str) -> Callable[..., Any]:
-    from torch._inductor import aoti_load_package  # a second that other formats need not pay
+    """Load without `aoti_load_package`, which compiles ten programs first to name this CPU, and only warns.
 
-    call: Callable[..., Any] = aoti_load_package(path)
+    Steps run on the machine that the package was made for: `bundles` and keys hold its instructions.
+    """
+    from torch._C import _aoti
+    from torch.export.pt2_archive._package import AOTICompiledModel
+
+    loader = _aoti.AOTIModelPackageLoader(path, "model", *_AS_TORCH_LOADS)
+    call: Callable[..., Any] = AOTICompiledModel(loader)
     return call
 
+
+_AS_TORCH_LOADS = (False, 1, -1)
+"""`aoti_load_package`'s defaults: run_single_threaded, num_runners, device_index."""
 
 _LOADERS: Mapping[str, Callable[[str], Callable[..., Any]]] = {
     "torchscript": _load_torchscript,
@@ -171,7 +180,6 @@ _LOADERS: Mapping[str, Callable[[str], Callable[..., Any]]] = {
 _RUNTIMES: Mapping[ProgramFormat, tuple[str, ...]] = {
     "torchscript": ("torch.jit",),
     "torch-export": ("torch.export.pt2_archive", "torch._export.serde.serialize"),
-    "aotinductor": ("torch._inductor.package", "torch._inductor.codecache",
-                    "torch.utils.cpp_extension"),
-}  # fmt: skip
+    "aotinductor": ("torch.export.pt2_archive._package",),
+}
 """What torch imports at its first load: up to 2 s, against some ms for the load itself."""

@@ -56,7 +56,7 @@ def signature_of(path: Path, found: ProgramFormat, name: str) -> Signature:
 def described_as(
     signature: Signature, found: ProgramFormat, inputs: Sequence[DummyInput], name: str
 ) -> ProgramDescription:
-    """How a program is called with a recipe's inputs; outputs have no names before it runs.
+    """Return how a program is called with a recipe's inputs; outputs have no names before it runs.
 
     Raises:
         StepError: It takes others.

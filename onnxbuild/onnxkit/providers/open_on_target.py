@@ -83,7 +83,7 @@ class ContextSubset:
 
 
 def absence(context: StepContext) -> str:
-    """Why the step's target is not there; empty if it is."""
+    """Return why the step's target is not there; empty if it is."""
     return str(_presence(context).get("absent", ""))
 
 
@@ -125,7 +125,7 @@ def open_on(
 
 
 def left_out(context: StepContext, models: Mapping[str, Path], target: Target) -> dict[str, str]:
-    """Which models a target runs no node of, each with the sentence that says so.
+    """Return which models a target runs no node of, each with the sentence that says so.
 
     Args:
         context: The step's.
@@ -159,13 +159,13 @@ def usable(context: StepContext, target: Target) -> Target:
 
 
 def environment_note(context: StepContext) -> dict[str, Any]:
-    """What a report says of the target's environment; nothing where it has none."""
+    """Return what a report says of the target's environment; nothing where it has none."""
     found = _presence(context).get("environment")
     return {} if found is None else {"environment": found}
 
 
 def library_of(context: StepContext, target: Target) -> Path | None:
-    """Where a target's plug-in is; None if it has none."""
+    """Return where a target's plug-in is; None if it has none."""
     if target.library is None:
         return None
     ((_, path),) = context.files(target.library)
@@ -175,7 +175,7 @@ def library_of(context: StepContext, target: Target) -> Path | None:
 def skipped(
     context: StepContext, target: Target, reason: str, more: Mapping[str, Any] | None = None
 ) -> Outcome:
-    """What a step says that could not run on its target: a report with nothing but the reason.
+    """Return what a step says that could not run on its target: a report with nothing but the reason.
 
     Args:
         context: The step's.

@@ -99,7 +99,7 @@ def placement_findings(
 
 
 def placement_of(session: onnxruntime.InferenceSession) -> Placement | None:
-    """What ONNX Runtime recorded; None if this version records nothing (before 1.24)."""
+    """Return what ONNX Runtime recorded; None if this version records nothing (before 1.24)."""
     if isinstance(session, HostedSession):
         elsewhere: Placement | None = session.call(placement_of)
         return elsewhere

@@ -68,7 +68,7 @@ def _deciding(node: onnx.NodeProto, *, qdq: bool) -> Sequence[str]:
 
 
 def quantized_metrics(counts: Mapping[str, int], source: Path, target: Path) -> dict[str, object]:
-    """What a quantizer did, for tables.
+    """Return what a quantizer did, for tables.
 
     Args:
         counts: From `quantized_nodes`.

@@ -67,7 +67,7 @@ class NodeFilter:
     excluded: Sequence[str]
 
     def takes(self, name: str, op_type: str) -> bool:
-        """Whether the quantizer takes a node."""
+        """Return whether the quantizer takes a node."""
         asked = not self.included or name in self.included
         return op_type in self.op_types and asked and name not in self.excluded
 

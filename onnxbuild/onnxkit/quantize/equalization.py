@@ -148,7 +148,7 @@ class _Sources:
 
 
 def divisors(peak: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """What each channel is divided by: peak^alpha / weight^(1 - alpha), geometric mean 1; float32.
+    """Return each channel's divisor: peak^alpha / weight^(1 - alpha), geometric mean 1; float32.
 
     Args:
         peak: Greatest magnitude of each channel; one at least is above 0.

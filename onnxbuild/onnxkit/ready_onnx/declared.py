@@ -231,11 +231,12 @@ def completed_axes(
 
 def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[str, int]:
     known = {key: value for key, value in written.items() if type(value) is int and value >= 0}
-    step = max(1, known.get("multiple_of", 1))
+    step = max(1, known.get("multiple_of", default.get("multiple_of", 1)))
     least = known.get("min", _up(default["min"], step))
     most = known.get("max", max(_up(default["max"], step), least, known.get("example", 0)))
     example = min(max(_up(default["example"], step), least), most // step * step)
-    return {"min": least, "max": most, "example": max(1, example)}
+    sizes = {"min": least, "max": most, "example": max(1, example)}
+    return {**sizes, "multiple_of": step} if "multiple_of" in default else sizes
 
 
 def _up(size: int, step: int) -> int:

@@ -48,7 +48,7 @@ class Window:
 
 
 def sums_may_saturate(model: onnx.ModelProto) -> bool:
-    """Whether some activations would make two products of a node add up to more than 16 bits hold.
+    """Return whether some activations would make two products of a node add up to more than 16 bits hold.
 
     Args:
         model: Its weights inside or mapped.

@@ -137,7 +137,7 @@ def _add(saturations: Saturation, each: Product, values: Mapping[str, np.ndarray
 
 
 def lost_in_pairs(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, int]:
-    """What saturation takes from each output, and how many sums saturate.
+    """Return the loss of each output to saturation, and the number of sums that saturate.
 
     Only pairs of weights that could overflow with the greatest activation are added up.
 

@@ -64,7 +64,7 @@ def summed_columns(weights: np.ndarray, kind: str, *, transposed: bool) -> np.nd
 
 
 def is_depthwise(node: onnx.NodeProto, shape: Sequence[int]) -> bool:
-    """Whether a convolution has one channel in and one out a group: its kernels widen first.
+    """Return whether a convolution has one channel in and one out a group: its kernels widen first.
 
     Args:
         node: Of any type.
@@ -75,7 +75,7 @@ def is_depthwise(node: onnx.NodeProto, shape: Sequence[int]) -> bool:
 
 
 def may_saturate(columns: np.ndarray) -> bool:
-    """Whether two neighbours along the first axis could add up beyond 16 bits."""
+    """Return whether two neighbours along the first axis could add up beyond 16 bits."""
     import numpy as np
 
     wide: np.ndarray = columns.astype(np.int16)
@@ -85,7 +85,7 @@ def may_saturate(columns: np.ndarray) -> bool:
 
 
 def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Where two weights could do so with the greatest activation; all of one shape.
+    """Return where two weights could do so with the greatest activation; all of one shape.
 
     Args:
         first: Weights, whole numbers in a type that holds their sum.
@@ -102,7 +102,7 @@ def may_saturate_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def saturation_note(names: Sequence[str]) -> str:
-    """What a user should know of them."""
+    """Return what a user should know of them."""
     return (
         f"the sums of {len(names)} nodes can exceed 16 bits on the target, whose CPU has no VNNI "
         f"or AMX ({names[0]}{', ...' if names[1:] else ''}): write `reduce_range: auto` or "

@@ -22,7 +22,7 @@ class Goal:
     )
     sqnr_db: float | None = option(None, help="least signal-to-noise ratio over all samples, dB")
     max_drop: float | None = option(
-        None, help="how far the `evaluate` score may be below PyTorch's", minimum=0
+        None, help="how far the `evaluate` score may be below the reference's", minimum=0
     )
 
 
@@ -58,7 +58,7 @@ def missed(goal: Goal, figures: Mapping[str, Any], margin: float = 0.0) -> dict[
 
 
 def reached(goal: Goal, figures: Mapping[str, Any]) -> str:
-    """What was got of what is asked: `cosine_mean 0.9961, drop 0.01`."""
+    """Return what was got of what is asked: `cosine_mean 0.9961, drop 0.01`."""
     parts = []
     for name in map(_figure, asked(goal)):
         value = figures.get(name)
@@ -67,7 +67,7 @@ def reached(goal: Goal, figures: Mapping[str, Any]) -> str:
 
 
 def written(goal: Goal) -> str:
-    """What is asked: `cosine_mean 0.995, max_drop 0.01`."""
+    """Return what is asked: `cosine_mean 0.995, max_drop 0.01`."""
     return ", ".join(f"{name} {bound:.10g}" for name, bound in asked(goal).items())
 
 

@@ -16,14 +16,14 @@ LEAST_SPLIT = 20
 
 
 def is_halved(errors: SampleErrors) -> bool:
-    """Whether there are samples enough for two halves."""
+    """Return whether there are samples enough for two halves."""
     return len(errors.cosines) >= LEAST_SPLIT
 
 
 def figures_of(
     errors: SampleErrors | None, scored: Mapping[str, Any], half: int
 ) -> dict[str, Any]:
-    """What a model shows of a goal's measures on one half of the data.
+    """Return a model's values of a goal's measures on one half of the data.
 
     Args:
         errors: Of its `fidelity` report; None where there is none.

@@ -39,7 +39,7 @@ class MeasuredTrials:
         return math.exp(sum(map(math.log, medians)) / len(medians))
 
     def ratio(self, one: str, other: str) -> Ratio:
-        """How long one takes by how long the other does, over the points.
+        """Return the ratio of two latencies, over the points.
 
         Two that were in no group together are compared through one that was in both of theirs.
         """

@@ -98,7 +98,7 @@ class GatedLosses:
         self._exact: list[np.ndarray] = exact
 
     def of(self, opened: Collection[int]) -> Loss:
-        """What these gates do, open together.
+        """Return the loss with these gates open together.
 
         Raises:
             StepError: The outputs are not finite, or the metric gives no number.

@@ -84,5 +84,5 @@ _FREE_PARTS = 3
 
 
 def is_free(key: str) -> bool:
-    """Whether a key is one of a provider or of a custom operator, and can't be checked."""
+    """Return whether a key is one of a provider or of a custom operator, and can't be checked."""
     return key.startswith(FREE_PREFIXES) and len([p for p in key.split(".") if p]) >= _FREE_PARTS

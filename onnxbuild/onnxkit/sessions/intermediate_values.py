@@ -36,7 +36,7 @@ class ValueProbe:
 
 
 def as_rows(value: str, channels: int, prefix: str) -> tuple[ValueProbe, str]:
-    """What makes a value two-dimensional, its last axis the channels; and the name of that."""
+    """Return what makes a value two-dimensional, its last axis the channels; and the name of that."""
     import numpy as np
     import onnx
 

@@ -120,7 +120,7 @@ def asked_for(
     lean: bool = False,
     where: str = "",
 ) -> SessionRequest:
-    """What `open_session` opens; its arguments.
+    """Describe a session to be opened; arguments as for `open_session`.
 
     Raises:
         StepError: The model can't be read.

@@ -21,7 +21,7 @@ class HostedSession:
         self._inputs, self._outputs, self._providers = held.host.call(_interface, held)
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function returns there, given the session and more arguments."""
+        """Return what a function returns there, given the session and more arguments."""
         return self._held.host.call(function, self._held, *arguments)
 
     def keep(self, function: Callable[..., Any], *arguments: object) -> HeldThere:

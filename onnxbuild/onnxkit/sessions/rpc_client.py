@@ -82,7 +82,7 @@ class SessionHost:
             ) from error
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """What a function of this program returns there.
+        """Return what a function of this program returns there.
 
         Args:
             function: At the top of one of its modules.

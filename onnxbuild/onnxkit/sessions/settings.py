@@ -109,7 +109,7 @@ STEADY = SessionSettings().judged()
 
 
 def settings_from(value: Any) -> SessionSettings:
-    """What `to_json` made of settings.
+    """Read settings that `to_json` has written.
 
     Raises:
         ValueError: It is something else.
@@ -118,7 +118,7 @@ def settings_from(value: Any) -> SessionSettings:
 
 
 def shown(settings: SessionSettings, base: SessionSettings | None = None) -> str:
-    """What differs from other settings (None: ONNX Runtime's own), as YAML to paste."""
+    """Return what differs from other settings (None: ONNX Runtime's own), as YAML to paste."""
     other = SessionSettings() if base is None else base
     parts = [
         f"{each.name}: {_yaml(getattr(settings, each.name))}"

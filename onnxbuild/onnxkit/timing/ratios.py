@@ -37,7 +37,7 @@ class Ratio:
 
 
 def ratio_of(one: Turns, other: Turns) -> Ratio:
-    """How long one runner takes by how long another does, in the middle.
+    """Return the median ratio of one runner's time to another's.
 
     A machine drifts and stumbles, and does so to both: the median of a turn is held against that
     of the other's turn in the same round, and of those ratios the median is taken.
@@ -144,7 +144,7 @@ def chained(one: Ratio, other: Ratio) -> Ratio:
 
 
 def is_ranked(measured: Mapping[str, Turns]) -> bool:
-    """Whether each runner's ratio to the fastest is known to 2 %, or is clearly above 1.25."""
+    """Return whether each runner's ratio to the fastest is known to 2 %, or is clearly above 1.25."""
     middle = {name: _median([_median(turn) for turn in turns]) for name, turns in measured.items()}
     fastest = min(middle, key=lambda name: middle[name])
     for name, turns in measured.items():

@@ -100,7 +100,7 @@ class _Runner:
 
 
 def all_stable(measured: Mapping[str, Turns]) -> bool:
-    """Whether the median of each is known."""
+    """Return whether the median of each is known."""
     return all(summarize_turns(turns).stable for turns in measured.values())
 
 
@@ -187,7 +187,7 @@ def burst(run_once: Callable[[], object], *, discard: bool) -> list[int]:
 
 
 def runs_in(run_once: Callable[[], object], seconds: float) -> int:
-    """How many runs fit into a time, at least one."""
+    """Return the number of runs that fit into a time, at least one."""
     if isinstance(run_once, Elsewhere):
         return run_once.runs_in(seconds)
     end = time.perf_counter() + seconds
@@ -226,7 +226,7 @@ def summarize_turns(turns_ns: Turns) -> RunnerLatency:
 
 
 def median_bounds(medians: Sequence[float]) -> tuple[float, float, bool]:
-    """What holds the true median with 95 % confidence, from the turns' medians in their order.
+    """Return the 95 % confidence interval of the median, from the turns' medians in their order.
 
     Turns one after the other are alike, so they are put together to at most 16 batches (Schmeiser
     1982, "Batch size effects in the analysis of simulation output"); the bounds are two of the

@@ -91,7 +91,7 @@ class Phrases:
         yield from (value for value in schema.get("enum", ()) if isinstance(value, str))
 
     def wants_other_type(self, schema: Schema) -> bool:
-        """Whether a string's very type is what may be wrong with it."""
+        """Return whether a string's very type is what may be wrong with it."""
         types = set(self._types(schema))
         takes_strings = "string" in types or any(self.enumerated(schema))
         return "boolean" in types or not takes_strings
