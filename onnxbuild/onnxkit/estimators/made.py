@@ -27,13 +27,15 @@ _EXPECTED = {
 def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> Any:
     """The recipe's estimator, fitted.
 
-    Python's and NumPy's random numbers are seeded with 0 before the callable runs.
+    Python's and NumPy's random numbers are seeded with 0 before the callable runs, and scikit-learn's OpenMP
+    loops take one thread, so that sums are the same on machines of other sizes.
 
     Raises:
         StepError: The callable fails or returns something else, the file can't be loaded, or the estimator
             is not fitted.
     """
     where = context.where
+    _use_one_thread()
     if model.target == FILE_DATA:
         ((shown, path),) = context.files(model)
         made = load_file(path, shown, frontend, model.args, where)
@@ -51,6 +53,13 @@ def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> An
         )
     _refuse_unfitted(made, shown, where)
     return _with_interface(made, where)
+
+
+def _use_one_thread() -> None:
+    """Answer loky's question for the count of cores, which scikit-learn asks and lscpu would answer."""
+    from joblib.externals.loky.backend import context
+
+    context.physical_cores_cache = 1
 
 
 def _seeded(make: Callable[..., Any], model: Entrypoint) -> Any:
