@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.returned import frontend_of
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.estimators.boosters import lightgbm_estimator, xgboost_estimator
 from onnxbuild.onnxkit.estimators.files import load_file
@@ -68,27 +67,6 @@ def _seeded(make: Callable[..., Any], model: Entrypoint) -> Any:
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - what estimators without a random_state draw from
     return make(**model.args)
-
-
-def frontend_of(value: object) -> str:
-    """The frontend that takes a value; empty if none does. Imports nothing."""
-    if isinstance(value, type):
-        return ""
-    types = (
-        (XGBOOST, "xgboost", "XGBModel"),
-        (XGBOOST, "xgboost", "Booster"),
-        (LIGHTGBM, "lightgbm", "LGBMModel"),
-        (LIGHTGBM, "lightgbm", "Booster"),
-        (SKLEARN, "sklearn.base", "BaseEstimator"),
-        ("pytorch", "torch.nn", "Module"),
-        ("onnx", "onnx", "ModelProto"),
-    )
-    for frontend, module, name in types:
-        known = getattr(sys.modules.get(module), name, None)
-        if isinstance(known, type) and isinstance(value, known):
-            return frontend
-    is_path = isinstance(value, (str, Path)) and str(value).endswith(".onnx")
-    return "onnx" if is_path else ""
 
 
 def _other(made: object, found: str, *, is_file: bool) -> str:

@@ -11,6 +11,7 @@ from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.recipe import DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
@@ -49,8 +50,11 @@ def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module
         raise StepError(
             f"{entrypoint.target} returned {an(module)}; expected a torch.nn.Module",
             where=context.where,
-            fix="return the module itself"
-            + (", an instance and not its class" if isinstance(module, type) else ""),
+            fix=frontend_fix(
+                module,
+                "return the module itself"
+                + (", an instance and not its class" if isinstance(module, type) else ""),
+            ),
         )
     module.requires_grad_(requires_grad=False)
     return module.eval()

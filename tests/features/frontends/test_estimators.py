@@ -12,6 +12,7 @@ import lightgbm
 import numpy as np
 import onnx
 import pytest
+import skl2onnx
 import skops.io
 import xgboost
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -22,14 +23,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.reference_files import read_reference
-from onnxbuild.steps import convert_estimator, estimator_reference, validate
+from onnxbuild.steps import convert_estimator, estimator_reference, import_onnx, validate
 from tests.fakes.step_context import run_step
-from tests.steps.graphs import run_model
+from tests.steps.graphs import RECIPES, run_model
 from tests.written_recipes import faults, loader
 
 AXES = (Axis("batch", 1, 64, 4),)
@@ -450,6 +452,7 @@ def test_a_pickle_that_breaks_off_is_refused(tmp_path, kept):
     assert "complete" in caught.value.fix
 
 
+@pytest.mark.slow
 def test_the_same_bytes_come_out_in_other_processes_whatever_the_hash_seed(tmp_path):
     (tmp_path / "made.py").write_text(CODE)
     code = (
@@ -471,3 +474,69 @@ def test_the_same_bytes_come_out_in_other_processes_whatever_the_hash_seed(tmp_p
     domains = [each.domain for each in model.opset_import]
     assert domains == sorted(set(domains))
     assert model.graph.name == "main_graph"
+
+
+def test_a_ready_model_with_a_zipmap_is_refused_with_the_option_that_avoids_it(tmp_path):
+    rows, labels = iris()
+    made = skl2onnx.convert_sklearn(
+        LogisticRegression(max_iter=500).fit(rows, labels),
+        initial_types=[("x", skl2onnx.common.data_types.FloatTensorType([None, 4]))],
+        target_opset={"": 18, "ai.onnx.ml": 3},
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    load = loader(tmp_path)
+    text = "version: 1\nname: demo\nmodel: {onnx: m.onnx}\nopset: 18\n"
+    ((what, _, fix),) = faults(load, text)
+    assert what == "m.onnx: output 'output_probability' is a sequence; outputs are tensors"
+    assert fix == (
+        "write `outputs: [output_label]`, or convert the model again (skl2onnx: "
+        "`options={'zipmap': False}`)"
+    )
+    (recipe,) = load(text + "outputs: [output_label]\n").recipes
+    for outputs in ((), recipe.outputs):
+        params = import_onnx.ImportOnnxParams(
+            Entrypoint(FILE_DATA, files=(str(tmp_path / "m.onnx"),)),
+            recipe.inputs,
+            outputs,
+            recipe.axes,
+        )
+        if not outputs:
+            with pytest.raises(StepError, match="'output_probability' is a sequence"):
+                run_step(import_onnx.KIND, params, tmp_path / "all")
+            continue
+        _, context = run_step(import_onnx.KIND, params, tmp_path / "one")
+        feeds = {"x": rows[:2].astype(np.float32)}
+        assert run_model(context.output("model"), feeds)["output_label"].tolist() == [0, 0]
+
+
+RECIPE = """\
+version: 1
+name: demo
+model: {model}
+benchmark: {{max_time_s: 0.1, min_samples: 3}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.smoke
+def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
+    files(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    recipes = []
+    for name in ("x.ubj", "l.txt"):
+        frontend = "lightgbm" if name == "l.txt" else "xgboost"
+        recipes.append(tmp_path / f"{frontend}.yaml")
+        text = RECIPE.format(model=f"{{{frontend}: {name}}}")
+        recipes[-1].write_text(text.replace("name: demo", f"name: {frontend}"))
+    (tmp_path / "topics.py").write_text((RECIPES / "models" / "topics.py").read_text())
+    recipes.append(tmp_path / "topics.yaml")
+    topics = (RECIPES / "topics.yaml").read_text().replace("models/topics.py", "topics.py")
+    recipes[-1].write_text(topics)
+    request = onnxbuild.Request(tuple(recipes))
+    result = onnxbuild.build(request)
+    assert result.exit_code == 0, result.report.failures
+    for name in ("xgboost", "lightgbm", "topics"):
+        manifest = json.loads((tmp_path / f"artifacts/out/{name}/fp32/manifest.json").read_text())
+        assert manifest["validation"]["cpu"]["passed"]
+        assert [each["name"] for each in manifest["outputs"]] == ["label", "probabilities"]
+    assert onnxbuild.build(request).report.built == []
