@@ -16,6 +16,8 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
 """Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
+_NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
+
 _FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
 """Sizes along an input's first axis, and along others, where nothing says them."""
 
@@ -49,6 +51,7 @@ def recipe_of(
     """
     outputs = [rename.get(value.name, value.name) for value in outline.outputs]
     _check_names(outline, rename, outputs, written)
+    _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
     own = _mapping(written, "dummy_inputs")
     shapes = []
@@ -133,6 +136,27 @@ def _check_names(
             )
 
 
+def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:
+    """See that the outputs that the recipe takes are tensors.
+
+    Raises:
+        InterfaceError: One is not.
+    """
+    chosen = written.get("outputs")
+    tensors = [
+        name
+        for name, value in zip(outputs, outline.outputs, strict=True)
+        if value.dtype not in _NO_TENSORS
+    ]
+    for name, value in zip(outputs, outline.outputs, strict=True):
+        if name not in tensors and (not isinstance(chosen, list) or name in chosen):
+            instead = f"write `outputs: [{', '.join(tensors)}]`, or " if tensors else ""
+            raise InterfaceError(
+                f"output '{name}' is a {value.dtype}; outputs are tensors",
+                f"{instead}convert the model again (skl2onnx: `options={{'zipmap': False}}`)",
+            )
+
+
 def _nearest(name: str, known: list[str]) -> str:
     near = did_you_mean(name, known)
     return f"{near} " + f"it has {', '.join(known)}" if near else f"it has {', '.join(known)}"
@@ -166,7 +190,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
 
 
 def _check(value: OutlinedValue) -> None:
-    if value.dtype in ("sequence", "map", "optional", "sparse tensor"):
+    if value.dtype in _NO_TENSORS:
         raise InterfaceError(
             f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
             "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
