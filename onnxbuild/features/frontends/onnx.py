@@ -160,7 +160,7 @@ def _read(
     try:
         recipe = recipe_of(outline, options.rename, written)
     except InterfaceError as error:
-        raise SourceError(f"{path.name}: {error}", error.fix, error.key) from error
+        raise SourceError(f"{path.name}: {error}", error.fix, error.key, error.mend) from error
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(

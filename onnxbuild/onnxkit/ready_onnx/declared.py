@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from onnxbuild.core.axis import symbols_of
@@ -22,18 +23,23 @@ _FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "exam
 """Sizes along an input's first axis, and along others, where nothing says them."""
 
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
 class InterfaceError(ValueError):
     """A model's input that no recipe can declare as it is.
 
     Attributes:
         fix: Something to type.
         key: The key of the recipe that is at fault; empty where it is the file.
+        mend: Keys of a recipe that mend it, as JSON; empty where none is known.
     """
 
-    def __init__(self, what: str, fix: str, *key: str) -> None:
+    def __init__(self, what: str, fix: str, *key: str, mend: Mapping[str, Any] = _NONE) -> None:
         super().__init__(what)
         self.fix = fix
         self.key = key
+        self.mend = mend
 
 
 def recipe_of(
@@ -61,6 +67,7 @@ def recipe_of(
             raise InterfaceError(
                 f"the model does not say how many dimensions input '{name}' has",
                 f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
+                mend={"dummy_inputs": {name: {"shape": [BATCH]}}},
             )
         shapes.append(
             [each for each in shape if isinstance(each, (int, str))]
@@ -91,6 +98,7 @@ def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
         raise InterfaceError(
             f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
             "write `opset: 18`: the model is raised to it, and held against what it computes now",
+            mend={"opset": 18},
         )
     wanted = written.get("opset")
     if type(wanted) is int and wanted < outline.opset:
@@ -122,6 +130,7 @@ def _check_names(
             raise InterfaceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
                 f'write `rename: {{"{name}": {better}}}` next to `onnx`',
+                mend={"model": {"rename": {name: better}}},
             )
     for name in _mapping(written, "dummy_inputs"):
         if name not in inputs:
