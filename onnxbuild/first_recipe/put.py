@@ -68,6 +68,9 @@ def _put_file(path: Path, content: str) -> None:
         except FileExistsError:
             refuse_existing(path)
             raise
+        except (PermissionError, NotImplementedError):  # a filesystem without links
+            refuse_existing(path)
+            draft.rename(path)
     finally:
         draft.unlink(missing_ok=True)
     fsync_folder(path.parent)
