@@ -46,6 +46,10 @@ WORDS: Mapping[str, str] = {
 
 PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
+    ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
+    ("adapters/toolchain/missing.py", "lightgbm"): "a package, and the extra that brings it",
+    ("adapters/toolchain/missing.py", "sklearn"): "an extra, and what it brings",
+    ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("external_models.py", "ort"): "a suffix of model files",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from onnxbuild.cli.options import timeout_option
-
 
 @click.command("init")
 @click.argument("source", required=False, metavar="[SOURCE]")
@@ -30,7 +28,14 @@ from onnxbuild.cli.options import timeout_option
     metavar="PATH",
     help="A file or folder outside of the project that the callable reads. May be given several times.",
 )
-@timeout_option()
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wall time that a callable may take.",
+)
 def command(
     *,
     source: str | None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
@@ -15,13 +16,21 @@ class SourceError(ValueError):
         what: One sentence.
         fix: Something to type.
         key: Path of the key of the recipe that is at fault; empty for the file itself.
+        mend: Keys of a recipe that mend it, as JSON; `init` writes them, inputs with a mark to fill them in.
     """
 
-    def __init__(self, what: str, fix: str, key: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        what: str,
+        fix: str,
+        key: tuple[str, ...] = (),
+        mend: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
         self.key = key
+        self.mend = mend
 
 
 @dataclass(frozen=True, slots=True)

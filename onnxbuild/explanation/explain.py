@@ -48,9 +48,9 @@ def explain_file(
     """
     load_recipes(path, project=project, overrides=overrides, environment=environment)
     file, root = absolute(path), absolute(project)
-    loader = Loader(root, environment)
-    loader.load(file, read_user_file(file), overrides)
-    return [_Explanation(file, root, environment, each).text() for each in loader.understood]
+    understood: list[Understood] = []
+    Loader(root, environment, understood).load(file, read_user_file(file), overrides)
+    return [_Explanation(file, root, environment, each).text() for each in understood]
 
 
 class _Explanation:
@@ -71,6 +71,7 @@ class _Explanation:
         self._environment = environment
         self._understood = understood
         self._shown = understood.recipe.location.path
+        self._templates = frozenset(_templates(understood.written))
         self._source = source_of(understood.root)
         self._said_by_source = (
             understood.root.members["model"].node.members[self._source].node
@@ -115,9 +116,10 @@ class _Explanation:
 
     def _with_matrix(self, root: Node) -> Node:
         """The recipe with a matrix of the one combination, from which it has its name."""
-        chosen, at = self._understood.chosen, self._understood.matrix_at
-        if not chosen:
+        chosen, matrix = self._understood.chosen, self._understood.written.child("matrix")
+        if not chosen or matrix is None:
             return root
+        at = matrix.at
         values = {k: Member(at, sequence([node_of(v, at)], at)) for k, v in chosen.items()}
         return mapping({**root.members, "matrix": Member(at, mapping(values, at))}, root.at)
 
@@ -156,9 +158,18 @@ class _Explanation:
         if self._said_by_source is not None and at == self._said_by_source.at:
             return f"from {self._said_by_source.value}"
         place = f"{at.path}:{at.line}"
-        if at in self._understood.templates:
+        if at in self._templates:
             return f"template, {place}"
         return "" if at.path == self._shown else place
+
+
+def _templates(node: Node) -> Iterator[Location]:
+    """Yield the places of all scalars that hold a template."""
+    below = [member.node for member in node.members.values()] or node.items
+    for each in below:
+        yield from _templates(each)
+    if node.templated and not below:
+        yield node.at
 
 
 def _with_own(full: Member, own: Member | None, names: set[str]) -> Member:

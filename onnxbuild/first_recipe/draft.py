@@ -13,9 +13,10 @@ from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
+from onnxbuild.first_recipe.mend import mended
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
-from onnxbuild.recipe.yaml.write import scalar_text
+from onnxbuild.recipe.templates.extend import absolute
 
 _LOOK = "onnxbuild.first_recipe.callable_child:look"
 
@@ -45,16 +46,19 @@ def recipe_of_file(
             )
             continue
         model = {form: _relative(source.path, reader), **options}
-        text = f"version: 1\nname: {scalar_text(name)}\nmodel: {json.dumps(model)}\n"
+        written, why = mended(
+            form, absolute(source.path), {"version": 1, "name": name, "model": model}
+        )
         try:
-            _, root = reader.read(text)
+            _, root = reader.read(json.dumps(written, ensure_ascii=False))
         except UsageError as error:
             refused = refused or error
             continue
         value = plain(root)
         del value["frontend"]  # the file says it
-        said = {key: f"from {source.path.name}" for key in value if key not in ("version", "name")}
-        del said["model"]
+        said = {key: f"from {source.path.name}" for key in value if key not in written}
+        said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
+        said |= why
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused

@@ -17,7 +17,7 @@ from onnxbuild.first_recipe.put import put_files, refuse_existing
 from onnxbuild.first_recipe.recipe_text import FirstRecipe, Reader
 from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_of
 from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
-from onnxbuild.recipe.project import find_project, root_reason
+from onnxbuild.recipe.project import find_project, is_marked, root_reason
 from onnxbuild.recipe.templates.extend import absolute
 from onnxbuild.request import Loaded, Request, check_points, graph_of, remarks_of
 
@@ -92,7 +92,7 @@ def write_recipe(
         f"outputs: {', '.join(recipe.outputs) or 'all'}",
         *remarks,
     ]
-    if not any((folder / ".git").exists() for folder in (project, *project.parents)):
+    if not is_marked(project):
         about.append(f"note: {root_reason(project)}")
     return Written((path,), path, tuple(about), made.holes, f"onnxbuild run {path}")
 

@@ -13,7 +13,7 @@ from onnxbuild.core.recipe import Location, Recipe
 from onnxbuild.document.node import Member, Node, dotted, mapping
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.explanation.defaults import ordered
-from onnxbuild.recipe.assemble import Loader
+from onnxbuild.recipe.assemble import Loader, Understood
 from onnxbuild.recipe.parts.parts import plain_mode
 from onnxbuild.recipe.yaml.write import block_lines
 
@@ -60,27 +60,25 @@ class Reader:
     project: Path
     environment: Mapping[str, str]
 
-    def loader(self) -> Loader:
-        """Return a loader that has read nothing yet."""
-        return Loader(self.project, self.environment)
-
     def read(self, text: str) -> tuple[Recipe, Node]:
         """The recipe and the tree that it was made of.
 
         Raises:
             UsageError: The first of its faults.
         """
-        loader = self.loader()
+        understood: list[Understood] = []
         try:
-            (recipe,) = loader.load(self.file, text.encode(), {})
+            (recipe,) = Loader(self.project, self.environment, understood).load(
+                self.file, text.encode(), {}
+            )
         except RecipeErrors as errors:
             raise UsageError(errors.faults[0].what, fix=errors.faults[0].fix) from errors
-        return recipe, loader.understood[0].root
+        return recipe, understood[0].root
 
     def faults(self, text: str) -> tuple[RecipeError, ...]:
         """What is wrong with a recipe."""
         try:
-            self.loader().load(self.file, text.encode(), {})
+            Loader(self.project, self.environment).load(self.file, text.encode(), {})
         except RecipeErrors as errors:
             return errors.faults
         return ()

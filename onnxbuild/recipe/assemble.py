@@ -36,23 +36,32 @@ class Understood:
         recipe: The recipe.
         root: Bases merged, templates rendered, what the model's file says filled in; no defaults.
         chosen: The matrix's values.
-        matrix_at: Where the matrix stands.
-        templates: Places of values that templates give.
+        written: Bases merged, templates as they are.
         folder_of: Place -> the folder that paths written there are relative to.
     """
 
     recipe: Recipe
     root: Node
     chosen: Mapping[str, Any]
-    matrix_at: Location
-    templates: frozenset[Location]
+    written: Node
     folder_of: Callable[[Location], FilePath]
 
 
 class Loader:
-    """Loads one recipe file; what its combinations share is read, checked and parsed once."""
+    """Loads one recipe file; what its combinations share is read, checked and parsed once.
 
-    def __init__(self, project: FilePath, environment: Mapping[str, str]) -> None:
+    Args:
+        project: The project's root, absolute.
+        environment: Where the variables named by `env` lists are looked up.
+        understood: Takes what each recipe was made of; None to forget it.
+    """
+
+    def __init__(
+        self,
+        project: FilePath,
+        environment: Mapping[str, str],
+        understood: list[Understood] | None = None,
+    ) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
         self._glob = Glob(project)
@@ -62,7 +71,7 @@ class Loader:
         self._complete = True
         self._checked: dict[tuple[str, str], list[Fault]] = {}
         self._written: Node | None = None
-        self.understood: list[Understood] = []
+        self._understood = understood
 
     def files(self) -> Iterable[FilePath]:
         """Recipe files that were read."""
@@ -158,22 +167,10 @@ class Loader:
         if self._faults:
             return None
         recipe = _assembled(parts, chosen, shared, next(iter(self._sources.files)))
-        self._note(recipe, root, chosen)
+        if self._understood is not None and self._written is not None:
+            folder_of = lambda at: self._sources.folder(at.path)  # noqa: E731
+            self._understood.append(Understood(recipe, root, chosen, self._written, folder_of))
         return recipe
-
-    def _note(self, recipe: Recipe, root: Node, chosen: Mapping[str, Any]) -> None:
-        assert self._written is not None
-        matrix = self._written.child("matrix")
-        self.understood.append(
-            Understood(
-                recipe=recipe,
-                root=root,
-                chosen=chosen,
-                matrix_at=self._written.at if matrix is None else matrix.at,
-                templates=frozenset(_templates(self._written)),
-                folder_of=lambda at: self._sources.folder(at.path),
-            )
-        )
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'
@@ -217,15 +214,6 @@ def _without_templates(node: Node) -> Node:
     if isinstance(node.value, tuple):
         return Node(node.at, tuple(map(_without_templates, node.value)))
     return Node(node.at, UNKNOWN)
-
-
-def _templates(node: Node) -> Iterable[Location]:
-    """Yield the places of all scalars that hold a template."""
-    below = [member.node for member in node.members.values()] or node.items
-    for each in below:
-        yield from _templates(each)
-    if node.templated and not below:
-        yield node.at
 
 
 def _templated_matrix(root: Node) -> Iterable[Fault]:

@@ -72,7 +72,7 @@ def _kind(frontend: str, *packages: str) -> StepKind:
         params=ConvertEstimatorParams,
         inputs=(),
         outputs={"model": "onnx-model", "config": "report"},
-        toolchain=("onnx", "onnxruntime", "numpy", "scikit-learn", "skl2onnx", *packages),
+        toolchain=("onnx", "onnxruntime", "numpy", *packages, "skl2onnx", "scikit-learn"),
         run=run,
         user_code=True,
         entrypoints=lambda params: (params.model,),
@@ -81,7 +81,7 @@ def _kind(frontend: str, *packages: str) -> StepKind:
 
 KINDS = {
     SKLEARN: _kind(SKLEARN),
-    XGBOOST: _kind(XGBOOST, "onnxmltools", "xgboost"),
-    LIGHTGBM: _kind(LIGHTGBM, "onnxmltools", "lightgbm"),
+    XGBOOST: _kind(XGBOOST, "xgboost", "onnxmltools"),
+    LIGHTGBM: _kind(LIGHTGBM, "lightgbm", "onnxmltools"),
 }
 """By frontend."""

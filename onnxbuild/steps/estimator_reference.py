@@ -111,7 +111,7 @@ def _kind(frontend: str, *packages: str) -> StepKind:
         params=EstimatorReferenceParams,
         inputs=(),
         outputs={"reference": "reference"},
-        toolchain=("numpy", "scikit-learn", *packages),
+        toolchain=("numpy", *packages, "scikit-learn"),
         run=run,
         host_bound=True,
         user_code=True,

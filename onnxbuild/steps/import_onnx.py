@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.returned import frontend_fix
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.model.external_data import outside_tensors
 from onnxbuild.onnxkit.model.model_files import load_model
@@ -79,7 +80,9 @@ def _called(context: StepContext, entrypoint: Entrypoint) -> onnx.ModelProto:
             f"{entrypoint.target} returned {an(made)}; expected the path of an .onnx file, or an "
             "onnx.ModelProto",
             where=context.where,
-            fix="return one of these, or write `frontend: pytorch` for a torch.nn.Module",
+            fix=frontend_fix(
+                made, "return one of these, or write `frontend: pytorch` for a torch.nn.Module"
+            ),
         )
     if any(True for _ in outside_tensors(made)):
         raise StepError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.original_model import in_types_of, load_original
 from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, refuse_nan
@@ -25,18 +24,14 @@ class ReferenceModelParams:
         inputs: What is fed.
         axes: As the reference takes them.
         samples: The callable of real samples; None for none.
-        points: Further points.
-        seed: Of the dummy inputs.
-        max_samples: How many of the real samples are used.
+        options: The recipe's.
     """
 
     original: Entrypoint
     inputs: tuple[DummyInput, ...]
     axes: tuple[Axis, ...]
     samples: Entrypoint | None
-    points: tuple[Mapping[str, int], ...]
-    seed: int
-    max_samples: int
+    options: ReferenceOptions
 
 
 def run(context: StepContext) -> Outcome:
@@ -55,10 +50,10 @@ def run(context: StepContext) -> Outcome:
         context,
         params.inputs,
         params.axes,
-        points=params.points,
-        seed=params.seed,
+        points=params.options.points,
+        seed=params.options.seed,
         samples=params.samples,
-        max_samples=params.max_samples,
+        max_samples=params.options.max_samples,
     ):
         try:
             found = predict(feeds)

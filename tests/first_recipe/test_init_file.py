@@ -16,7 +16,7 @@ from tests.first_recipe.conftest import files_in
 VALUE = helper.make_tensor_value_info
 
 
-def save_model(path, *, inputs=("x",), opset=17):
+def save_model(path, *, inputs=("x",), opset=17, shape=("n", 3)):
     """A sum of inputs, times a table."""
     weights = numpy_helper.from_array(np.eye(3, 2, dtype=np.float32), "w")
     nodes = [
@@ -26,7 +26,7 @@ def save_model(path, *, inputs=("x",), opset=17):
     graph = helper.make_graph(
         nodes,
         "g",
-        [VALUE(name, TensorProto.FLOAT, ["n", 3]) for name in inputs],
+        [VALUE(name, TensorProto.FLOAT, shape) for name in inputs],
         [VALUE("y", TensorProto.FLOAT, ["n", 2])],
         [weights],
     )
@@ -175,3 +175,31 @@ def test_a_folder_that_can_not_be_written_is_one_error(here, onnxbuild):
     assert said.code != 0
     assert "bug" not in said.err
     assert files_in(here) == {".git", "two.onnx", "recipes"}
+
+
+@pytest.mark.slow
+def test_what_a_recipe_must_say_to_mend_a_file_is_written_and_builds(here, onnxbuild):
+    save_model(here / "old.onnx", inputs=("x:0", "a b"), opset=9)
+    said = onnxbuild("init", "old.onnx", "-o", "old.yaml")
+    assert said.code == 0, said.err
+    found = written(here / "old.yaml")
+    assert found["opset"] == 18
+    assert found["model"] == {"onnx": "old.onnx", "rename": {"x:0": "x_0", "a b": "a_b"}}
+    assert set(found["dummy_inputs"]) == {"x_0", "a_b"}
+    assert "fill in" not in said.out
+    assert onnxbuild("run", "old.yaml").code == 0
+
+
+def test_dimensions_that_a_file_does_not_say_are_marked(here, onnxbuild):
+    save_model(here / "any.onnx", inputs=("a", "b"), shape=None)
+    said = onnxbuild("init", "any.onnx", "-o", "any.yaml")
+    assert said.code == 0, said.err
+    text = (here / "any.yaml").read_text()
+    marks = [n for n, line in enumerate(text.splitlines(), 1) if "FILL IN: write `dummy" in line]
+    assert len(marks) == 2
+    assert f"fill in first: any.yaml, line {marks[0]}, {marks[1]}\n" in said.out
+    assert written(here / "any.yaml")["dummy_inputs"]["b"] == {
+        "dtype": "float32",
+        "shape": ["batch"],
+    }
+    assert onnxbuild("lint", "any.yaml").code == 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint
 from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.returned import frontend_of
 from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.estimators.boosters import lightgbm_estimator, xgboost_estimator
 from onnxbuild.onnxkit.estimators.files import load_file
@@ -27,13 +26,15 @@ _EXPECTED = {
 def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> Any:
     """The recipe's estimator, fitted.
 
-    Python's and NumPy's random numbers are seeded with 0 before the callable runs.
+    Python's and NumPy's random numbers are seeded with 0 before the callable runs, and scikit-learn's OpenMP
+    loops take one thread, so that sums are the same on machines of other sizes.
 
     Raises:
         StepError: The callable fails or returns something else, the file can't be loaded, or the estimator
             is not fitted.
     """
     where = context.where
+    _use_one_thread()
     if model.target == FILE_DATA:
         ((shown, path),) = context.files(model)
         made = load_file(path, shown, frontend, model.args, where)
@@ -53,33 +54,19 @@ def make_estimator(context: StepContext, model: Entrypoint, frontend: str) -> An
     return _with_interface(made, where)
 
 
+def _use_one_thread() -> None:
+    """Answer loky's question for the count of cores, which scikit-learn asks and lscpu would answer."""
+    from joblib.externals.loky.backend import context
+
+    context.physical_cores_cache = 1
+
+
 def _seeded(make: Callable[..., Any], model: Entrypoint) -> Any:
     import numpy as np
 
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - what estimators without a random_state draw from
     return make(**model.args)
-
-
-def frontend_of(value: object) -> str:
-    """The frontend that takes a value; empty if none does. Imports nothing."""
-    if isinstance(value, type):
-        return ""
-    types = (
-        (XGBOOST, "xgboost", "XGBModel"),
-        (XGBOOST, "xgboost", "Booster"),
-        (LIGHTGBM, "lightgbm", "LGBMModel"),
-        (LIGHTGBM, "lightgbm", "Booster"),
-        (SKLEARN, "sklearn.base", "BaseEstimator"),
-        ("pytorch", "torch.nn", "Module"),
-        ("onnx", "onnx", "ModelProto"),
-    )
-    for frontend, module, name in types:
-        known = getattr(sys.modules.get(module), name, None)
-        if isinstance(known, type) and isinstance(value, known):
-            return frontend
-    is_path = isinstance(value, (str, Path)) and str(value).endswith(".onnx")
-    return "onnx" if is_path else ""
 
 
 def _other(made: object, found: str, *, is_file: bool) -> str:

@@ -16,10 +16,9 @@ _LISTED = (
 _BY_PACKAGE = {
     "onnx": "write `frontend: onnx` below `name`",
     "onnxscript": "return `program.model_proto`, and write `frontend: onnx`",
-    "sklearn": "convert it (skl2onnx.to_onnx, with `options={'zipmap': False}`), return that, and write "
-    "`frontend: onnx`",
-    "xgboost": "convert it (onnxmltools.convert_xgboost), return that, and write `frontend: onnx`",
-    "lightgbm": "convert it (onnxmltools.convert_lightgbm), return that, and write `frontend: onnx`",
+    "sklearn": "write `frontend: sklearn` below `name`",
+    "xgboost": "write `frontend: xgboost` below `name`",
+    "lightgbm": "write `frontend: lightgbm` below `name`",
     "keras": "save it by `model.export('model.onnx', format='onnx')`, and write `model: {onnx: model.onnx}`",
     "tensorflow": "convert it (tf2onnx), return that, and write `frontend: onnx`",
     "jax": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",

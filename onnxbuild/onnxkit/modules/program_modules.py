@@ -146,6 +146,15 @@ def is_scripted(module: torch.nn.Module) -> bool:
     return any(isinstance(each, torch.jit.ScriptModule) for each in module.modules())
 
 
+def scripted_in(module: torch.nn.Module) -> Any:
+    """The ScriptModule that a module of this file's calls; None for other modules."""
+    return (
+        getattr(module, TORCHSCRIPT, None)
+        if type(module).__name__ == _CLASSES[TORCHSCRIPT]
+        else None
+    )
+
+
 def _scripted(program: Any, where: str) -> torch.nn.Module:
     """TorchScript with a signature that Python can read.
 

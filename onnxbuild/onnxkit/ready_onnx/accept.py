@@ -50,6 +50,7 @@ def accept(
     """
     folder = context.output("model")
     adapt(model, inputs, outputs, rename, context.where)
+    _refuse_sequences(model, shown, context.where)
     canonicalize(model)
     faults = interface_faults(model, inputs, outputs, None)
     unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
@@ -70,3 +71,20 @@ def accept(
     check_loads(folder, context.where)
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
     return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+
+
+def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:
+    """See that all outputs are tensors.
+
+    Raises:
+        StepError: One is not.
+    """
+    for value in model.graph.output:
+        if not value.type.HasField("tensor_type"):
+            kind = str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
+            raise StepError(
+                f"{shown}: output '{value.name}' is a {kind}; outputs are tensors",
+                where=where,
+                fix="leave it out of `outputs`, or convert the model again (skl2onnx: "
+                "`options={'zipmap': False}`)",
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from onnxbuild.core.axis import symbols_of
@@ -16,8 +17,13 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
 """Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
+_NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
+
 _FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
 """Sizes along an input's first axis, and along others, where nothing says them."""
+
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class InterfaceError(ValueError):
@@ -26,12 +32,14 @@ class InterfaceError(ValueError):
     Attributes:
         fix: Something to type.
         key: The key of the recipe that is at fault; empty where it is the file.
+        mend: Keys of a recipe that mend it, as JSON; empty where none is known.
     """
 
-    def __init__(self, what: str, fix: str, *key: str) -> None:
+    def __init__(self, what: str, fix: str, *key: str, mend: Mapping[str, Any] = _NONE) -> None:
         super().__init__(what)
         self.fix = fix
         self.key = key
+        self.mend = mend
 
 
 def recipe_of(
@@ -49,6 +57,7 @@ def recipe_of(
     """
     outputs = [rename.get(value.name, value.name) for value in outline.outputs]
     _check_names(outline, rename, outputs, written)
+    _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
     own = _mapping(written, "dummy_inputs")
     shapes = []
@@ -58,6 +67,7 @@ def recipe_of(
             raise InterfaceError(
                 f"the model does not say how many dimensions input '{name}' has",
                 f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
+                mend={"dummy_inputs": {name: {"shape": [BATCH]}}},
             )
         shapes.append(
             [each for each in shape if isinstance(each, (int, str))]
@@ -88,6 +98,7 @@ def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
         raise InterfaceError(
             f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
             "write `opset: 18`: the model is raised to it, and held against what it computes now",
+            mend={"opset": 18},
         )
     wanted = written.get("opset")
     if type(wanted) is int and wanted < outline.opset:
@@ -119,6 +130,7 @@ def _check_names(
             raise InterfaceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
                 f'write `rename: {{"{name}": {better}}}` next to `onnx`',
+                mend={"model": {"rename": {name: better}}},
             )
     for name in _mapping(written, "dummy_inputs"):
         if name not in inputs:
@@ -130,6 +142,27 @@ def _check_names(
         if name not in outputs:
             raise InterfaceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
+            )
+
+
+def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:
+    """See that the outputs that the recipe takes are tensors.
+
+    Raises:
+        InterfaceError: One is not.
+    """
+    chosen = written.get("outputs")
+    tensors = [
+        name
+        for name, value in zip(outputs, outline.outputs, strict=True)
+        if value.dtype not in _NO_TENSORS
+    ]
+    for name, value in zip(outputs, outline.outputs, strict=True):
+        if name not in tensors and (not isinstance(chosen, list) or name in chosen):
+            instead = f"write `outputs: [{', '.join(tensors)}]`, or " if tensors else ""
+            raise InterfaceError(
+                f"output '{name}' is a {value.dtype}; outputs are tensors",
+                f"{instead}convert the model again (skl2onnx: `options={{'zipmap': False}}`)",
             )
 
 
@@ -166,7 +199,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
 
 
 def _check(value: OutlinedValue) -> None:
-    if value.dtype in ("sequence", "map", "optional", "sparse tensor"):
+    if value.dtype in _NO_TENSORS:
         raise InterfaceError(
             f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
             "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",

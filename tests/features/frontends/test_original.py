@@ -9,6 +9,7 @@ import pytest
 import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.steps.reference_model import KIND, ReferenceModelParams
@@ -113,7 +114,8 @@ def reference(folder, name):
     (folder / "model").mkdir()
     save_model(mlp("batch"), folder / "model")
     original = Entrypoint(f"{folder / 'mlp.py'}:{name}")
-    params = ReferenceModelParams(original, INPUTS, AXES, None, ({"batch": 5},), 0, 16)
+    options = ReferenceOptions(points=({"batch": 5},))
+    params = ReferenceModelParams(original, INPUTS, AXES, None, options)
     outcome, context = run_step(KIND, params, folder / "step", inputs={"model": folder / "model"})
     return outcome, list(read_reference(context.output("reference")))
 

@@ -11,7 +11,10 @@ import torch
 import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.modules.program_modules import load_program
 from onnxbuild.onnxkit.programs.exported_outline import Size
+from onnxbuild.onnxkit.programs.torch_export import export_program
+from onnxbuild.onnxkit.programs.torchscript import compile_torchscript
 from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
 from onnxbuild.steps import export
 from tests.fakes.step_context import run_step
@@ -367,6 +370,22 @@ def test_torchscript_keeps_its_branches(made, load, tmp_path):
         found = run_model(context.output("model"), {"x": x.numpy()})
         assert list(found) == ["output_1"]
         np.testing.assert_allclose(found["output_1"], module(x)[1].detach().numpy(), atol=1e-5)
+
+
+def test_torchscript_as_a_format_is_the_program_itself_and_torch_export_refuses_it(tmp_path):
+    scripted(tmp_path / "m.pt", Part())
+    module = load_program(
+        tmp_path / "m.pt", "m.pt", {"form": "torchscript", "submodule": "", "made_by": ""}, ""
+    )
+    inputs, axes = (DummyInput("x", "float32", ("batch", 8)),), (Axis("batch", 1, 8, 2),)
+    feeds = {"x": np.ones((2, 8), np.float32)}
+    made, _ = compile_torchscript(
+        module, inputs, (), feeds, method="script", freeze=False, where="demo:convert"
+    )
+    assert made is module.torchscript
+    with pytest.raises(StepError, match="export can't follow TorchScript") as caught:
+        export_program(module, inputs, (), axes, feeds, strict=False, where="demo:convert")
+    assert "leave `torch-export`" in caught.value.fix
 
 
 def test_training_mode_is_noted(tmp_path):
