@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.params import from_json
 from onnxbuild.expansion.model_source import SourceError
 from onnxbuild.first_recipe.recipe_text import HOLE
-from onnxbuild.recipe.declared.known_sources import known_sources
 
 _INPUTS = "dummy_inputs"
 _MENDS_MAX = 64
@@ -42,7 +42,7 @@ def mended(
 
 
 def _refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
-    source = known_sources()[form]
+    source = MODEL_SOURCES[form]
     own = {key: value for key, value in recipe["model"].items() if key != form}
     try:
         options: object = from_json(source.options, own, "model")
