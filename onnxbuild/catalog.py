@@ -42,6 +42,7 @@ from onnxbuild.features.settings import (
     calibration,
     optimize,
     packages,
+    processing,
     reference,
     release,
     session,
@@ -91,6 +92,7 @@ FEATURES: tuple[Feature, ...] = (
     bundle.FEATURE,
     triton.FEATURE,
     packages.FEATURE,
+    processing.FEATURE,
     target.FEATURE,
     release.FEATURE,
 )

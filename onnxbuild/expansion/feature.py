@@ -19,6 +19,7 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
+from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
@@ -155,6 +156,7 @@ class Feature:
         laid: Deliverable -> what is laid next to it, which enters no bundle: what is measured. Takes
             the variants that were asked for, and format -> its program.
         laid_ahead: The same, next to each of the artifacts that are made ahead of time of a variant.
+        delivers: More bundles that are made of a variant: portable ONNX, each with a folder of its own.
         steps_of: Variant -> names of steps that belong to it alone and are not below it; `--only` takes
             the variant for each.
         columns: What the table at a build's end shows of its steps.
@@ -177,6 +179,7 @@ class Feature:
         [Scope, Sequence[Subject], Mapping[str, OutputRef]], Mapping[str, Sequence[Laid]]
     ] = _no_names
     laid_ahead: Callable[[Scope, Subject, Sequence[AheadOfTimeModel]], Sequence[Laid]] = _nothing
+    delivers: Callable[[Scope, Subject], Sequence[FurtherBundle]] = _nothing
     steps_of: Callable[[str], Iterable[str]] = _nothing
     columns: tuple[Column, ...] = ()
     released: tuple[str, ...] = ()
@@ -194,8 +197,7 @@ class Frontend(Feature):
         source: Make canonical ONNX of the recipe's model.
         reference: What the user's own framework computes, at seeded points and on real samples: for a
             variant, if some axes are fixed to one size for it.
-        score: Its score by the user's metric, that variants are held to; None if the recipe evaluates
-            nothing.
+        score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
         draft: What a model that a callable returned says of its first recipe; None if it is no model of
             this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.

@@ -82,6 +82,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
         name = each.subject.variant.name
         _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
         _add_packages(scope, each)
+        _add_further(scope, each.subject)
     for subject in subjects:
         _add_artifacts(scope, subject)
     for program in formats:
@@ -168,6 +169,15 @@ def _add_packages(scope: Scope, made: _Made) -> None:
         bundle = Bundle(files, made.bundle.judged_by)
         folder = f"{variant.name}-{name}"
         _deliver(scope, folder, bundle, (), family="package", variant=variant.name)
+
+
+def _add_further(scope: Scope, subject: Subject) -> None:
+    """Add what features make of a variant besides."""
+    name = subject.variant.name
+    for feature in all_features():
+        for each in feature.delivers(scope, subject):
+            bundle = Bundle(each.files, each.judged_by)
+            _deliver(scope, f"{name}-{each.name}", bundle, (), variant=name)
 
 
 def _deliver(

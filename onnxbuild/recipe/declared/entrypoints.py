@@ -49,7 +49,7 @@ class EntrypointReader:
             faults: Takes what is wrong.
         """
         is_short = not isinstance(node.value, dict)
-        if path[0] == "providers":  # a plug-in's library
+        if path[0] == "providers" or _is_file(path):  # a plug-in's library, or a file of data
             return self._plain_data(node, path, faults)
         if _takes_files(path) and is_short and self._is_plain_data(node):
             return self._plain_data(node, path, faults) if sound(*path) else None
@@ -173,6 +173,12 @@ class EntrypointReader:
             fix = f"`export {name}=...`, or write its value: `env: {{{name}: ...}}`"
             faults.add(Fault(what, item.at, fix, path))
         return values
+
+
+def _is_file(path: KeyPath) -> bool:
+    """Whether `path` names one data file, and never a callable."""
+    section = SECTIONS.get(str(path[0]))
+    return section is not None and section.below.get(str(path[-1])) == "file"
 
 
 def _takes_files(path: KeyPath) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -18,7 +18,7 @@ from onnxbuild.core.recipe import (
     Location,
     Variant,
 )
-from onnxbuild.document.node import Node, Path, plain, scalar, unknown_paths
+from onnxbuild.document.node import Node, Path, dotted, plain, scalar, unknown_paths
 from onnxbuild.document.parts import Parts, format_nodes, has_onnx
 from onnxbuild.expansion.feature import Mode, Section
 from onnxbuild.expansion.variants import variant_of
@@ -63,8 +63,8 @@ def read_parts(
             lambda node, path: read(node, path, parts),
             read_environment,
         )
-    for path, name in entrypoint_paths():
-        node = parts.node(*path)
+    written = [(parts.node(*path), path, name) for path, name in entrypoint_paths()]
+    for node, path, name in [*written, *_entrypoints_below(parts)]:
         if node is not None:
             entrypoint = read(node, path, parts)
             if entrypoint is not None:
@@ -80,6 +80,25 @@ def entrypoint_paths() -> list[tuple[tuple[str, ...], str]]:
         for key, (name, _) in section.callables.items()
     ]
     return [(("model",), "model"), *below]
+
+
+def _entrypoints_below(parts: Parts) -> Iterator[tuple[Node, Path, str]]:
+    """(value, path, name) of each key at any depth below a section that names a callable or a file."""
+    for section in SECTIONS.values():
+        node = parts.node(section.name) if section.below else None
+        for path, found in _values_below(node, (section.name,)) if node else ():
+            if path[-1] in section.below and isinstance(found.value, str):
+                yield found, path, dotted(path)
+
+
+def _values_below(node: Node, above: Path) -> Iterator[tuple[Path, Node]]:
+    below: list[tuple[Path, Node]] = [
+        ((*above, key), member.node) for key, member in node.members.items()
+    ]
+    below += [((*above, number), item) for number, item in enumerate(node.items)]
+    for path, each in below:
+        yield path, each
+        yield from _values_below(each, path)
 
 
 def plain_mode() -> Mode:

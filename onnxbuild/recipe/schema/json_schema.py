@@ -50,12 +50,14 @@ class SchemaBuilder:
 
     def mapping(self, kind: type, title: str, extra: Mapping[str, Schema] | None = None) -> Schema:
         """The schema of a dataclass, with more keys where the recipe has them."""
+        needed = [] if self.templated else [each.name for each in _needed(kind)]
         return {
             "type": "object",
             "title": title,
             "description": (kind.__doc__ or "").partition("\n")[0],
             "properties": {**self.properties(kind), **(extra or {})},
             "additionalProperties": False,
+            **({"required": needed} if needed else {}),
         }
 
     def _of(self, kind: Any, limits: Mapping[str, Any]) -> Schema:
@@ -81,6 +83,15 @@ class SchemaBuilder:
             self.definitions[name] = {}  # holds the place, should it name itself
             self.definitions[name] = self.mapping(kind, _title(kind))
         return {"$ref": f"#/$defs/{name}"}
+
+
+def _needed(kind: Any) -> list[dataclasses.Field[Any]]:
+    """The fields that have no default."""
+    return [
+        each
+        for each in dataclasses.fields(kind)
+        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+    ]
 
 
 def _title(kind: type) -> str:

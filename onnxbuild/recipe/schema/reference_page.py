@@ -58,6 +58,7 @@ class _Page:
             schema = self._resolved(properties[section])
             schema = next((b for b in schema.get("anyOf", ()) if "properties" in b), schema)
             yield from self._table(f"`{section}`", schema["description"], schema["properties"])
+            yield from self._items(section, schema["properties"])
         yield from self._providers()
         tolerances = self._properties(self._definitions["VariantTolerances"])
         yield from self._table("Tolerances", "", tolerances)
@@ -66,6 +67,16 @@ class _Page:
         yield from self._table(title, tuning["description"], tuning["properties"])
         budgets = self._definitions["Budgets"]
         yield from self._table("Budgets", budgets["description"], budgets["properties"])
+
+    def _items(self, section: str, properties: Mapping[str, Schema]) -> Iterator[str]:
+        """What stands in a section's lists of mappings, and the options of each of their keys."""
+        for key, schema in properties.items():
+            items = self._resolved(schema.get("items", {}))
+            for name, one in items.get("properties", {}).items():
+                own = self._resolved(one)
+                if own.get("properties"):
+                    title = f"`{section}: {{{key}: [{{{name}: {{...}}}}]}}`"
+                    yield from self._table(title, own["description"], own["properties"])
 
     def _providers(self) -> Iterator[str]:
         target = self._definitions["target"]["properties"]

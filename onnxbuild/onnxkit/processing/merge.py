@@ -1,0 +1,169 @@
+"""Merge a pipeline into a model: raw inputs in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.export.names import settle_names
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.processing import image_writers
+from onnxbuild.onnxkit.processing.custom import prefixed
+from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
+from onnxbuild.onnxkit.processing.output_writers import write_on_output
+from onnxbuild.onnxkit.processing.pipeline import FittedPipeline
+from onnxbuild.onnxkit.processing.plan import PlannedOperation
+from onnxbuild.onnxkit.processing.values import ValueType
+
+if TYPE_CHECKING:
+    import onnx
+
+_NO_WRAPPER = "\0"
+_INSIDE = "model/"
+"""Begins the names of the model's own values that are no inputs and outputs any more."""
+
+_ON_IMAGES: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
+    "resize": image_writers.write_resize,
+    "letterbox": image_writers.write_letterbox,
+    "center_crop": image_writers.write_center_crop,
+    "rescale": image_writers.write_rescale,
+    "normalize": image_writers.write_normalize,
+    "to_nchw": image_writers.write_to_nchw,
+}
+
+
+def merge(model: onnx.ModelProto, fitted: FittedPipeline) -> None:
+    """Put a pipeline's operators before and behind a model's, in place, in canonical form.
+
+    Args:
+        model: Its weights need not be loaded.
+        fitted: Planned for this model.
+    """
+    inside = _names_inside(model, fitted)
+    settle_names(model, inside, _NO_WRAPPER)
+    names = {**inside, **{value: name for name, value in fitted.results.outputs.items()}}
+    before, behind = GraphWriter(), GraphWriter()
+    for chain in fitted.chains:
+        wanted = _type_inside(model, inside[chain.feeds])
+        differs = bool(chain.type.dtype) and chain.type.dtype != wanted
+        own = {**names, chain.source.name: chain.source.name}
+        if chain.operations and not differs:
+            own[chain.value] = inside[chain.feeds]
+        for each in chain.operations:
+            _write(before, _renamed(each, own), fitted)
+        if differs or not chain.operations:
+            before.begin(f"preprocess/{chain.feeds}")
+            before.cast(own.get(chain.value, chain.value), wanted, inside[chain.feeds])
+    for each in fitted.results.operations:
+        _write(behind, _renamed(each, names), fitted)
+    _put_together(model, fitted, inside, before, behind)
+    canonicalize(model)
+
+
+def _names_inside(model: onnx.ModelProto, fitted: FittedPipeline) -> dict[str, str]:
+    """The model's values that must be called otherwise: old name -> new one."""
+    graph, outputs = model.graph, fitted.results.outputs
+    inside = {chain.feeds: f"{_INSIDE}{chain.feeds}" for chain in fitted.chains}
+    for value in graph.output:
+        if outputs.get(value.name) != value.name:
+            inside[value.name] = f"{_INSIDE}{value.name}"
+    public = {*(chain.source.name for chain in fitted.chains), *outputs}
+    own = {value.name for value in (*graph.input, *graph.output)}
+    for name in sorted(public - own):
+        inside.setdefault(name, f"{_INSIDE}{name}")  # some value between may be called so
+    return inside
+
+
+def _type_inside(model: onnx.ModelProto, name: str) -> str:
+    from onnxbuild.onnxkit.model.inspect import dtype_name
+
+    value = next(each for each in model.graph.input if each.name == name)
+    return dtype_name(value.type.tensor_type.elem_type)
+
+
+def _renamed(each: PlannedOperation, names: Mapping[str, str]) -> PlannedOperation:
+    def renamed(values: Mapping[str, ValueType]) -> dict[str, ValueType]:
+        return {names.get(name, name): kind for name, kind in values.items()}
+
+    return replace(each, takes=renamed(each.takes), gives=renamed(each.gives))
+
+
+def _write(graph: GraphWriter, each: PlannedOperation, fitted: FittedPipeline) -> None:
+    graph.begin(each.prefix)
+    (value, kind), result = next(iter(each.takes.items())), next(iter(each.gives))
+    if each.name == "model":
+        own = prefixed(fitted.graphs[each.prefix], each.prefix, value, result)
+        graph.nodes.extend(own.node)
+        graph.constants.extend(own.initializer)
+    elif each.name == "cast":
+        graph.cast(value, each.options.dtype, result)
+    elif each.name in _ON_IMAGES:
+        _ON_IMAGES[each.name](graph, value, result, each.options, kind)
+    else:
+        write_on_output(graph, each, fitted.labels.get(each.prefix, ()))
+
+
+def _put_together(
+    model: onnx.ModelProto,
+    fitted: FittedPipeline,
+    inside: Mapping[str, str],
+    before: GraphWriter,
+    behind: GraphWriter,
+) -> None:
+    graph = model.graph
+    sources = {inside[chain.feeds]: chain.source for chain in fitted.chains}
+    inputs = [
+        _value_info(sources[each.name].name, sources[each.name].dtype, sources[each.name].shape)
+        if each.name in sources
+        else each
+        for each in list(graph.input)
+    ]
+    there = {each.name: each for each in graph.output}
+    kinds = {
+        value: kind for each in fitted.results.operations for value, kind in each.gives.items()
+    }
+    outputs = [
+        there[value]
+        if value in there
+        else _value_info(name, kinds[value].dtype, kinds[value].shape)
+        for name, value in fitted.results.outputs.items()
+    ]
+    values = [each for each in graph.output if each.name not in {out.name for out in outputs}]
+    nodes = [*before.nodes, *graph.node, *behind.nodes]
+    for field, wanted in (
+        (graph.value_info, [*graph.value_info, *values]),
+        (graph.input, inputs),
+        (graph.output, outputs),
+        (graph.node, nodes),
+    ):
+        copies = [_copy(each) for each in wanted]
+        del field[:]
+        field.extend(copies)
+    graph.initializer.extend([*before.constants, *behind.constants])
+    known = {each.domain for each in model.opset_import}
+    for own in fitted.graphs.values():
+        for imported in own.opset_import:
+            if imported.domain not in known | {"ai.onnx"}:
+                known.add(imported.domain)
+                model.opset_import.add().CopyFrom(imported)
+
+
+def _copy(message: onnx.NodeProto | onnx.ValueInfoProto) -> onnx.NodeProto | onnx.ValueInfoProto:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def _value_info(
+    name: str, dtype: str, shape: Sequence[int | str | None] | None
+) -> onnx.ValueInfoProto:
+    import numpy as np
+    import onnx
+
+    kind = (
+        onnx.TensorProto.STRING
+        if dtype == "string"
+        else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    )
+    return onnx.helper.make_tensor_value_info(name, kind, None if shape is None else list(shape))

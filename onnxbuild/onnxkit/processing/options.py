@@ -1,0 +1,240 @@
+"""The operations of `preprocess` and `postprocess`, as recipes write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from onnxbuild.core.params import option
+
+OF = "the value that it takes; left out: the result before it, or the model's only output"
+TO = "what its result is called"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """Pixels as uint8 in NHWC, all images of a batch of one size."""
+
+    feeds: str | None = option(
+        None, help="the model's input that is made of it; left out where it has only one"
+    )
+    name: str | None = option(
+        None, help="what the input is called in the pipeline; default: as in the model"
+    )
+    channels: int = option(3, help="values of a pixel", minimum=1)
+    min_size: int = option(1, help="least height and width, in pixels", minimum=1)
+    max_size: int = option(1024, help="greatest height and width that is declared", minimum=1)
+    example_size: int = option(224, help="height and width that load.py tries", minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeOptions:
+    """Resize images as PIL does."""
+
+    size: tuple[int, ...] | None = option(None, help="[height, width]", minimum=1)
+    shortest: int | None = option(
+        None, help="length of the shorter side; the other one follows, rounded down", minimum=1
+    )
+    method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
+    antialias: bool = option(
+        True, help="widen the filter where images shrink, as PIL does; needs opset 18"
+    )
+    first: Literal["smaller", "width"] = option(
+        "smaller",
+        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
+        "as Pillow up to 12 did",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LetterboxOptions:
+    """Resize images to fit into a frame and fill what is left, as YOLO's loaders do."""
+
+    size: tuple[int, ...] = option(help="[height, width]", minimum=1)
+    fill: int = option(114, help="value of the frame", minimum=0, maximum=255)
+    method: Literal["bilinear", "bicubic"] = option("bilinear", help="the filter")
+    antialias: bool = option(
+        True, help="widen the filter where images shrink, as PIL does; needs opset 18"
+    )
+    first: Literal["smaller", "width"] = option(
+        "smaller",
+        help="the axis that comes first: what leaves the `smaller` image, as Pillow 13 does, or the `width`, "
+        "as Pillow up to 12 did",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCropOptions:
+    """Cut out the middle; smaller images are filled with zeros, as torchvision does."""
+
+    size: tuple[int, ...] = option(help="[height, width]", minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleOptions:
+    """Multiply, as float32."""
+
+    factor: float = option(1 / 255, help="what values are multiplied by")
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizeOptions:
+    """Subtract a mean and divide by a deviation, for each channel."""
+
+    mean: tuple[float, ...] = option(help="one for all channels, or one for each")
+    std: tuple[float, ...] = option(help="one for all channels, or one for each")
+
+
+@dataclass(frozen=True, slots=True)
+class ToNchwOptions:
+    """Put channels before height and width."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastOptions:
+    """Convert to another dtype."""
+
+    dtype: Literal["float32", "float16", "int64", "int32", "uint8"] = option(help="the dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPreprocessOptions:
+    """A graph of your own: one input, one output."""
+
+    callable: str = option(help="FILE.py:CALLABLE that returns an onnx.ModelProto")
+
+
+@dataclass(frozen=True)
+class PreprocessOperation:
+    """One operation on the way from a raw input to the model's."""
+
+    image: ImageOptions | None = option(None, help="a raw input begins: an image of any size")
+    resize: ResizeOptions | None = option(None, help="to an exact size, or by the shorter side")
+    letterbox: LetterboxOptions | None = option(None, help="to fit into a frame")
+    center_crop: CenterCropOptions | None = option(None, help="the middle")
+    rescale: RescaleOptions | None = option(None, help="from 0 to 255 to 0 to 1, say")
+    normalize: NormalizeOptions | None = option(None, help="by mean and deviation")
+    to_nchw: ToNchwOptions | None = option(None, help="channels first")
+    cast: CastOptions | None = option(None, help="another dtype")
+    model: CustomPreprocessOptions | None = option(None, help="a graph of your own")
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxOptions:
+    """Probabilities of scores, along the last axis."""
+
+    of: str | None = option(None, help=OF)
+    to: str = option("probabilities", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class SigmoidOptions:
+    """A probability of each score."""
+
+    of: str | None = option(None, help=OF)
+    to: str = option("probabilities", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgmaxOptions:
+    """Place of the greatest value along the last axis."""
+
+    of: str | None = option(None, help=OF)
+    to: str = option("class_id", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class TopKOptions:
+    """The greatest values along the last axis, and their places; the greatest first."""
+
+    k: int = option(help="how many", minimum=1)
+    of: str | None = option(None, help=OF)
+    to: str = option("class_id", help="what the places are called")
+    scores: str = option("scores", help="what the values are called")
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdOptions:
+    """Whether each value is at least as great as a bound."""
+
+    min: float = option(help="the bound")
+    of: str | None = option(None, help=OF)
+    to: str = option("is_above", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsOptions:
+    """Strings for places: the lines of a text file."""
+
+    file: str = option(help="text in UTF-8, one label a line, relative to the recipe")
+    of: str | None = option(None, help=OF)
+    to: str = option("label", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """One vector for a sequence of them."""
+
+    mode: Literal["mean", "cls"] = option("mean", help="the mean of all, or the first")
+    mask: str | None = option(
+        None, help="`mean`: the input that is 1 for vectors that count and 0 for others"
+    )
+    of: str | None = option(None, help=OF)
+    to: str = option("embedding", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class L2NormalizeOptions:
+    """Vectors of length 1, along the last axis."""
+
+    of: str | None = option(None, help=OF)
+    to: str = option("embedding", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class NmsOptions:
+    """The best of overlapping boxes: rows of (image, class, box)."""
+
+    boxes: str = option(help="boxes, (batch, boxes, 4)")
+    scores: str = option(help="scores, (batch, classes, boxes)")
+    iou: float = option(0.5, help="greatest overlap of two boxes", minimum=0, maximum=1)
+    min_score: float = option(0.25, help="least score")
+    most: int = option(100, help="most boxes of a class in an image", minimum=1)
+    form: Literal["corners", "center"] = option(
+        "corners", help="`corners`: x1 y1 x2 y2; `center`: x y width height"
+    )
+    to: str = option("selected", help=TO)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPostprocessOptions:
+    """A graph of your own: one input, one output."""
+
+    callable: str = option(help="FILE.py:CALLABLE that returns an onnx.ModelProto")
+    of: str | None = option(None, help=OF)
+    to: str = option("result", help=TO)
+
+
+@dataclass(frozen=True)
+class PostprocessOperation:
+    """One operation on an output of the model."""
+
+    softmax: SoftmaxOptions | None = option(None, help="probabilities that add up to 1")
+    sigmoid: SigmoidOptions | None = option(None, help="probabilities, each by itself")
+    argmax: ArgmaxOptions | None = option(None, help="the class with the greatest score")
+    top_k: TopKOptions | None = option(None, help="the classes with the greatest scores")
+    threshold: ThresholdOptions | None = option(None, help="at least so great, or not")
+    labels: LabelsOptions | None = option(None, help="strings for classes")
+    pool: PoolOptions | None = option(None, help="an embedding of token vectors")
+    l2_normalize: L2NormalizeOptions | None = option(None, help="vectors of length 1")
+    nms: NmsOptions | None = option(None, help="non-maximum suppression of boxes")
+    model: CustomPostprocessOptions | None = option(None, help="a graph of your own")
+
+
+Operation = PreprocessOperation | PostprocessOperation
+
+
+def asked_of(operation: Operation) -> dict[str, Any]:
+    """Return what one item of a list asks for: operation -> its options; one, if it is sound."""
+    found = {each.name: getattr(operation, each.name) for each in fields(operation)}
+    return {name: options for name, options in found.items() if options is not None}

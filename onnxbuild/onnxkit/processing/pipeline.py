@@ -1,0 +1,154 @@
+"""A pipeline as a recipe asks for it, and as it fits a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
+from onnxbuild.onnxkit.processing.checks import check_label_count, least_opset
+from onnxbuild.onnxkit.processing.custom import custom_graphs
+from onnxbuild.onnxkit.processing.labels import read_labels
+from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
+from onnxbuild.onnxkit.processing.plan import InputChain, PlannedOperation, plan_inputs
+from onnxbuild.onnxkit.processing.results import Results, plan_outputs
+from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a recipe asks for.
+
+    Attributes:
+        preprocess: In order.
+        postprocess: In order.
+        outputs: The pipeline's; empty for what no operation takes.
+        declared: SECTION/POSITION of an operation -> its file, or its callable.
+    """
+
+    preprocess: tuple[PreprocessOperation, ...]
+    postprocess: tuple[PostprocessOperation, ...]
+    outputs: tuple[str, ...] = ()
+    declared: Mapping[str, Entrypoint] = field(default_factory=dict)
+
+    @property
+    def entrypoints(self) -> tuple[Entrypoint, ...]:
+        """All files and callables."""
+        return tuple(self.declared.values())
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPipeline:
+    """A pipeline that fits a model.
+
+    Attributes:
+        chains: From raw inputs to the model's.
+        results: From the model's outputs to the pipeline's.
+        labels: SECTION/POSITION -> the lines of its file.
+        graphs: SECTION/POSITION -> what its callable returned.
+    """
+
+    chains: tuple[InputChain, ...]
+    results: Results
+    labels: Mapping[str, Sequence[str]]
+    graphs: Mapping[str, onnx.ModelProto]
+
+    @property
+    def operations(self) -> tuple[PlannedOperation, ...]:
+        """All, in order."""
+        before = (each for chain in self.chains for each in chain.operations)
+        return (*before, *self.results.operations)
+
+
+def raw_inputs(
+    chains: Sequence[InputChain], inputs: Sequence[DummyInput], axes: Sequence[Axis]
+) -> tuple[tuple[DummyInput, ...], tuple[Axis, ...]]:
+    """The pipeline's inputs, and the axes that they use.
+
+    Args:
+        chains: From raw inputs to the model's.
+        inputs: The model's, as the recipe declares them.
+        axes: The recipe's.
+    """
+    sources = {each.feeds: each.source for each in chains}
+    raw = tuple(sources.get(each.name, each) for each in inputs)
+    known = (*axes, *(axis for chain in chains for axis in chain.axes))
+    used = {part.strip() for each in raw for size in each.shape for part in str(size).split("+")}
+    return raw, tuple(axis for axis in known if axis.name in used)
+
+
+def fit(context: StepContext, pipeline: Pipeline, model: onnx.ModelProto) -> FittedPipeline:
+    """Fit a pipeline to a model: files are read, callables are called.
+
+    Raises:
+        StepError: An operation does not fit, or a file or callable is not what it needs.
+    """
+    labels, graphs, custom = {}, {}, {}
+    for place, entrypoint in pipeline.declared.items():
+        section, _, position = place.partition("/")
+        operation = getattr(pipeline, section)[int(position)]
+        if operation.model is None:
+            labels[place] = read_labels(*context.files(entrypoint)[0], context.where)
+        else:
+            graphs[place], custom[place] = custom_graphs(context, entrypoint, opset_of(model))
+    inputs, outputs = (_types(each) for each in (model.graph.input, model.graph.output))
+    try:
+        chains = plan_inputs(pipeline.preprocess, inputs, custom)
+        results = plan_outputs(pipeline.postprocess, inputs, outputs, pipeline.outputs, custom)
+        fitted = FittedPipeline(chains, results, labels, graphs)
+        _check_names(chains, results, inputs)
+        _check(fitted, pipeline, opset_of(model))
+    except ProcessingError as error:
+        place = f", {error.section}[{error.position}]" if error.section else ""
+        raise StepError(error.what, where=f"{context.where}{place}", fix=error.fix) from error
+    return fitted
+
+
+def _check_names(
+    chains: Sequence[InputChain], results: Results, inputs: Mapping[str, ValueType]
+) -> None:
+    fed = {each.feeds for each in chains}
+    raw = {*(each.source.name for each in chains), *(name for name in inputs if name not in fed)}
+    for name in results.outputs:
+        if name in raw:
+            what = f"output '{name}' has the name of an input; a graph's names are unique"
+            raise ProcessingError(what, "write another name as `to`")
+
+
+def _types(values: Sequence[onnx.ValueInfoProto]) -> dict[str, ValueType]:
+    return {
+        value.name: ValueType(
+            dtype_name(value.type.tensor_type.elem_type), _shape(dimensions(value))
+        )
+        for value in values
+    }
+
+
+def _shape(found: list[int | str] | None) -> tuple[int | str | None, ...] | None:
+    return None if found is None else tuple(None if each == "?" else each for each in found)
+
+
+def _check(fitted: FittedPipeline, pipeline: Pipeline, opset: int) -> None:
+    """See that the model's opset has all operators, and that labels are as many as classes."""
+    for each in fitted.operations:
+        least = least_opset(each.options)
+        if opset < least:
+            what = f"{each.name} needs opset {least}; the model has opset {opset}"
+            raise ProcessingError(what, f"write `opset: {least}`", each.section, each.position)
+        if each.prefix in fitted.labels:
+            file = pipeline.declared[each.prefix].files[0]
+            try:
+                (kind,) = each.takes.values()
+                check_label_count(kind, len(fitted.labels[each.prefix]), file)
+            except ProcessingError as error:
+                raise ProcessingError(
+                    error.what, error.fix, each.section, each.position
+                ) from error

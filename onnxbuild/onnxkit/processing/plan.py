@@ -1,0 +1,221 @@
+"""`preprocess` -> chains: who takes what, under which name; checked by type before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.processing.checks import CHECKS
+from onnxbuild.onnxkit.processing.options import (
+    ImageOptions,
+    PreprocessOperation,
+    asked_of,
+)
+from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
+
+NONE_KNOWN: Mapping[str, ValueType] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOperation:
+    """One operation in its place.
+
+    Attributes:
+        section: PREPROCESS or POSTPROCESS.
+        position: In that list.
+        name: The operation's.
+        options: Its options.
+        takes: Names of values in the merged graph, and their types.
+        gives: The same.
+    """
+
+    section: str
+    position: int
+    name: str
+    options: Any
+    takes: Mapping[str, ValueType]
+    gives: Mapping[str, ValueType]
+
+    @property
+    def prefix(self) -> str:
+        """What names of its values and nodes begin with."""
+        return f"{self.section}/{self.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputChain:
+    """From a raw input to one of the model's.
+
+    Attributes:
+        source: The raw input.
+        axes: Those that it brings.
+        feeds: The model's input.
+        operations: In order.
+        value: The value that the model takes.
+        type: What is known of that value.
+    """
+
+    source: DummyInput
+    axes: tuple[Axis, ...]
+    feeds: str
+    operations: tuple[PlannedOperation, ...]
+    value: str
+    type: ValueType
+
+
+def type_of(declared: DummyInput) -> ValueType:
+    """The type of an input that a recipe declares."""
+    return ValueType(declared.dtype, tuple(declared.shape))
+
+
+def plan_inputs(
+    operations: Sequence[PreprocessOperation],
+    inputs: Mapping[str, ValueType],
+    custom: Mapping[str, ValueType] = NONE_KNOWN,
+) -> tuple[InputChain, ...]:
+    """Chain the operations of `preprocess`.
+
+    Args:
+        operations: The list.
+        inputs: The model's.
+        custom: SECTION/POSITION of an operation `model` -> what its graph gives, where that is known.
+
+    Raises:
+        ProcessingError: They do not fit each other, or the model.
+    """
+    starts = [n for n, each in enumerate(operations) if "image" in asked_of(each)]
+    if operations and starts[:1] != [0]:
+        what = "preprocess does not begin with a raw input"
+        raise ProcessingError(what, "write `- image: {}` first", PREPROCESS, 0)
+    chains: list[InputChain] = []
+    ends = [*starts[1:], len(operations)] if starts else []
+    for start, end in zip(starts, ends, strict=True):
+        chain = _chain(operations, start, end, inputs, custom)
+        if chain.feeds in {each.feeds for each in chains}:
+            what = f"preprocess makes the model's input '{chain.feeds}' twice"
+            raise ProcessingError(what, "write another input as `feeds`", PREPROCESS, start)
+        chains.append(chain)
+    _check_names(chains, starts, inputs)
+    return tuple(chains)
+
+
+def _check_names(
+    chains: Sequence[InputChain], starts: Sequence[int], inputs: Mapping[str, ValueType]
+) -> None:
+    fed = {each.feeds for each in chains}
+    taken = {name for name in inputs if name not in fed}
+    for chain, start in zip(chains, starts, strict=True):
+        name = chain.source.name
+        if name in taken:
+            what = f"image is called '{name}', and so is another input"
+            raise ProcessingError(what, f"write `name: {name}_pixels`", PREPROCESS, start)
+        taken.add(name)
+
+
+def _chain(
+    operations: Sequence[PreprocessOperation],
+    start: int,
+    end: int,
+    inputs: Mapping[str, ValueType],
+    custom: Mapping[str, ValueType],
+) -> InputChain:
+    options = asked_of(operations[start])["image"]
+    feeds = _feeds(options, inputs, start)
+    source, axes = _raw_image(options, feeds, inputs[feeds])
+    kind = replace(type_of(source), layout="NHWC", least=options.min_size)
+    value, planned = source.name, []
+    for position in range(start + 1, end):
+        ((name, own),) = asked_of(operations[position]).items()
+        result = f"{PREPROCESS}/{position}/{name}"
+        (after,) = checked((PREPROCESS, position), name, own, (kind,), custom)
+        each = PlannedOperation(PREPROCESS, position, name, own, {value: kind}, {result: after})
+        planned.append(each)
+        value, kind = result, after
+    _check_end(kind, feeds, inputs[feeds], end - 1)
+    return InputChain(source, axes, feeds, tuple(planned), value, kind)
+
+
+def _feeds(options: ImageOptions, inputs: Mapping[str, ValueType], position: int) -> str:
+    if not options.feeds and len(inputs) > 1:
+        what = f"image does not say which input it feeds; the model has {', '.join(inputs)}"
+        fix = f"write `image: {{feeds: {next(iter(inputs))}}}`"
+        raise ProcessingError(what, fix, PREPROCESS, position)
+    feeds = options.feeds or next(iter(inputs))
+    if feeds not in inputs:
+        what = f"image feeds '{feeds}', which is no input of the model; it has {', '.join(inputs)}"
+        fix = did_you_mean(feeds, inputs) or f"write `feeds: {next(iter(inputs))}`"
+        raise ProcessingError(what, fix, PREPROCESS, position)
+    if not options.min_size <= options.example_size <= options.max_size:
+        what = f"image has example_size {options.example_size}, which is not between min_size and max_size"
+        raise ProcessingError(
+            what, f"write `example_size: {options.max_size}`", PREPROCESS, position
+        )
+    return feeds
+
+
+def _raw_image(
+    options: ImageOptions, feeds: str, model: ValueType
+) -> tuple[DummyInput, tuple[Axis, ...]]:
+    name = options.name or feeds
+    batch = model.shape[0] if model.shape else 1
+    axes = tuple(
+        Axis(f"{name}_{side}", options.min_size, options.max_size, options.example_size)
+        for side in ("height", "width")
+    )
+    shape = (1 if batch is None else batch, axes[0].name, axes[1].name, options.channels)
+    return DummyInput(name, "uint8", shape, low=0, high=256), axes
+
+
+def _check_end(found: ValueType, feeds: str, wanted: ValueType, position: int) -> None:
+    """See that what a chain ends in is what the model takes; float32 is converted to float16."""
+    fits_dtype = not found.dtype or not wanted.dtype or found.dtype == wanted.dtype
+    if not fits_dtype and {found.dtype, wanted.dtype} != {"float32", "float16"}:
+        what = f"preprocess ends in {found}; the model's input '{feeds}' is {wanted}"
+        fix = (
+            "add `- rescale: {}`"
+            if wanted.is_float
+            else f"add `- cast: {{dtype: {wanted.dtype}}}`"
+        )
+        raise ProcessingError(what, fix, PREPROCESS, position)
+    if found.shape is None or wanted.shape is None:
+        return
+    pairs = list(zip(found.shape, wanted.shape, strict=False))
+    differs = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+    if differs or len(found.shape) != len(wanted.shape):
+        what = f"preprocess ends in {found}; the model's input '{feeds}' is {wanted}"
+        is_last = found.layout == "NHWC" and found.shape[-1] == wanted.shape[1]
+        other = "resize or crop to the model's size, with its number of `channels`"
+        fix = "add `- to_nchw: {}`" if is_last else other
+        raise ProcessingError(what, fix, PREPROCESS, position)
+
+
+def checked(
+    place: tuple[str, int],
+    name: str,
+    options: Any,
+    types: tuple[ValueType, ...],
+    custom: Mapping[str, ValueType],
+) -> tuple[ValueType, ...]:
+    """Check an operation in its place; returns the types of what it gives.
+
+    Args:
+        place: PREPROCESS or POSTPROCESS, and its position there.
+        name: The operation's.
+        options: Its options.
+        types: Of what it takes.
+        custom: As for `plan_inputs`.
+
+    Raises:
+        ProcessingError: It does not take that.
+    """
+    section, position = place
+    if name == "model":
+        return (custom.get(f"{section}/{position}", ValueType()),)
+    try:
+        return CHECKS[name](types, options)
+    except ProcessingError as error:
+        raise ProcessingError(error.what, error.fix, section, position) from error

@@ -1,0 +1,72 @@
+"""Merge pre- and post-processing into a variant's model: raw inputs in, results out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.axis import sums_of
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.processing.merge import merge
+from onnxbuild.onnxkit.processing.pipeline import Pipeline, fit
+from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.sessions.open import check_loads
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProcessingParams:
+    """All that steers a merge.
+
+    Attributes:
+        pipeline: The operations.
+        inputs: The pipeline's.
+        axes: The pipeline's.
+    """
+
+    pipeline: Pipeline
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the merged model in canonical form, its outputs' axes named.
+
+    Raises:
+        StepError: An operation does not fit the model, or the merged model is not valid, or it fails at a
+            size that is declared.
+    """
+    params: MergeProcessingParams = context.params
+    folder = context.output("model")
+    model = load_model(context.input("model"), weights="mapped")
+    fitted = fit(context, params.pipeline, model)
+    merge(model, fitted)
+    draft = context.scratch / "draft"
+    save_model(model, draft)
+    faults = checker_faults(draft, context.scratch)
+    if faults:
+        raise StepError(faults[0].what, where=context.where, fix=faults[0].fix)
+    observed = run_at_sizes(draft, params.inputs, params.axes, context.where)
+    model = load_model(draft, weights="mapped")
+    symbols = [axis.name for axis in params.axes]
+    symbols += sums_of([each.shape for each in params.inputs])
+    name_output_axes(model, observed, symbols)
+    save_model(model, folder)
+    check_loads(folder, context.where)
+    return Outcome({"operations": len(fitted.operations), "size_bytes": file_bytes(folder)})
+
+
+KIND = StepKind(
+    name="merge-processing",
+    version=1,
+    params=MergeProcessingParams,
+    inputs=("model",),
+    outputs={"model": "onnx-model"},
+    toolchain=("onnx", "onnxruntime", "numpy"),
+    run=run,
+    user_code=True,
+    entrypoints=lambda params: params.pipeline.entrypoints,
+)

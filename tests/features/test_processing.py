@@ -1,0 +1,195 @@
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+import onnxbuild
+from onnxbuild.core.host import HostFacts
+from onnxbuild.resolver import resolve
+from tests.onnxkit.models import linear
+from tests.written_recipes import faults, loader
+
+TEXT = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs:
+  x: {dtype: float32, shape: [batch, 3, 8, 8]}
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+quantization: {fp32: none, int8: dynamic}
+processing:
+"""
+BEFORE = """\
+  preprocess:
+    - image: {name: picture}
+    - resize: {size: [8, 8]}
+    - rescale: {}
+    - to_nchw: {}
+"""
+BEHIND = """\
+  postprocess:
+    - argmax: {}
+    - labels: {file: labels.txt}
+"""
+HOST = HostFacts("x86_64", frozenset())
+
+
+@pytest.fixture
+def load(tmp_path):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    return loader(tmp_path, before=TEXT)
+
+
+def test_each_variant_has_a_pipeline_next_to_it(load):
+    (recipe,) = load(BEFORE + BEHIND).recipes
+    graph = resolve([recipe], HOST)
+    names = [each.name for each in graph.deliverables]
+    assert names == ["fp32", "fp32-pipeline", "int8", "int8-pipeline"]
+    merge = graph.steps["demo:int8-pipeline/merge"]
+    assert merge.inputs["model"] == graph.steps["demo:int8/package"].inputs["model"]
+    (entrypoint,) = merge.params.pipeline.entrypoints
+    assert entrypoint.files == ("labels.txt",)
+    judged = graph.steps["demo:int8-pipeline/validate"]
+    assert judged.inputs["model"].step == "demo:int8-pipeline/merge"
+    assert [each.name for each in merge.params.inputs] == ["picture"]
+    assert {"picture_height", "picture_width"} < {each.name for each in merge.params.axes}
+
+
+def test_what_users_expect_is_computed_once_for_all_variants(load, tmp_path):
+    (tmp_path / "own.py").write_text("def expected(): ...\n")
+    (recipe,) = load(BEFORE + BEHIND + "  expected: own.py:expected\n").recipes
+    graph = resolve([recipe], HOST)
+    assert graph.resolve("demo:int8-pipeline/reference") == "demo:fp32-pipeline/reference"
+    assert graph.steps["demo:fp32-pipeline/reference"].inputs == {}
+
+
+def test_the_plain_variants_steps_are_the_same_without_it(load):
+    (with_it,) = load(BEFORE + BEHIND).recipes
+    (without,) = load(BEFORE + BEHIND + "  variants: [fp32]\n").recipes
+    whole, part = (resolve([each], HOST) for each in (with_it, without))
+    for name, step in part.steps.items():
+        assert step.params_json == whole.steps[name].params_json
+    assert set(whole.steps) - set(part.steps) == {
+        f"demo:int8-pipeline/{each}" for each in ("merge", "reference", "validate", "package")
+    }
+
+
+def test_only_takes_a_pipeline_by_its_name(load):
+    (recipe,) = load(BEFORE + BEHIND).recipes
+    graph = resolve([recipe], HOST, only=["int8-pipeline"])
+    assert [each.name for each in graph.deliverables] == ["int8-pipeline"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line", "fix"),
+    [
+        (BEFORE + BEHIND.replace("argmax", "armgax"), "did you mean 'argmax'?", 17, "`argmax`"),
+        (BEFORE.replace("[8, 8]", "[8, 9]"), "[batch, 3, 8, 9]", 15, "resize or crop"),
+        (BEFORE.replace("- image: {name: picture}", "- image: {feeds: y}"), "feeds 'y'", 12, ""),
+        (BEFORE.replace("    - to_nchw: {}\n", ""), "ends in float32 NHWC", 14, "to_nchw"),
+        (
+            BEHIND.replace("    - argmax: {}\n", "    - softmax: {}\n"),
+            "takes places",
+            13,
+            "argmax",
+        ),
+        (BEHIND.replace("labels.txt", "label.txt"), "matches no file", 13, "relative to this"),
+        (BEHIND.replace("{file: labels.txt}", "{}"), "key 'file' is missing", 13, "add `file"),
+        (
+            BEHIND.replace("- argmax: {}", "- {argmax: {}, softmax: {}}"),
+            "expected one",
+            12,
+            "each",
+        ),
+        ("  variants: [fp32]\n", "neither preprocess nor postprocess", 10, "remove"),
+        (BEHIND + "  variants: [fp16]\n", "'fp16', which is no variant", 14, "fp32"),
+        (BEHIND + "  outputs: [labels]\n", "outputs names 'labels'", 11, "did you mean 'label'?"),
+        (
+            "  postprocess:\n    - model: {callable: model.py:load}\n",
+            "no reference",
+            12,
+            "expected",
+        ),
+        (
+            "  postprocess:\n    - model: {callable: model.py:lod}\n",
+            "defines no 'lod'",
+            12,
+            "load",
+        ),
+    ],
+)
+def test_a_bad_pipeline_is_refused_where_it_stands(load, text, what, line, fix):
+    found = faults(load, text)
+    assert any(
+        what in each and where.startswith(f"demo.yaml:{line}:") and fix in mend
+        for each, where, mend in found
+    ), found
+
+
+def test_an_operation_that_a_later_opset_brings_says_which(load):
+    found = faults(load, BEFORE + "opset: 17\n")
+    assert [(what, fix) for what, _, fix in found] == [
+        ("resize needs opset 18; the recipe has opset 17", "write `opset: 18`")
+    ]
+
+
+CODE = '''\
+import numpy as np
+
+
+def expected():
+    """y = Relu(x @ w), its greatest value's name."""
+    import onnx
+
+    w = onnx.numpy_helper.to_array(onnx.load("models/linear.onnx").graph.initializer[0])
+    for seed in range(8):
+        x = np.random.default_rng(seed).standard_normal((2, 4)).astype(np.float32)
+        y = np.maximum(x @ w, 0)
+        yield {"x": x}, {"label": np.array(["a", "b", "c"])[y.argmax(-1)]}
+'''
+RECIPE = """\
+version: 1
+name: demo
+model: {onnx: models/linear.onnx}
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 4}
+processing:
+  postprocess:
+    - argmax: {}
+    - labels: {file: labels.txt}
+  expected: {entrypoint: own.py:expected, files: [models/linear.onnx]}
+benchmark: {max_time_s: 0.1, min_samples: 3}
+"""
+
+
+@pytest.mark.slow
+def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "own.py").write_text(CODE)
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    (tmp_path / "demo.yaml").write_text(RECIPE)
+    onnx.save(linear(), tmp_path / "models/linear.onnx")
+    request = onnxbuild.Request((tmp_path / "demo.yaml",))
+    assert onnxbuild.build(request).exit_code == 0
+    bundle = tmp_path / "artifacts/out/demo/fp32-pipeline"
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["variant"] == "fp32-pipeline"
+    assert [each["name"] for each in manifest["outputs"]] == ["label"]
+    assert manifest["outputs"][0] == {"name": "label", "dtype": "string", "shape": ["batch"]}
+    assert manifest["validation"]["cpu"]["metrics"]["equal_min"] == 1.0
+    gates = json.loads((bundle / "gates.json").read_text())
+    assert gates == {"processing": {"held_against": "own.py:expected", "points": 8}}
+    assert (tmp_path / "artifacts/out/demo/fp32/model.onnx").exists()
+    assert onnxbuild.build(request).report.built == []
+    (tmp_path / "labels.txt").write_text("b\nc\na\n")  # shifted by one
+    after = onnxbuild.build(request)
+    assert after.exit_code == 3
+    assert set(after.report.built) == {f"demo:fp32-pipeline/{e}" for e in ("merge", "validate")}
+    assert {each.step for each in after.report.failures} == {"demo:fp32-pipeline/validate"}
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    assert onnxbuild.build(request).report.built == []
+    assert np.isfinite(manifest["size_bytes"])

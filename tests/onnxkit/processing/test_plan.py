@@ -1,0 +1,102 @@
+import pytest
+
+from onnxbuild.core.params import from_json
+from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
+from onnxbuild.onnxkit.processing.plan import plan_inputs
+from onnxbuild.onnxkit.processing.results import plan_outputs
+from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
+
+IMAGE = {"x": ValueType("float32", ("batch", 3, 8, 8))}
+LOGITS = {"logits": ValueType("float32", ("batch", 10))}
+HIDDEN = {"hidden": ValueType("float32", ("batch", "sequence", 16))}
+IDS = {
+    "ids": ValueType("int64", ("batch", "sequence")),
+    "mask": ValueType("int64", ("batch", "sequence")),
+}
+GOOD = [{"image": {}}, {"resize": {"size": [8, 8]}}, {"rescale": {}}, {"to_nchw": {}}]
+
+
+def inputs(*written, model=IMAGE):
+    return plan_inputs(from_json(tuple[PreprocessOperation, ...], list(written)), model)
+
+
+def outputs(*written, model=LOGITS, takes=IMAGE, wanted=()):
+    listed = from_json(tuple[PostprocessOperation, ...], list(written))
+    return plan_outputs(listed, takes, model, wanted)
+
+
+def test_a_chain_ends_in_what_the_model_takes():
+    (chain,) = inputs(*GOOD)
+    assert chain.source.shape == ("batch", "x_height", "x_width", 3)
+    assert (chain.source.dtype, chain.feeds) == ("uint8", "x")
+    assert chain.type == ValueType("float32", ("batch", 3, 8, 8), "NCHW", least=8)
+    assert [each.name for each in chain.operations] == ["resize", "rescale", "to_nchw"]
+
+
+@pytest.mark.parametrize(
+    ("written", "what", "fix"),
+    [
+        (GOOD[1:], "does not begin with a raw input", "- image: {}"),
+        (GOOD[:3], "ends in float32 NHWC", "to_nchw"),
+        ([GOOD[0], GOOD[1], GOOD[3]], "ends in uint8 NCHW", "rescale"),
+        ([GOOD[0], GOOD[3], GOOD[1]], "resize takes images in NHWC", "before `to_nchw`"),
+        ([GOOD[0], GOOD[2], GOOD[1]], "resize takes uint8", "before `rescale`"),
+        ([GOOD[0], {"resize": {}}], "resize has no size", "shortest"),
+        ([GOOD[0], {"resize": {"size": [8]}}], "expected [height, width]", "[8, 8]"),
+        ([GOOD[0], {"resize": {"size": [9, 8]}}, *GOOD[2:]], "[batch, 3, 9, 8]", "resize or"),
+        ([{"image": {"feeds": "y"}}], "feeds 'y', which is no input", "x"),
+        ([{"image": {"example_size": 2000}}], "example_size 2000", "1024"),
+        ([*GOOD, *GOOD], "makes the model's input 'x' twice", "feeds"),
+        (
+            [*GOOD[:3], {"normalize": {"mean": [0.5, 0.5], "std": [1.0]}}],
+            "2 values as mean",
+            "channel",
+        ),
+        ([*GOOD[:3], {"normalize": {"mean": [0.5], "std": [0.0]}}], "std of 0", "divided"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_fix(written, what, fix):
+    with pytest.raises(ProcessingError) as caught:
+        inputs(*written)
+    assert what in caught.value.what
+    assert fix in caught.value.fix
+    assert caught.value.section == "preprocess"
+
+
+def test_operations_take_the_result_before_them_and_deliver_what_none_takes():
+    plan = outputs({"softmax": {}}, {"top_k": {"k": 3}}, {"labels": {"file": "a.txt"}})
+    assert plan.outputs == {"scores": "postprocess/1/scores", "label": "postprocess/2/label"}
+    kinds = {k: v for each in plan.operations for k, v in each.gives.items()}
+    assert kinds["postprocess/1/class_id"] == ValueType("int64", ("batch", 3), classes=10)
+    assert kinds["postprocess/2/label"] == ValueType("string", ("batch", 3))
+
+
+def test_outputs_that_are_named_are_delivered_in_their_order():
+    plan = outputs({"softmax": {}}, {"argmax": {}}, wanted=("class_id", "logits"))
+    assert plan.outputs == {"class_id": "postprocess/1/class_id", "logits": "logits"}
+
+
+def test_pooling_takes_one_of_the_models_inputs_and_a_name_may_be_used_again():
+    plan = outputs({"pool": {"mask": "mask"}}, {"l2_normalize": {}}, model=HIDDEN, takes=IDS)
+    assert list(plan.operations[0].takes) == ["hidden", "mask"]
+    assert plan.outputs == {"embedding": "postprocess/1/embedding"}
+
+
+@pytest.mark.parametrize(
+    ("written", "options", "what", "fix"),
+    [
+        ([{"labels": {"file": "a"}}], {}, "labels takes places", "argmax"),
+        ([{"softmax": {"of": "logit"}}], {}, "takes 'logit'", "logits"),
+        ([{"top_k": {"k": 11}}], {}, "asks for 11 of 10", "k: 10"),
+        ([{"softmax": {}}], {"wanted": ("probabilitys",)}, "'probabilitys'", "probabilities"),
+        ([{"softmax": {}}], {"model": {**LOGITS, **HIDDEN}}, "does not say what it takes", "of:"),
+        ([{"pool": {}}], {}, "at least 3 axes", "of"),
+        ([{"pool": {"mode": "cls", "mask": "x"}}], {"model": HIDDEN}, "takes no mask", "remove"),
+        ([{"argmax": {}}, {"softmax": {}}], {}, "softmax takes floats", "of"),
+    ],
+)
+def test_an_output_that_does_not_fit_is_refused_with_a_fix(written, options, what, fix):
+    with pytest.raises(ProcessingError) as caught:
+        outputs(*written, **options)
+    assert what in caught.value.what
+    assert fix in caught.value.fix
