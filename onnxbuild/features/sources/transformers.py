@@ -19,7 +19,12 @@ from onnxbuild.onnxkit.huggingface.folder import (
     is_model_folder,
     read_folder,
 )
-from onnxbuild.onnxkit.huggingface.inputs import inputs_of
+from onnxbuild.onnxkit.huggingface.inputs import (
+    check_zero_padding,
+    declared_inputs,
+    mapping_in,
+    shapes_of,
+)
 from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
 from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
 
@@ -72,35 +77,17 @@ def _facts(
 ) -> SourceFacts:
     purpose = purpose_of(folder.config, options.task)
     weights = declared_weights(folder, allow_pickle=options.allow_pickle)
-    own = _mapping(written, "dummy_inputs")
-    inputs: dict[str, Mapping[str, Any]] = {}
-    sizes: Mapping[str, Mapping[str, int]] = {}
-    if purpose.modality is not None or not own:
-        known = inputs_of(folder, purpose)
-        inputs, sizes = _chosen(known.inputs, options.inputs), known.axes
-        inputs = {name: _below(each, _mapping(own, name)) for name, each in inputs.items()}
-    if options.zero_padding and (
-        purpose.task.name != "feature-extraction" or "attention_mask" not in {**inputs, **own}
-    ):
-        raise FolderError(
-            "`zero_padding` is for feature-extraction of text with an `attention_mask`",
-            "remove it",
-            "model", "zero_padding",
-        )  # fmt: skip
-    shapes = [
-        _mapping(own, name).get("shape", inputs.get(name, {}).get("shape"))
-        for name in {**inputs, **own}
-    ]
-    axes = completed_axes(
-        [each if isinstance(each, list) else [] for each in shapes],
-        _mapping(written, "dynamic_axes"),
-        sizes,
-    )
+    own = mapping_in(written, "dummy_inputs")
+    known = declared_inputs(folder, purpose, options.inputs, own)
+    if options.zero_padding:
+        check_zero_padding(purpose, {*known.inputs, *own})
+    shapes = shapes_of(known.inputs, own)
+    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"), known.axes)
     recipe = {
-        **({"dummy_inputs": inputs} if inputs else {}),
-        **({"dynamic_axes": axes} if axes else {}),
+        "dummy_inputs": known.inputs,
+        "dynamic_axes": axes,
         "outputs": list(purpose.outputs),
-        **({"validate": purpose.tolerances} if purpose.tolerances else {}),
+        "validate": purpose.tolerances,
     }
     facts = {
         "task": purpose.task.name,
@@ -109,34 +96,8 @@ def _facts(
         "zero_padding": options.zero_padding,
         "allow_pickle": not folder.weights,
     }
-    return SourceFacts((folder.path / CONFIG, *weights), folder.read, recipe, facts)
-
-
-def _chosen(
-    inputs: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
-) -> dict[str, Mapping[str, Any]]:
-    for name in names:
-        if name not in inputs:
-            raise FolderError(
-                f"`inputs` names '{name}', which is no input of the task",
-                f"it has {', '.join(inputs)}; others stand under `dummy_inputs`",
-                "model", "inputs",
-            )  # fmt: skip
-    return {name: inputs[name] for name in names or inputs}
-
-
-def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of an input, without the ways to draw its values that the recipe's own rules out."""
-    kinds = (("fill",), ("mask",), ("low", "high"))
-    if not any(key in own for kind in kinds for key in kind):
-        return dict(known)
-    others = {key for kind in kinds if not own.keys() & kind for key in kind}
-    return {key: value for key, value in known.items() if key not in others}
-
-
-def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = written.get(key)
-    return value if isinstance(value, Mapping) else {}
+    said = {key: value for key, value in recipe.items() if value}
+    return SourceFacts((folder.path / CONFIG, *weights), folder.read, said, facts)
 
 
 FEATURE = SourceFormat(

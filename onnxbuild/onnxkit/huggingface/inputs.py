@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,20 +36,83 @@ class Inputs:
     axes: Sizes
 
 
-def inputs_of(folder: ModelFolder, purpose: Purpose) -> Inputs:
-    """Return what goes into a model.
+def declared_inputs(
+    folder: ModelFolder, purpose: Purpose, names: Sequence[str], own: Mapping[str, Any]
+) -> Inputs:
+    """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open.
+
+    Args:
+        folder: The model's.
+        purpose: Its task.
+        names: Those of the task's inputs that are wanted; empty for all.
+        own: `dummy_inputs` of the recipe; values may be anything.
 
     Raises:
-        FolderError: Nothing says it.
+        FolderError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
+    if purpose.modality is None and own:
+        return Inputs({}, {})
     if purpose.modality is None:
         kind = folder.config.get("model_type", "no model_type")
         raise FolderError(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
             "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
         )
-    return made[purpose.modality](folder, purpose)
+    found = made[purpose.modality](folder, purpose)
+    for name in names:
+        if name not in found.inputs:
+            raise FolderError(
+                f"`inputs` names '{name}', which is no input of the task",
+                f"it has {', '.join(found.inputs)}; others stand under `dummy_inputs`",
+                "model", "inputs",
+            )  # fmt: skip
+    chosen = {name: found.inputs[name] for name in names or found.inputs}
+    inputs = {name: _below(each, mapping_in(own, name)) for name, each in chosen.items()}
+    return Inputs(inputs, found.axes)
+
+
+_WAYS = (("fill",), ("mask",), ("low", "high"))
+"""Keys of an input that say how its values are drawn; one way takes the place of another."""
+
+
+def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of an input, without the ways to draw its values that the recipe's own rules out."""
+    if not any(key in own for way in _WAYS for key in way):
+        return dict(known)
+    others = {key for way in _WAYS if not own.keys() & way for key in way}
+    return {key: value for key, value in known.items() if key not in others}
+
+
+def shapes_of(
+    inputs: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
+) -> list[list[int | str]]:
+    """Return the shapes of all inputs, the recipe's own first; empty where one is no list."""
+    shapes = (
+        mapping_in(own, name).get("shape", inputs.get(name, {}).get("shape"))
+        for name in {**inputs, **own}
+    )
+    return [each if isinstance(each, list) else [] for each in shapes]
+
+
+def mapping_in(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the mapping below a key of a recipe; empty where there is none."""
+    value = written.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def check_zero_padding(purpose: Purpose, inputs: Collection[str]) -> None:
+    """See that there are hidden states, and a mask that says which of them are padding.
+
+    Raises:
+        FolderError: There are not.
+    """
+    if purpose.task.name != "feature-extraction" or "attention_mask" not in inputs:
+        raise FolderError(
+            "`zero_padding` is for feature-extraction of text with an `attention_mask`",
+            "remove it",
+            "model", "zero_padding",
+        )  # fmt: skip
 
 
 def _batch(most: int) -> dict[str, int]:
