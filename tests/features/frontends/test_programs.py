@@ -12,7 +12,7 @@ import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.modules.program_modules import load_program
-from onnxbuild.onnxkit.programs.exported_outline import Size
+from onnxbuild.onnxkit.programs.exported_outline import Size, exported_outline
 from onnxbuild.onnxkit.programs.torch_export import export_program
 from onnxbuild.onnxkit.programs.torchscript import compile_torchscript
 from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
