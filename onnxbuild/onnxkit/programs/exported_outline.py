@@ -15,7 +15,7 @@ from typing import Any
 
 _MODEL = "models/model.json"
 _FIRST_FORM = "serialized_exported_program.json"
-"""In archives of PyTorch 2.1 to 2.6."""
+"""The record's name in archives of earlier versions of PyTorch."""
 
 _LARGEST = 1 << 31
 """From here on an upper bound is none: PyTorch writes int64's greatest value, or null."""
@@ -117,7 +117,7 @@ def exported_outline(path: Path) -> ExportedOutline:
             raise
         made = content.get("torch_version") if isinstance(content, dict) else None
         raise ProgramError(
-            f"{path.name} describes its graph in another way than PyTorch 2.5 to 2.13 do"
+            f"{path.name} describes its graph in another way than PyTorch 2.13 does"
             + (f"; it was made by {made}" if made else ""),
             "save it again by `torch.export.save` of the PyTorch that is installed here",
         ) from error
