@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.estimators.boosters import booster_types
+
+_TREES = "gbtree"
+
+
+def settle_boosters(parts: Iterable[Any], where: str) -> None:
+    """Prepare XGBoost's models for conversion, in place: onnxmltools reads trees over unnamed columns alone.
+
+    Args:
+        parts: All estimators inside of one.
+        where: `recipe:step`.
+
+    Raises:
+        StepError: One is no ensemble of plain trees.
+    """
+    if "xgboost" not in sys.modules:
+        return
+    import xgboost
+
+    for each in parts:
+        if not isinstance(each, xgboost.XGBModel):
+            continue
+        booster = each.get_booster()
+        kind = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
+        if kind != _TREES:
+            raise StepError(
+                f"{type(each).__name__} has the booster '{kind}', which can't be converted",
+                where=where,
+                fix=f"train it with `booster='{_TREES}'`",
+            )
+        booster.feature_names = None
 
 
 def register_boosters(where: str) -> None:

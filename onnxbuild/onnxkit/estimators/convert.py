@@ -12,7 +12,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.external_code import external_code, message_of
 from onnxbuild.core.recipe import DummyInput
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.estimators.booster_converters import register_boosters
+from onnxbuild.onnxkit.estimators.booster_converters import register_boosters, settle_boosters
 from onnxbuild.onnxkit.estimators.graph_outputs import fit_outputs
 from onnxbuild.onnxkit.estimators.outputs import EstimatorOutput
 
@@ -65,6 +65,7 @@ def convert(
             fix=f"write `opset: {skl2onnx.__max_supported_opset__}`",
         )
     register_boosters(where)
+    settle_boosters(_parts(estimator), where)
     _allow_no_zipmap()
     types = [(each.name, _type(each, where)) for each in inputs]
     texts = _text_options(estimator)

@@ -127,9 +127,12 @@ def _called(estimator: Any, method: str, data: Any, where: str) -> Any:
                 lambda: getattr(estimator, method)(data), target, where, owner="the estimator's"
             )
         except StepError as error:
-            if "dtype mismatch" not in error.what:
-                raise
-            fix = "fit it on what it will be fed with: `X.astype('float32')`"
+            fix = (
+                "fit it on what it will be fed with: `X.astype('float32')`"
+                if "dtype mismatch" in error.what
+                else "give the inputs what it was fitted on: types and shapes in `dummy_inputs`, values by "
+                "`low`, `high` or `fill: [...]`"
+            )
             raise StepError(error.what, where=where, fix=fix) from error
 
 
@@ -158,6 +161,13 @@ def as_rows(estimator: Any, inputs: Sequence[DummyInput], feeds: Feeds, where: s
             where=where,
             fix="pip install pandas",
         ) from error
+    wide = next((n for n, array in objects.items() if array.size != len(array)), None)
+    if wide is not None:
+        raise StepError(
+            f"input '{wide}' has the shape {list(objects[wide].shape)}; of several inputs each is a column",
+            where=where,
+            fix=f"write `dummy_inputs: {{{wide}: {{shape: [batch, 1]}}}}`",
+        )
     return pd.DataFrame({name: np.ravel(array) for name, array in objects.items()})
 
 

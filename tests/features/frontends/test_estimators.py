@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import joblib
 import lightgbm
@@ -15,12 +17,13 @@ import pytest
 import skl2onnx
 import skops.io
 import xgboost
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import onnxbuild
@@ -386,6 +389,11 @@ def module():
     import torch
     return torch.nn.Linear(4, 2)
 def seeded(): return RandomForestClassifier(5).fit(rows, labels)
+def named():
+    rows_by_name = xgboost.DMatrix(rows, labels, feature_names=["a", "b", "c", "d"])
+    return xgboost.train({"objective": "binary:logistic", "nthread": 1}, rows_by_name, 2)
+def linear():
+    return xgboost.XGBClassifier(n_estimators=2, booster="gblinear", n_jobs=1).fit(rows, labels)
 def boosted():
     return xgboost.train({"objective": "rank:ndcg"}, xgboost.DMatrix(rows, labels), 2)
 """
@@ -405,6 +413,7 @@ def boosted():
         ("floats", "sklearn", "the labels of LogisticRegression are float64", "y.astype(int)"),
         ("two", "sklearn", "gives a list of 2 arrays", "one estimator of each"),
         ("fails", "sklearn", "raised ZeroDivisionError", "run it by itself"),
+        ("linear", "xgboost", "has the booster 'gblinear', which can't be converted", "gbtree"),
         ("boosted", "xgboost", "objective 'rank:ndcg', which can't be converted", "binary:"),
     ],
 )  # fmt: skip
@@ -415,6 +424,59 @@ def test_what_a_callable_may_not_return(tmp_path, name, frontend, what, fix):
         converted(model, tmp_path, frontend=frontend)
     assert what in caught.value.what
     assert fix in caught.value.fix
+
+
+def test_columns_that_have_names_are_converted_too(tmp_path):
+    (tmp_path / "made.py").write_text(CODE)
+    made = converted(Entrypoint(f"{tmp_path / 'made.py'}:named"), tmp_path, frontend="xgboost")
+    assert list(run_model(made, {"features": np.zeros((2, 4), np.float32)})) == [
+        "label", "probabilities",
+    ]  # fmt: skip
+
+
+def test_columns_of_a_table_are_inputs_of_their_own(tmp_path):
+    inputs = (
+        DummyInput("age", "float32", ("batch", 1)),
+        DummyInput("city", "string", ("batch", 1)),
+    )
+    feeds = {
+        "age": np.arange(4, dtype=np.float32)[:, None],
+        "city": np.array([["a"], ["b"], ["a"], ["c"]]),
+    }
+    columns = ColumnTransformer([("n", StandardScaler(), [0]), ("t", OneHotEncoder(), [1])])
+    labels = ["x", "y", "x", "y"]
+    if importlib.util.find_spec("pandas") is None:
+        array = np.concatenate([feeds["age"].astype(object), feeds["city"].astype(object)], 1)
+        model = saved(make_pipeline(columns, LogisticRegression()).fit(array, labels), tmp_path)
+        with pytest.raises(
+            StepError, match="takes 2 columns by name, which needs pandas"
+        ) as caught:
+            converted(model, tmp_path, inputs=inputs)
+        assert caught.value.fix == "pip install pandas"
+        return
+    import pandas as pd
+
+    columns = ColumnTransformer(
+        [("n", StandardScaler(), ["age"]), ("t", OneHotEncoder(handle_unknown="ignore"), ["city"])]
+    )
+    table = pd.DataFrame({name: array[:, 0] for name, array in feeds.items()})
+    estimator = make_pipeline(columns, LogisticRegression()).fit(table, labels)
+    found = run_model(converted(saved(estimator, tmp_path), tmp_path, inputs=inputs), feeds)
+    assert found["label"].tolist() == estimator.predict(table).tolist()
+
+
+def test_values_that_the_estimator_refuses_are_written_in_the_recipe(tmp_path):
+    cities = np.array([["bern"], ["oslo"]] * 3, object)
+    model = saved(
+        make_pipeline(OneHotEncoder(), LogisticRegression()).fit(cities, [0, 1] * 3), tmp_path
+    )
+    city = DummyInput("city", "string", ("batch", 1))
+    with pytest.raises(StepError, match="Found unknown categories") as caught:
+        converted(model, tmp_path / "any", inputs=(city,))
+    assert "`fill: [...]`" in caught.value.fix
+    known = replace(city, fill=("bern", "oslo"))
+    made = converted(model, tmp_path / "known", inputs=(known,))
+    assert run_model(made, {"city": cities[:2].astype(np.str_)})["label"].tolist() == [0, 1]
 
 
 def test_an_opset_above_the_converters_is_refused(tmp_path):
