@@ -160,7 +160,7 @@ def test_choices_rows_and_chains_are_those_of_their_variant(demo, names):
         chain = chain_of(graph, recipe.name, variant)
         assert {graph.addresses[gate.name].bundle for gate in chain.gates} == {variant}
         assert [gate.kind for gate in chain.gates] == ["validate", "validate"]
-    with pytest.raises(UsageError, match="made ahead of time from") as caught:
+    with pytest.raises(UsageError, match="is made of") as caught:
         find_variant(graph, f"{recipe.name}:{plain}-ort")
     assert caught.value.fix == f"onnxbuild diagnose {recipe.name}:{plain}"
 

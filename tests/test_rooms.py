@@ -13,7 +13,10 @@ from tests.known_names import PLACES, WORDS, all_known, known, names
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines
-LISTS = {"onnxbuild.steps", "onnxbuild.features"}  # of files that know nothing of each other, by contract
+LISTS = {
+    "onnxbuild.steps",
+    "onnxbuild.features",
+}  # of files that know nothing of each other, by contract
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
     if made and made[0].artifact:
         portable = made[0].variant
         raise UsageError(
-            f"'{name}' is made ahead of time from '{portable}'; what can be looked into are variants",
+            f"'{name}' is made of '{portable}'; what can be looked into are variants",
             fix=f"onnxbuild diagnose {text.removesuffix(name)}{portable}",
         )
     return recipe, name

@@ -47,7 +47,7 @@ def test_each_is_in_a_folder_of_its_own_judged_and_reported_with_its_load_time(p
     assert "is in ORT format" in looked.err
     diagnosed = project("diagnose", "tiny.yaml:fp32-optimized")
     assert diagnosed.code == 2
-    assert "made ahead of time from 'fp32'" in diagnosed.err
+    assert "is made of 'fp32'" in diagnosed.err
     assert "onnxbuild diagnose tiny.yaml:fp32" in diagnosed.err
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 from onnx import TensorProto, helper
 
 from onnxbuild.core.errors import StepError
@@ -12,7 +13,12 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.model.model_files import save_model
-from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
+from onnxbuild.onnxkit.processing.audio import log_mel, mel_bands
+from onnxbuild.onnxkit.processing.options import (
+    LogMelOptions,
+    PostprocessOperation,
+    PreprocessOperation,
+)
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
 from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
 from onnxbuild.onnxkit.sessions.settings import STEADY
@@ -23,6 +29,7 @@ from tests.onnxkit.models import model, value, weight
 NAMES = [f"name {n}" for n in range(10)]
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 BATCH = Axis("batch", 1, 4, 2)
+X = DummyInput("x", "float32", ("batch", 3, 8, 8))
 IMAGE = {"name": "picture", "max_size": 64, "example_size": 20}
 BEFORE = [
     {"image": IMAGE},
@@ -104,7 +111,7 @@ def labels(tmp_path, names=NAMES):
 
 def merged(tmp_path, asked, made=None, inputs=None, axes=(BATCH,)):
     """(the merged model's folder, the pipeline's inputs, its axes)."""
-    declared = inputs or (DummyInput("x", "float32", ("batch", 3, 8, 8)),)
+    declared = inputs or (X,)
     chains = plan_inputs(asked.preprocess, {each.name: type_of(each) for each in declared})
     raw, axes = raw_inputs(chains, declared, axes)
     save_model(made or classifier(), tmp_path / "plain")
@@ -181,6 +188,38 @@ def test_operations_on_outputs_do_what_their_references_do(tmp_path):
     assert [each.name for each in session.get_outputs()] == ["scores", "label", "verdict"]
     assert session.get_outputs()[1].shape == ["batch", 3]
     assert session.get_inputs()[0].shape == ["batch", "picture_height", "picture_width", 3]
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": "slaney", "log": "log10", "center": False}])
+def test_a_spectrogram_is_that_of_a_fourier_transform(tmp_path, options):
+    made = model(
+        [helper.make_node("Identity", ["m"], ["out"])],
+        [value("m", ["batch", 80, "frames"])],
+        [value("out", ["batch", 80, "frames"])],
+    )
+    inputs = (DummyInput("m", "float32", ("batch", 80, "frames")),)
+    asked = pipeline(
+        [
+            {"audio": {"name": "sound", "max_size": 4000, "example_size": 2000}},
+            {"log_mel": options},
+        ]
+    )
+    folder, raw, axes = merged(tmp_path, asked, made, inputs, (BATCH, Axis("frames", 1, 99, 9)))
+    assert {each.name for each in axes} == {"batch", "sound_samples"}
+    _, found = reference(tmp_path, asked, raw, axes)
+    verdict, _ = judged(tmp_path, folder, found, atol=1e-3)
+    assert verdict.findings == ()
+
+
+def test_a_spectrogram_is_that_of_torch():
+    samples = np.random.default_rng(0).uniform(-1, 1, (2, 3000)).astype(np.float32)
+    options = LogMelOptions()
+    spectrum = torch.stft(
+        torch.from_numpy(samples), 400, 160, window=torch.hann_window(400), return_complex=True
+    )
+    power = torch.from_numpy(mel_bands(options)).float() @ spectrum.abs() ** 2
+    found = log_mel(samples, options)
+    assert np.allclose(found, power.clamp(min=1e-10).log().numpy(), atol=1e-3)
 
 
 IDS = (
@@ -269,6 +308,19 @@ def test_the_merged_model_is_the_same_twice_and_its_opset_that_of_the_model(tmp_
     assert len({node.name for node in made.graph.node}) == len(made.graph.node)
     outputs = [name for node in made.graph.node for name in node.output]
     assert len(set(outputs)) == len(outputs)
+
+
+def test_weights_in_a_file_of_their_own_stay_there(tmp_path):
+    asked = pipeline(BEFORE, [{"softmax": {}}])
+    save_model(classifier(), tmp_path / "outside", external="always")
+    outside = onnx.load(tmp_path / "outside" / "model.onnx", load_external_data=False)
+    assert outside.graph.initializer[0].data_location == TensorProto.EXTERNAL
+    chains = plan_inputs(asked.preprocess, {"x": type_of(X)})
+    raw, axes = raw_inputs(chains, (X,), (BATCH,))
+    params = merge_processing.MergeProcessingParams(asked, raw, axes)
+    inputs = {"model": tmp_path / "outside"}
+    _, context = run_step(merge_processing.KIND, params, tmp_path, inputs)
+    assert (context.output("model") / "model.onnx.data").exists()
 
 
 def test_a_model_in_fp16_takes_what_images_become(tmp_path):

@@ -11,6 +11,7 @@ from onnxbuild.onnxkit.processing.options import (
     CenterCropOptions,
     LabelsOptions,
     LetterboxOptions,
+    LogMelOptions,
     NmsOptions,
     NormalizeOptions,
     PoolOptions,
@@ -129,6 +130,28 @@ def _check_to_nchw(values: Sequence[ValueType], _: object) -> tuple[ValueType, .
     return (replace(value, shape=(batch, channels, height, width), layout="NCHW"),)
 
 
+def _check_log_mel(values: Sequence[ValueType], options: LogMelOptions) -> tuple[ValueType, ...]:
+    value = values[0]
+    if (
+        value.dtype != "float32"
+        or value.layout
+        or value.shape is None
+        or len(value.shape) != _PAIR
+    ):
+        what = f"log_mel takes float32 samples, (batch, samples); it gets {value}"
+        raise ProcessingError(what, "begin with `- audio: {}`, which declares them")
+    needed = options.n_fft // 2 + 1 if options.center else options.n_fft
+    if value.least < needed:
+        what = f"log_mel needs {needed} samples; audio has min_size {value.least}"
+        raise ProcessingError(what, f"write `audio: {{min_size: {needed}}}`")
+    if options.floor == 0 or options.low >= (options.high or options.sample_rate / 2):
+        what = "log_mel has a floor of 0" if options.floor == 0 else "log_mel has low above high"
+        raise ProcessingError(
+            what, "write `floor: 1.0e-10`" if options.floor == 0 else "write less as `low`"
+        )
+    return (ValueType("float32", (value.shape[0], options.mels, None)),)
+
+
 def _check_cast(values: Sequence[ValueType], options: CastOptions) -> tuple[ValueType, ...]:
     return (replace(values[0], dtype=options.dtype),)
 
@@ -230,6 +253,7 @@ CHECKS: Mapping[str, Check] = {
     "normalize": _check_normalize,
     "to_nchw": _check_to_nchw,
     "cast": _check_cast,
+    "log_mel": _check_log_mel,
     "softmax": _check_scores("softmax"),
     "sigmoid": _check_scores("sigmoid"),
     "argmax": _check_argmax,

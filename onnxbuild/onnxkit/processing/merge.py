@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.processing import image_writers
+from onnxbuild.onnxkit.processing.audio import write_log_mel
 from onnxbuild.onnxkit.processing.custom import prefixed
 from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.output_writers import write_on_output
@@ -23,13 +24,14 @@ _NO_WRAPPER = "\0"
 _INSIDE = "model/"
 """Begins the names of the model's own values that are no inputs and outputs any more."""
 
-_ON_IMAGES: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
+_ON_INPUTS: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
     "resize": image_writers.write_resize,
     "letterbox": image_writers.write_letterbox,
     "center_crop": image_writers.write_center_crop,
     "rescale": image_writers.write_rescale,
     "normalize": image_writers.write_normalize,
     "to_nchw": image_writers.write_to_nchw,
+    "log_mel": write_log_mel,
 }
 
 
@@ -98,8 +100,8 @@ def _write(graph: GraphWriter, each: PlannedOperation, fitted: FittedPipeline) -
         graph.constants.extend(own.initializer)
     elif each.name == "cast":
         graph.cast(value, each.options.dtype, result)
-    elif each.name in _ON_IMAGES:
-        _ON_IMAGES[each.name](graph, value, result, each.options, kind)
+    elif each.name in _ON_INPUTS:
+        _ON_INPUTS[each.name](graph, value, result, each.options, kind)
     else:
         write_on_output(graph, each, fitted.labels.get(each.prefix, ()))
 

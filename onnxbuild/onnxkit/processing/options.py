@@ -28,6 +28,39 @@ class ImageOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class AudioOptions:
+    """Samples as float32, (batch, samples)."""
+
+    feeds: str | None = option(
+        None, help="the model's input that is made of it; left out where it has only one"
+    )
+    name: str | None = option(
+        None, help="what the input is called in the pipeline; default: as in the model"
+    )
+    min_size: int = option(1024, help="fewest samples", minimum=1)
+    max_size: int = option(480_000, help="most samples that are declared", minimum=1)
+    example_size: int = option(16_000, help="samples that load.py tries", minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LogMelOptions:
+    """Logarithm of a mel spectrogram, (batch, mels, frames), as torchaudio computes it."""
+
+    sample_rate: int = option(16_000, help="samples a second", minimum=1)
+    n_fft: int = option(400, help="samples of a window, of Hann", minimum=2)
+    hop: int = option(160, help="samples from one window to the next", minimum=1)
+    mels: int = option(80, help="bands", minimum=1)
+    low: float = option(0.0, help="least frequency, in Hz", minimum=0)
+    high: float | None = option(None, help="greatest, in Hz; default: half the rate", minimum=1)
+    scale: Literal["htk", "slaney"] = option(
+        "htk", help="`htk`: torchaudio's default; `slaney`: librosa's, bands of equal area"
+    )
+    center: bool = option(True, help="reflect half a window at both ends")
+    log: Literal["ln", "log10"] = option("ln", help="the logarithm")
+    floor: float = option(1e-10, help="least power before the logarithm", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
 class ResizeOptions:
     """Resize images as PIL does."""
 
@@ -109,6 +142,8 @@ class PreprocessOperation:
     """One operation on the way from a raw input to the model's."""
 
     image: ImageOptions | None = option(None, help="a raw input begins: an image of any size")
+    audio: AudioOptions | None = option(None, help="a raw input begins: samples of sound")
+    log_mel: LogMelOptions | None = option(None, help="a spectrogram of sound")
     resize: ResizeOptions | None = option(None, help="to an exact size, or by the shorter side")
     letterbox: LetterboxOptions | None = option(None, help="to fit into a frame")
     center_crop: CenterCropOptions | None = option(None, help="the middle")

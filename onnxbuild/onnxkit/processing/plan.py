@@ -11,11 +11,15 @@ from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.processing.checks import CHECKS
 from onnxbuild.onnxkit.processing.options import (
+    AudioOptions,
     ImageOptions,
     PreprocessOperation,
     asked_of,
 )
-from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
+from onnxbuild.onnxkit.processing.values import PREPROCESS, Layout, ProcessingError, ValueType
+
+_SOURCES = {"image", "audio"}
+"""Operations that begin a chain."""
 
 NONE_KNOWN: Mapping[str, ValueType] = MappingProxyType({})
 
@@ -87,10 +91,10 @@ def plan_inputs(
     Raises:
         ProcessingError: They do not fit each other, or the model.
     """
-    starts = [n for n, each in enumerate(operations) if "image" in asked_of(each)]
+    starts = [n for n, each in enumerate(operations) if _SOURCES & asked_of(each).keys()]
     if operations and starts[:1] != [0]:
         what = "preprocess does not begin with a raw input"
-        raise ProcessingError(what, "write `- image: {}` first", PREPROCESS, 0)
+        raise ProcessingError(what, "write `- image: {}` or `- audio: {}` first", PREPROCESS, 0)
     chains: list[InputChain] = []
     ends = [*starts[1:], len(operations)] if starts else []
     for start, end in zip(starts, ends, strict=True):
@@ -111,8 +115,8 @@ def _check_names(
     for chain, start in zip(chains, starts, strict=True):
         name = chain.source.name
         if name in taken:
-            what = f"image is called '{name}', and so is another input"
-            raise ProcessingError(what, f"write `name: {name}_pixels`", PREPROCESS, start)
+            what = f"the raw input is called '{name}', and so is another input"
+            raise ProcessingError(what, f"write `name: {name}_raw`", PREPROCESS, start)
         taken.add(name)
 
 
@@ -123,10 +127,11 @@ def _chain(
     inputs: Mapping[str, ValueType],
     custom: Mapping[str, ValueType],
 ) -> InputChain:
-    options = asked_of(operations[start])["image"]
-    feeds = _feeds(options, inputs, start)
-    source, axes = _raw_image(options, feeds, inputs[feeds])
-    kind = replace(type_of(source), layout="NHWC", least=options.min_size)
+    ((word, options),) = asked_of(operations[start]).items()
+    feeds = _feeds(word, options, inputs, start)
+    source, axes = _raw(options, feeds, inputs[feeds])
+    layout: Layout = "NHWC" if isinstance(options, ImageOptions) else ""
+    kind = replace(type_of(source), layout=layout, least=options.min_size)
     value, planned = source.name, []
     for position in range(start + 1, end):
         ((name, own),) = asked_of(operations[position]).items()
@@ -139,33 +144,40 @@ def _chain(
     return InputChain(source, axes, feeds, tuple(planned), value, kind)
 
 
-def _feeds(options: ImageOptions, inputs: Mapping[str, ValueType], position: int) -> str:
+def _feeds(
+    word: str, options: ImageOptions | AudioOptions, inputs: Mapping[str, ValueType], position: int
+) -> str:
     if not options.feeds and len(inputs) > 1:
-        what = f"image does not say which input it feeds; the model has {', '.join(inputs)}"
-        fix = f"write `image: {{feeds: {next(iter(inputs))}}}`"
+        what = f"{word} does not say which input it feeds; the model has {', '.join(inputs)}"
+        fix = f"write `{word}: {{feeds: {next(iter(inputs))}}}`"
         raise ProcessingError(what, fix, PREPROCESS, position)
     feeds = options.feeds or next(iter(inputs))
     if feeds not in inputs:
-        what = f"image feeds '{feeds}', which is no input of the model; it has {', '.join(inputs)}"
+        what = (
+            f"{word} feeds '{feeds}', which is no input of the model; it has {', '.join(inputs)}"
+        )
         fix = did_you_mean(feeds, inputs) or f"write `feeds: {next(iter(inputs))}`"
         raise ProcessingError(what, fix, PREPROCESS, position)
     if not options.min_size <= options.example_size <= options.max_size:
-        what = f"image has example_size {options.example_size}, which is not between min_size and max_size"
+        what = f"{word} has example_size {options.example_size}, which is not between min_size and max_size"
         raise ProcessingError(
             what, f"write `example_size: {options.max_size}`", PREPROCESS, position
         )
     return feeds
 
 
-def _raw_image(
-    options: ImageOptions, feeds: str, model: ValueType
+def _raw(
+    options: ImageOptions | AudioOptions, feeds: str, model: ValueType
 ) -> tuple[DummyInput, tuple[Axis, ...]]:
     name = options.name or feeds
     batch = model.shape[0] if model.shape else 1
     axes = tuple(
         Axis(f"{name}_{side}", options.min_size, options.max_size, options.example_size)
-        for side in ("height", "width")
+        for side in (("height", "width") if isinstance(options, ImageOptions) else ("samples",))
     )
+    if isinstance(options, AudioOptions):
+        shape: tuple[int | str, ...] = (1 if batch is None else batch, axes[0].name)
+        return DummyInput(name, "float32", shape, low=-1.0, high=1.0), axes
     shape = (1 if batch is None else batch, axes[0].name, axes[1].name, options.channels)
     return DummyInput(name, "uint8", shape, low=0, high=256), axes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.processing.audio import log_mel
 from onnxbuild.onnxkit.processing.options import (
     CastOptions,
     CenterCropOptions,
@@ -59,7 +60,7 @@ def compute(
             length = np.sqrt((exact * exact).sum(-1, keepdims=True))
             return ((exact / np.maximum(length, 1e-12)).astype(value.dtype),)
         case _:
-            return (_IMAGES[each.name](value, options, next(iter(each.takes.values())).layout),)
+            return (_ON_INPUTS[each.name](value, options, next(iter(each.takes.values())).layout),)
 
 
 def _pool(values: Sequence[np.ndarray], options: PoolOptions) -> np.ndarray:
@@ -156,7 +157,7 @@ def _cast(value: np.ndarray, options: CastOptions, _: str) -> np.ndarray:
     return converted
 
 
-_IMAGES: Mapping[str, Callable[[np.ndarray, Any, str], np.ndarray]] = {
+_ON_INPUTS: Mapping[str, Callable[[np.ndarray, Any, str], np.ndarray]] = {
     "resize": _resize,
     "letterbox": _letterbox,
     "center_crop": _center_crop,
@@ -164,4 +165,5 @@ _IMAGES: Mapping[str, Callable[[np.ndarray, Any, str], np.ndarray]] = {
     "normalize": _normalize,
     "to_nchw": _to_nchw,
     "cast": _cast,
+    "log_mel": log_mel,
 }
