@@ -91,6 +91,22 @@ def segformer() -> Any:
     )  # fmt: skip
 
 
+def mask2former() -> Any:
+    import transformers
+
+    backbone = transformers.SwinConfig(
+        image_size=32, patch_size=4, embed_dim=8, depths=[1] * 4, num_heads=[1] * 4, window_size=4,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )  # fmt: skip
+    return transformers.Mask2FormerForUniversalSegmentation(
+        transformers.Mask2FormerConfig(
+            backbone_config=backbone, feature_size=32, mask_feature_size=32, hidden_dim=32,
+            encoder_feedforward_dim=16, dim_feedforward=16, encoder_layers=1, decoder_layers=2,
+            num_attention_heads=2, num_queries=5,
+        )
+    )  # fmt: skip
+
+
 def wave(head: str, **changes: Any) -> Any:
     import transformers
 

@@ -41,6 +41,10 @@ TASKS = {
         tiny.detr, {"size": {"shortest_edge": 64, "longest_edge": 96}}, ["logits", "pred_boxes"],
     ),
     "image-segmentation": (tiny.segformer, {"size": {"height": 64, "width": 32}}, ["logits"]),
+    "image-segmentation, masks by queries": (
+        tiny.mask2former, {"size": {"height": 64, "width": 64}},
+        ["class_queries_logits", "masks_queries_logits"],
+    ),
     "audio-classification": (
         partial(tiny.wave, "Wav2Vec2ForSequenceClassification"), {"sampling_rate": 1000}, ["logits"],
     ),
