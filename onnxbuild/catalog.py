@@ -18,11 +18,21 @@ from onnxbuild.expansion.feature import (
     ProgramFormat,
     Section,
 )
+from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.plugin import Plugin, kind_of_plugin
+from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.expansion.tolerances import described
 from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tensorrt
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
-from onnxbuild.features.frontends import onnx, pytorch
+from onnxbuild.features.frontends import (
+    exported,
+    lightgbm,
+    onnx,
+    pytorch,
+    sklearn,
+    torchscript_file,
+    xgboost,
+)
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
@@ -38,12 +48,19 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
+from onnxbuild.features.sources import transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
 FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
+    transformers.FEATURE,
+    exported.FEATURE,
+    torchscript_file.FEATURE,
+    sklearn.FEATURE,
+    xgboost.FEATURE,
+    lightgbm.FEATURE,
     reference.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
@@ -99,6 +116,10 @@ class Composition:
         self.plugins = plugins
         self.features = (*FEATURES, *(each for plugin in plugins for each in plugin.features))
         self.frontends = self._of(Frontend)
+        self.model_sources = {
+            **{n: each.model_source for n, each in self.frontends.items() if each.model_source},
+            **{name: each.source for name, each in self._of(SourceFormat).items()},
+        }
         self.modes = self._of(Mode)
         self.program_formats = self._of(ProgramFormat)
         self.artifact_formats = self._of(ArtifactFormat)
@@ -196,6 +217,7 @@ class _Now(Mapping[str, Value]):
 
 
 FRONTENDS: Mapping[str, Frontend] = _Now(lambda now: now.frontends)
+MODEL_SOURCES: Mapping[str, ModelSource] = _Now(lambda now: now.model_sources)
 MODES: Mapping[str, Mode] = _Now(lambda now: now.modes)
 PROGRAM_FORMATS: Mapping[str, ProgramFormat] = _Now(lambda now: now.program_formats)
 ARTIFACT_FORMATS: Mapping[str, ArtifactFormat] = _Now(lambda now: now.artifact_formats)

@@ -22,7 +22,8 @@ OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "provi
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "plugin", "scope", "section", "side_by_side", "variants",
+        "model_source", "plugin", "scope", "section", "side_by_side", "source_format",
+        "variants",
     }
 )  # fmt: skip
 """Modules of expansion/ that say how features are asked; the others hold what some features share."""
@@ -38,12 +39,17 @@ WORDS: Mapping[str, str] = {
     "reference": "the input that every gate which compares takes: golden files",
     "release": "the command, its file release.json",
     "report": "what a step says of its outputs; a release shows those that features list",
+    "transformers": "the distribution; its module",
     "target": "a noun of core: where a model runs",
 }
 """Name -> what else the same word means all over the package."""
 
 PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/accelerator.py", "tensorrt"): "where its library is installed",
+    ("adapters/toolchain/distributions.py", "xgboost"): "a package that has another name, too",
+    ("adapters/toolchain/missing.py", "lightgbm"): "a package, and the extra that brings it",
+    ("adapters/toolchain/missing.py", "sklearn"): "an extra, and what it brings",
+    ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("external_models.py", "ort"): "a suffix of model files",

@@ -13,7 +13,10 @@ from tests.known_names import PLACES, WORDS, all_known, known, names
 
 ROOT = Path(__file__).parents[1]
 ROOM_MAX, FILE_MAX = 3_000, 300  # lines
-A_LIST = "onnxbuild.steps"  # of files that know nothing of each other
+LISTS = {
+    "onnxbuild.steps",
+    "onnxbuild.features",
+}  # of files that know nothing of each other, by contract
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,7 @@ def rooms():
 
 
 def test_no_room_has_more_lines_than_one_keeps_in_mind(rooms):
-    sizes = {room: rooms["size_of"](room) for room in rooms["rooms"]() if room != A_LIST}
+    sizes = {room: rooms["size_of"](room) for room in rooms["rooms"]() if room not in LISTS}
     assert {room: size for room, size in sizes.items() if size > ROOM_MAX} == {}
 
 

@@ -12,8 +12,8 @@ import click
 
 from onnxbuild.cli.diagnosis_advice import advice, trial_line
 from onnxbuild.cli.diagnosis_tables import decibels, first_below, show_nodes, show_stages
-from onnxbuild.cli.names import split_name
 from onnxbuild.cli.options import jobs_option, set_option, store_option
+from onnxbuild.typed_names import split_name
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis

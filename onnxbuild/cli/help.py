@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 VERBS = {
+    "init": "Write a first recipe, from a model or a callable; or a small whole project.",
     "run": "Build recipes: what changed is rebuilt, the rest is reused.",
     "plan": "Show what `run` would build, and why.",
     "why": "Show the inputs that made a step run, or would make it run.",
@@ -19,6 +20,7 @@ VERBS = {
     "inspect": "Show a model's inputs, outputs, operators and size.",
     "log": "Show what a step printed.",
     "lint": "Check recipes without building anything.",
+    "explain": "Print recipes in full, as they are understood, with where each value comes from.",
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
     "cache": "Inspect and clean the store: stats, verify, gc, pins.",

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from onnxbuild.cli.names import split_name
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.step import MODEL_FILE, ORT_FILE
+from onnxbuild.typed_names import split_name
 
 _MOST_OPERATORS = 12
 _MIB = 1 << 20

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from onnxbuild.cli.names import find_step, split_name, split_printed
 from onnxbuild.cli.options import store_option
 from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.typed_names import find_step, split_name, split_printed
 
 
 @click.command("log")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxbuild.cli.kinds import kinds_of
-from onnxbuild.cli.names import find_step, split_name
 from onnxbuild.cli.options import set_option, store_option
+from onnxbuild.typed_names import find_step, split_name
 
 if TYPE_CHECKING:
     from onnxbuild.engine.plan import Planned

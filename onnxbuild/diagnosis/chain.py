@@ -22,7 +22,7 @@ class Chain:
         models: Steps whose model each follows from the one before: export, ..., the variant's own.
         gates: Steps that judge it.
         reference: The step whose points it is compared on.
-        judge: The step that compares it with PyTorch: on the first target, or, once something was
+        judge: The step that compares it with the reference: on the first target, or, once something was
             built, on the first whose gate fails, else on the first that was not skipped.
         target: Where that step runs it.
     """

@@ -10,6 +10,9 @@ from pathlib import Path
 from onnxbuild.diagnosis.chain import Chain
 from onnxbuild.onnxkit.accuracy.step_error import StageError, stage_error
 
+REFERENCE = "reference"
+"""What a chain's first step, and the whole of it, are held against."""
+
 SANE_SHARE = 0.1
 """A step that brings in less of a variant's error than this is not where it went wrong."""
 
@@ -21,7 +24,7 @@ class Stage:
     Attributes:
         step: The step.
         kind: Its kind.
-        against: What its model is compared with: the step before it, or PyTorch.
+        against: What its model is compared with: the step before it, or REFERENCE.
         error: Of its outputs.
         share: Its noise over that of the whole way, 0..; about 1 for all of them together.
     """
@@ -34,7 +37,7 @@ class Stage:
 
 
 def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tuple[Stage, ...]:
-    """Each step against the one before it; the last is the variant against PyTorch, its share 1.
+    """Each step against the one before it; the last is the variant against the reference, its share 1.
 
     Args:
         chain: The variant's way.
@@ -60,8 +63,8 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
         before = names[number - 1] if number else ""
         found = total if len(names) == 1 else error(before, step.name)
         share = _share(found.ratio, total.ratio)
-        stages.append(Stage(step.name, step.kind, before or "PyTorch", found, share))
-    return (*stages, Stage(names[-1], "", "PyTorch", total, 1.0))
+        stages.append(Stage(step.name, step.kind, before or REFERENCE, found, share))
+    return (*stages, Stage(names[-1], "", REFERENCE, total, 1.0))
 
 
 def first_at_fault(stages: Sequence[Stage]) -> int | None:

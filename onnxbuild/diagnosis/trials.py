@@ -23,7 +23,7 @@ class RemedyTrial:
         remedy: What was changed.
         passed: Whether every gate that was asked for passes.
         why: The first thing that fails; empty if none does.
-        cosine_min: Of the variant's outputs against PyTorch's; None where it was not built.
+        cosine_min: Of the variant's outputs against the reference's; None where it was not built.
         reached: What it shows of a search's goal; empty where there is none.
         size_bytes: Of the model; None where it was not built.
     """

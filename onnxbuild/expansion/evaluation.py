@@ -6,7 +6,7 @@ import dataclasses
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Variant
+from onnxbuild.core.recipe import Entrypoint, Variant
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.scope import Scope
@@ -53,14 +53,19 @@ def add_evaluation(
 
 
 def baseline_score(
-    scope: Scope, model: OutputRef | None = None, session: SessionSettings | None = None
+    scope: Scope,
+    model: OutputRef | None = None,
+    session: SessionSettings | None = None,
+    *,
+    original: Entrypoint | None = None,
 ) -> OutputRef | None:
     """The score that variants are compared with; None if the recipe evaluates nothing.
 
     Args:
         scope: The recipe.
-        model: What is scored, on the CPU; None for the recipe's `torch.nn.Module`.
+        model: What is scored, on the CPU; None for a callable of the user's.
         session: How it is run; None for the defaults.
+        original: Gives what is scored in place of the recipe's `torch.nn.Module`.
     """
     if "evaluation" not in scope.recipe.entrypoints:
         return None
@@ -72,6 +77,7 @@ def baseline_score(
         target=None if model is None else CPU_TARGET,
         session=session or SessionSettings(),
         gates=False,
+        original=original,
     )
 
 
@@ -84,6 +90,7 @@ def _added(
     target: Target | None,
     session: SessionSettings,
     gates: bool,
+    original: Entrypoint | None = None,
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -93,7 +100,7 @@ def _added(
         evaluate.EvaluateParams(
             data=recipe.entrypoints["evaluation"],
             metric=recipe.entrypoints["metric"],
-            model=None if inputs else recipe.model,
+            model=None if inputs else original or recipe.model,
             inputs=recipe.inputs,
             outputs=recipe.outputs,
             variant=name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
@@ -28,20 +29,9 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
-    "AheadOfTimeModel",
-    "ArtifactFormat",
-    "Column",
-    "Feature",
-    "Frontend",
-    "Laid",
-    "Mode",
-    "PackageFormat",
-    "ProgramFormat",
-    "Section",
-    "Subject",
-    "Trial",
-    "WrittenVariant",
-]
+    "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
+    "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +198,8 @@ class Frontend(Feature):
         reference: What the user's own framework computes, at seeded points and on real samples: for a
             variant, if some axes are fixed to one size for it.
         score: Its score by the user's metric, that variants are held to; None if nothing is evaluated.
+        draft: What a model that a callable returned says of its first recipe; None if it is no model of
+            this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
     """
@@ -215,6 +207,7 @@ class Frontend(Feature):
     source: Callable[[Scope], Source]
     reference: Callable[[Scope, Variant | None, Mapping[str, int]], OutputRef]
     score: Callable[[Scope], OutputRef | None]
+    draft: Callable[[object], Draft | None] = no_draft
     is_measured: bool = True
     model_source: ModelSource | None = None
 

@@ -1,10 +1,11 @@
-"""A model that is a file, `model: {onnx: weights/model.onnx}`, and what the file itself says of a recipe."""
+"""A model that is a file or a folder, `model: {onnx: weights/model.onnx}`, and what it says of a recipe."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
@@ -15,13 +16,21 @@ class SourceError(ValueError):
         what: One sentence.
         fix: Something to type.
         key: Path of the key of the recipe that is at fault; empty for the file itself.
+        mend: Keys of a recipe that mend it, as JSON; `init` writes them, inputs with a mark to fill them in.
     """
 
-    def __init__(self, what: str, fix: str, key: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        what: str,
+        fix: str,
+        key: tuple[str, ...] = (),
+        mend: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.fix = fix
         self.key = key
+        self.mend = mend
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +38,7 @@ class SourceFacts:
     """What a model's file says.
 
     Attributes:
-        files: All that belongs to it, absolute; the file itself first.
+        files: All that belongs to it, absolute, in one folder; the file itself first.
         read: Those whose content decided what is said here.
         recipe: Keys of a recipe that need not be written, as JSON values; what is written comes first.
         facts: JSON values that the frontend's steps take; they are in `Entrypoint.args`.
@@ -41,6 +50,11 @@ class SourceFacts:
     facts: Mapping[str, Any]
 
 
+def _never(_path: Path) -> bool:
+    """What `recognizes` says of a kind that files' names tell."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
@@ -50,11 +64,23 @@ class ModelSource:
         options: Frozen dataclass of the keys next to NAME, each with its help.
         look: PATH, absolute -> what `read` takes of it, the same for all recipes of that file.
         read: (PATH, what was looked at, the options, what is written in the recipe) -> what the file says.
+        frontend: The frontend that takes it; empty for the one that declares it.
+        is_folder: PATH is a folder.
+        suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
+        recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
 
-    Both import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
+    `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
 
     help: str
     options: type
     look: Callable[[Path], Any]
     read: Callable[[Path, Any, Any, Mapping[str, Any]], SourceFacts]
+    frontend: str = ""
+    is_folder: bool = False
+    suffixes: tuple[str, ...] = ()
+    recognizes: Callable[[Path], bool] = _never
+
+    def takes(self, path: Path) -> bool:
+        """Whether a file or a folder seems to be of this kind."""
+        return (path.is_file() and path.suffix.lower() in self.suffixes) or self.recognizes(path)

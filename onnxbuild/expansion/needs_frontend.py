@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from onnxbuild.core.recipe import FRONTEND, Location
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.node import dotted
 from onnxbuild.document.parts import Parts, format_nodes
 
+MODULE_FRONTENDS = ("pytorch", "exported", "torchscript")
+"""Those whose model is a torch.nn.Module, the one to name in messages first."""
 
-def key_of(parts: Parts, frontend: str, *path: str) -> Iterator[Fault]:
+
+def key_of(parts: Parts, frontends: str | Sequence[str], *path: str) -> Iterator[Fault]:
     """Yield a fault if a key is written and the recipe has another frontend.
 
     Args:
         parts: The recipe.
-        frontend: The one that has a use for it.
+        frontends: The one that has a use for it, or those that have, the one to name first.
         path: The key's.
     """
-    if parts.node(*path) is not None and _frontend(parts) != frontend:
-        yield _fault(parts, frontend, dotted(path), parts.key_at(*path))
+    known = _listed(frontends)
+    if parts.node(*path) is not None and _frontend(parts) not in known:
+        yield _fault(parts, known[0], dotted(path), parts.key_at(*path))
 
 
-def format_of(parts: Parts, frontend: str, name: str) -> Iterator[Fault]:
+def format_of(parts: Parts, frontends: str | Sequence[str], name: str) -> Iterator[Fault]:
     """The same for a format other than ONNX."""
     at, _ = format_nodes(parts.root).get(name, (None, None))
-    if at is not None and parts.sound("formats") and _frontend(parts) != frontend:
-        yield _fault(parts, frontend, f"format '{name}'", at)
+    known = _listed(frontends)
+    if at is not None and parts.sound("formats") and _frontend(parts) not in known:
+        yield _fault(parts, known[0], f"format '{name}'", at)
+
+
+def _listed(frontends: str | Sequence[str]) -> Sequence[str]:
+    return (frontends,) if isinstance(frontends, str) else frontends
 
 
 def _frontend(parts: Parts) -> str:

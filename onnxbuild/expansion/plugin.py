@@ -20,6 +20,7 @@ from onnxbuild.expansion.feature import (
     PackageFormat,
     ProgramFormat,
 )
+from onnxbuild.expansion.source_format import SourceFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +107,10 @@ def family_of(feature: Feature) -> str:
     """Return what a feature is, in which its name is unique: `mode`, `format`, ..."""
     if isinstance(feature, (ArtifactFormat, PackageFormat)):
         return "format"  # each is a folder VARIANT-NAME
-    families = ((Frontend, "frontend"), (Mode, "mode"), (ProgramFormat, "program format"))
+    families = (
+        (Frontend, "frontend"),
+        (SourceFormat, "model source"),
+        (Mode, "mode"),
+        (ProgramFormat, "program format"),
+    )
     return next((name for family, name in families if isinstance(feature, family)), "feature")

@@ -9,7 +9,7 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.recipe import Axis, Entrypoint, Recipe, Variant
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.taken_axes import taken_axes
-from onnxbuild.steps.reference import ReferenceOptions
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 
 SECTION = "reference"
 

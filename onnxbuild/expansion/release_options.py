@@ -27,7 +27,7 @@ class Budgets:
     )
     error_increase: float | None = option(
         None,
-        help="of the greatest absolute difference from PyTorch, and of the share of elements of "
+        help="of the greatest absolute difference from the reference, and of the share of elements of "
         "integer outputs that differ, as a share",
         minimum=0,
     )

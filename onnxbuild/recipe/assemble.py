@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,10 +28,40 @@ NAME_MAX = 200
 _UNRENDERED = ("vars", "matrix")
 
 
-class Loader:
-    """Loads one recipe file; what its combinations share is read, checked and parsed once."""
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A recipe, and the tree that it was made of.
 
-    def __init__(self, project: FilePath, environment: Mapping[str, str]) -> None:
+    Attributes:
+        recipe: The recipe.
+        root: Bases merged, templates rendered, what the model's file says filled in; no defaults.
+        chosen: The matrix's values.
+        written: Bases merged, templates as they are.
+        folder_of: Place -> the folder that paths written there are relative to.
+    """
+
+    recipe: Recipe
+    root: Node
+    chosen: Mapping[str, Any]
+    written: Node
+    folder_of: Callable[[Location], FilePath]
+
+
+class Loader:
+    """Loads one recipe file; what its combinations share is read, checked and parsed once.
+
+    Args:
+        project: The project's root, absolute.
+        environment: Where the variables named by `env` lists are looked up.
+        understood: Takes what each recipe was made of; None to forget it.
+    """
+
+    def __init__(
+        self,
+        project: FilePath,
+        environment: Mapping[str, str],
+        understood: list[Understood] | None = None,
+    ) -> None:
         self._faults = Faults()
         self._sources = Sources(project)
         self._glob = Glob(project)
@@ -39,6 +70,8 @@ class Loader:
         self._validator = KeyValidator()
         self._complete = True
         self._checked: dict[tuple[str, str], list[Fault]] = {}
+        self._written: Node | None = None
+        self._understood = understood
 
     def files(self) -> Iterable[FilePath]:
         """Recipe files that were read."""
@@ -71,6 +104,7 @@ class Loader:
             root = apply_overrides(root, overrides, self._validator.known, self._faults)
             required = self._validator.required(by_file=bool(source_of(root)))
             self._faults.update(self._validator.frame(root, required if self._complete else ()))
+            self._written = root
             recipes = self._expanded(root)
             if not self._faults and overrides:
                 self._faults.update(self._without_effect(root, written, overrides))
@@ -132,7 +166,11 @@ class Loader:
             self._faults.update(check_parts(parts))
         if self._faults:
             return None
-        return _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        recipe = _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        if self._understood is not None and self._written is not None:
+            folder_of = lambda at: self._sources.folder(at.path)  # noqa: E731
+            self._understood.append(Understood(recipe, root, chosen, self._written, folder_of))
+        return recipe
 
     def _check(self, key: str, root: Node) -> list[Fault]:
         value = repr(plain(root.members[key].node))  # distinguishes 1, 1.0, true and '1'

@@ -18,6 +18,11 @@ def find_project(recipe: Path) -> Path:
     return next((folder for folder in (own, *own.parents) if _mark_of(folder)), own)
 
 
+def is_marked(project: Path) -> bool:
+    """Return whether a folder says itself that it is a project's root."""
+    return bool(_mark_of(project))
+
+
 def root_reason(project: Path) -> str:
     """Return the clause that says why a folder is the project's root."""
     mark = _mark_of(project)

@@ -165,7 +165,7 @@ def _compared_in(each: Deliverable, graph: Graph) -> dict[str, str]:
 
 
 def _reported(recipe: Recipe, graph: Graph) -> Iterator[str]:
-    """Steps whose reports a release shows on their own: checks, measurements, PyTorch's own score."""
+    """Steps whose reports a release shows on their own: checks, measurements, the reference's own score."""
     always = {kind for each in all_features() for kind in each.released}
     if_shared = {kind for each in all_features() for kind in each.released_if_shared}
     for name, at in sorted(graph.addresses.items()):

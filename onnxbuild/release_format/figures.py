@@ -42,8 +42,8 @@ class Figures:
     Attributes:
         precision: `fp32`, `fp16`, `int8` or `int4`.
         model_bytes: Size of the model's files.
-        errors: Provider -> greatest absolute difference from PyTorch, in the output's unit.
-        cosines: Provider -> least cosine similarity with PyTorch's outputs.
+        errors: Provider -> greatest absolute difference from the reference, in the output's unit.
+        cosines: Provider -> least cosine similarity with the reference's outputs.
         equals: Provider -> least share of equal elements of an integer, bool or string output.
         scores: Provider -> the user's metric; empty if the recipe evaluates nothing.
         latencies: As they were locked.

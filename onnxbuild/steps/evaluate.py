@@ -1,4 +1,4 @@
-"""Score PyTorch or a variant with the user's own metric on the user's own data."""
+"""Score the reference or a variant with the user's own metric on the user's own data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from onnxbuild.core.step import REPORT_FILE, Finding, Outcome, StepContext, Step
 from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.accuracy.user_metric import labelled_batches, score_batches
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.export.torch_module import (
-    load_module,
-    make_torch_deterministic,
-    run_module,
-)
+from onnxbuild.onnxkit.export.original_model import load_original
+from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.providers.open_on_target import NotOnTargetError, absence, open_on, skipped
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -39,7 +36,7 @@ class EvaluateOptions:
 
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
-        None, help="how far a score may be below PyTorch's, in the metric's unit", minimum=0
+        None, help="how far a score may be below the reference's, in the metric's unit", minimum=0
     )
     confidence: float = option(
         0.95,
@@ -62,7 +59,7 @@ class EvaluateParams:
         data: A callable that yields (feeds, labels).
         metric: A callable: (outputs, labels) -> float, greater is better; outputs is a list of
             mappings of output name -> array, labels the list of labels, one each a batch.
-        model: The PyTorch model to score; None scores the `model` artifact.
+        model: What the user's callable returns is scored, as PyTorch; None scores the `model` artifact.
         target: Where that runs; None for PyTorch.
         session: How the variant's session runs it.
     """
@@ -170,7 +167,7 @@ def _doubts(
     params: EvaluateParams, score: float, drop: float | None, spread: Spread
 ) -> tuple[str, ...]:
     """Verdicts that other data of the same kind could turn round."""
-    who = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    who = f"variant '{params.variant}'" if params.variant else "the reference"
     percent = f"{params.options.confidence:.0%}"
     found = []
     for name, bound, value, bounds in (
@@ -191,14 +188,7 @@ def _torch_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.nda
     params: EvaluateParams = context.params
     assert params.model is not None
     make_torch_deterministic()
-    module = load_module(context, params.model)
-
-    def predict(feeds: Feeds) -> dict[str, np.ndarray]:
-        return run_module(
-            module, feeds, context.where, params.outputs, inputs=params.inputs
-        ).outputs
-
-    return predict
+    return load_original(context, params.model, params.inputs, params.outputs)
 
 
 def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.ndarray]]:
@@ -210,7 +200,7 @@ def _runtime_predictor(context: StepContext) -> Callable[[Feeds], dict[str, np.n
 
 
 def _baseline(context: StepContext) -> dict[str, Any] | None:
-    """PyTorch's report; None where PyTorch itself is scored."""
+    """The reference's report; None where the reference itself is scored."""
     if "baseline" not in context.input_names:
         return None
     found: dict[str, Any] = json.loads(
@@ -226,20 +216,20 @@ def _findings(
     baseline: Mapping[str, Any] | None,
 ) -> tuple[Finding, ...]:
     least, most = params.options.min, params.options.max_drop
-    where = f"variant '{params.variant}'" if params.variant else "PyTorch"
+    where = f"variant '{params.variant}'" if params.variant else "the reference"
     findings = []
     if least is not None and score < least - _ROUNDING:
         findings.append(
             Finding(
                 f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
                 where,
-                "see whether PyTorch itself reaches it; else lower `evaluate: {min: ...}`",
+                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`",
             )
         )
     if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
         findings.append(
             Finding(
-                f"{params.metric.target} is {score:.6g}, {drop:.6g} below PyTorch's "
+                f"{params.metric.target} is {score:.6g}, {drop:.6g} below the reference's "
                 f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
                 "calibrate with more samples, keep sensitive nodes in fp32 with "

@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.export.symbolic_functions import symbolic_functions
 from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
-    load_module,
+    load_module_noted,
     make_torch_deterministic,
 )
 from onnxbuild.onnxkit.model.canonical import canonicalize
@@ -36,6 +36,7 @@ from onnxbuild.onnxkit.model.inspect import summarize
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
+from onnxbuild.onnxkit.modules.program_modules import is_scripted
 
 if TYPE_CHECKING:
     import torch
@@ -83,13 +84,14 @@ def run(context: StepContext) -> Outcome:
 
     params: ExportParams = context.params
     make_torch_deterministic()
-    module = load_module(context, params.model)
+    module, mode_notes = load_module_noted(context, params.model)
     check_signature(module, params.inputs, context.where)
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
     symbolic = symbolic_functions(module, params.inputs, probes.runs[0].feeds, context.where)
-    exported = _first_that_matches(context, request, probes, _order(params, symbolic))
+    order = _order(params, symbolic, scripted=is_scripted(module))
+    exported = _first_that_matches(context, request, probes, order)
     folder = context.output("model")
     for file in sorted((context.scratch / exported.exporter).iterdir()):
         shutil.move(file, folder / file.name)
@@ -102,7 +104,7 @@ def run(context: StepContext) -> Outcome:
         "size_bytes": file_bytes(folder),
     }
     notes = _extension_notes(params, symbolic, exported.exporter)
-    return Outcome(metrics, notes=(*notes, *exported.remarks))
+    return Outcome(metrics, notes=(*mode_notes, *notes, *exported.remarks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,11 @@ class _Exported:
     remarks: tuple[str, ...]
 
 
-def _order(params: ExportParams, symbolic: Sequence[str]) -> tuple[str, ...]:
-    """The exporters to try: first the one that takes what the author wrote for ONNX."""
+def _order(params: ExportParams, symbolic: Sequence[str], *, scripted: bool) -> tuple[str, ...]:
+    """The exporters to try: first the one that takes what the author wrote for ONNX, or TorchScript."""
     if params.options.exporter != "auto":
         return (params.options.exporter,)
-    if symbolic and params.translations is None:
+    if scripted or (symbolic and params.translations is None):
         return ("torchscript", "dynamo")
     return EXPORTERS
 
@@ -280,7 +282,7 @@ def _entrypoints(params: ExportParams) -> tuple[Entrypoint, ...]:
 
 KIND = StepKind(
     name="export",
-    version=3,
+    version=4,
     params=ExportParams,
     inputs=(),
     outputs={"model": "onnx-model", "config": "report"},

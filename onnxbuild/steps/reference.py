@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.module_outputs import OutputError
 from onnxbuild.onnxkit.export.torch_module import (
@@ -25,17 +24,6 @@ from onnxbuild.onnxkit.export.torch_module import (
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceOptions:
-    """Inputs on which the variants are compared with PyTorch."""
-
-    seed: int = option(0, help="seeds the dummy inputs", minimum=0)
-    points: tuple[dict[str, int], ...] = option(
-        (), help="more points, each a mapping of axis to size; axes left out are at their example"
-    )
-    max_samples: int = option(16, help="how many of the real samples are used", minimum=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Compare a variant's outputs with PyTorch's at every reference point; breaches fail the run."""
+"""Compare a variant's outputs with the reference's at every reference point; breaches fail the run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
+from onnxbuild.onnxkit.accuracy.threshold_rows import (
+    ThresholdRows,
+    excused_rows,
+    threshold_findings,
+    threshold_note,
+    threshold_report,
+    without,
+)
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
 from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
 from onnxbuild.onnxkit.data.feeds import Feeds
@@ -30,6 +38,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 __all__ = ["KIND", "ValidateOptions", "ValidateParams", "VariantTolerances", "run"]
@@ -80,7 +89,7 @@ class ValidateParams:
 def run(context: StepContext) -> Outcome:
     """Write report.json; breaches are findings. A target that is not there is skipped.
 
-    Where `exact`, the fp32 model, is given and the variant is far from PyTorch, the breaches' fix, or a
+    Where `exact`, the fp32 model, is given and the variant is far from the reference, the breaches' fix, or a
     note, names the node that costs more than all others together, if there is one.
 
     Raises:
@@ -96,15 +105,18 @@ def run(context: StepContext) -> Outcome:
         opened = open_on(context, context.input("model"), params.target, settings.judged())
     except NotOnTargetError as error:
         return _not_on_target(context, subject, str(error))
+    rows: list[ThresholdRows] = []
     judged = [
-        (point.name, point.sizes, _judge_point(opened.session, point, context))
+        (point.name, point.sizes, _judge_point(opened.session, point, context, rows))
         for point in read_reference(context.input("reference"))
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
     fix, equal_fix = _fixes(params.precision)
     findings = findings_of(judged, subject, dominant or fix, dominant or equal_fix)
-    notes = (dominant,) if dominant and not findings else ()
+    findings += threshold_findings(rows, subject)
+    excused = threshold_note(rows, subject)
+    notes = tuple(filter(None, (excused, "" if findings else dominant)))
     if opened.placement is not None:
         findings += placement_findings(opened.placement, params.target, params.gates, subject)
     report = {
@@ -115,13 +127,14 @@ def run(context: StepContext) -> Outcome:
         "placement": opened.placement and opened.placement.to_json(params.target),
         "tolerances": to_json(params.tolerances),
         **report_of(judged, findings),
+        **threshold_report(rows),
     }
     write_report(context.output("report"), report)
     return Outcome(report["metrics"], findings, notes)
 
 
 def _dominant(context: StepContext, judged: Sequence[JudgedPoint]) -> str:
-    """One line on the node that dominates, if the outputs are far from PyTorch's; or empty.
+    """One line on the node that dominates, if the outputs are far from the reference's; or empty.
 
     It is looked for at the example's sizes, which are neither single tokens nor the largest; where
     nothing is lost there, at the smallest point that is far.
@@ -176,8 +189,12 @@ def _fixes(precision: str) -> tuple[str, str]:
 
 
 def _judge_point(
-    session: onnxruntime.InferenceSession, point: ReferencePoint, context: StepContext
+    session: onnxruntime.InferenceSession,
+    point: ReferencePoint,
+    context: StepContext,
+    rows: list[ThresholdRows],
 ) -> dict[str, Judgement]:
+    """Judge each output of a point; its rows on a threshold are added to `rows`."""
     params: ValidateParams = context.params
     check_tolerances(params.tolerances, point.outputs, context.where)
     names = [value.name for value in session.get_outputs()]
@@ -190,7 +207,12 @@ def _judge_point(
     except session_errors() as error:
         failure, found = f"ONNX Runtime fails: {first_line(error)}", {}
     judged = {}
-    for name, expected in point.outputs.items():
+    outputs = point.outputs
+    if point.on_threshold is not None:
+        excused = excused_rows(outputs, found, point.on_threshold)
+        rows.append(_threshold_rows(point.name, point.on_threshold, excused))
+        outputs, found = without(outputs, excused), without(found, excused)
+    for name, expected in outputs.items():
         if name in found:
             actual = found[name]
             if params.precision == "fp16" and actual.dtype == "float16":
@@ -202,9 +224,16 @@ def _judge_point(
     return judged
 
 
+def _threshold_rows(point: str, on_threshold: np.ndarray, excused: np.ndarray) -> ThresholdRows:
+    def numbers(rows: np.ndarray) -> tuple[int, ...]:
+        return tuple(int(row) for row in rows.nonzero()[0])
+
+    return ThresholdRows(point, len(on_threshold), numbers(on_threshold), numbers(excused))
+
+
 KIND = StepKind(
     name="validate",
-    version=5,
+    version=6,
     params=ValidateParams,
     inputs=("model", "reference", "exact?", "session?", "target?"),
     outputs={"report": "report"},

@@ -87,7 +87,7 @@ def _message_of(error: BaseException) -> str:
 
 KIND = StepKind(
     name="validate-program",
-    version=2,
+    version=3,
     params=ValidateProgramParams,
     inputs=("program", "reference"),
     outputs={"report": "report"},

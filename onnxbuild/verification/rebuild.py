@@ -125,11 +125,11 @@ def _bound(kind: str, *, is_other: bool) -> str:
     if GPU in CATALOG[kind].toolchain:
         return (
             ": they can't be compared, since TensorRT chooses kernels by timing them; what was built "
-            "here was held against PyTorch by the same gate"
+            "here was held against the reference by the same gate"
         )
     if is_other and CATALOG[kind].host_bound:
         return (
             ": they can't be compared, since they are bound to the kind of machine that the release "
-            "was made on; what was built here was held against PyTorch by the same gate"
+            "was made on; what was built here was held against the reference by the same gate"
         )
     return ""

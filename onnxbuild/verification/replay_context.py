@@ -38,7 +38,7 @@ class ReplayRequest:
 
     Attributes:
         bundle: A bundle's folder.
-        golden: The reference's folder: inputs and PyTorch's outputs.
+        golden: The reference's folder: inputs and the reference's outputs.
         scratch: An empty folder.
         providers: Short names that were asked for; empty for those that the manifest names.
         trusted: Whether programs may be run.

@@ -273,9 +273,9 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
         (
             "import torch\ndef load():\n    return torch.nn.Linear\n",
             [
-                ("FAILED  tiny:reference: models/tiny.py:load returned a type; "
+                ("FAILED  tiny:reference: models/tiny.py:load returned the class Linear; "
                 "expected a torch.nn.Module"),
-                "        fix: return the module itself, an instance and not its class",
+                "        fix: return an instance and not its class: `return Linear(...)`",
             ],
         ),
         (

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from onnxbuild.cli.names import find_recipe, split_name
 from onnxbuild.core.errors import UsageError
+from onnxbuild.typed_names import find_recipe, split_name
 from tests.cli.conftest import (
     QUICK,
     RECIPE,

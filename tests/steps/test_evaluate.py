@@ -138,7 +138,9 @@ def test_a_score_below_the_least_is_a_finding(tmp_path):
 def test_a_drop_beyond_the_bound_is_a_finding_with_both_scores(tmp_path):
     outcome, report = evaluated(tmp_path, score=0.9, baseline=0.95, max_drop=0.01)
     (finding,) = outcome.findings
-    assert finding.what.endswith("is 0.9, 0.05 below PyTorch's 0.95; expected at most 0.01 below")
+    assert finding.what.endswith(
+        "is 0.9, 0.05 below the reference's 0.95; expected at most 0.01 below"
+    )
     assert report["drop"] == pytest.approx(0.05)
 
 

@@ -155,7 +155,7 @@ def test_strings_are_kept_read_run_and_judged(tmp_path):
     assert outcome.metrics["equal_min"] == 1.0
     wrong = strings(tmp_path / "wrong", [20_000, 20_001, 20_009])
     (finding,) = validated(tmp_path / "b", tmp_path / "model", wrong).findings
-    assert "worst element [2]: 20002, PyTorch 20009" in finding.what
+    assert "worst element [2]: 20002, reference 20009" in finding.what
 
 
 def test_a_bundles_loader_feeds_strings_and_io_binding_says_that_it_can_not(tmp_path):

@@ -345,7 +345,7 @@ def test_a_rebuild_elsewhere_says_bytes_that_are_bound_to_a_machine_from_others(
     (plain,) = [line for line in faults if "torchscript/convert" in line]
     assert bound.endswith(
         "they can't be compared, since they are bound to the kind of machine that the release was "
-        "made on; what was built here was held against PyTorch by the same gate"
+        "made on; what was built here was held against the reference by the same gate"
     )
     assert plain.endswith("released as 000000000000")
 

@@ -38,7 +38,8 @@ _EQUIVALENTS = {
         "onnxruntime-migraphx",
         "onnxruntime-cann",
         "onnxruntime-training",
-    )
+    ),
+    "xgboost": ("xgboost", "xgboost-cpu"),
 }
 
 _PYTHON_TAG = re.compile(r"-py\d[\d.]*$")  # `six-1.16.0-py3.11.egg-info`

@@ -7,6 +7,14 @@ from collections.abc import Iterable
 from onnxbuild.core.ports import Missing
 from onnxbuild.core.step import COMPILER, COMPILERS, GPU
 
+_EXTRAS = {
+    "lightgbm": "lightgbm",
+    "scikit-learn": "sklearn",
+    "skl2onnx": "sklearn",
+    "xgboost": "xgboost",
+}
+"""Packages that come with an optional extra of this one, with the others that the same steps need."""
+
 
 def missing_member(name: str, programs: Iterable[str]) -> Missing:
     """Name a missing member of a toolchain, and what to do.
@@ -26,4 +34,6 @@ def missing_member(name: str, programs: Iterable[str]) -> Missing:
             "machine",
             fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
         )
-    return Missing(f"the package '{name}', which is not installed", fix=f"pip install {name}")
+    extra = _EXTRAS.get(name)
+    fix = f"pip install 'onnxbuild[{extra}]'" if extra else f"pip install {name}"
+    return Missing(f"the package '{name}', which is not installed", fix=fix)

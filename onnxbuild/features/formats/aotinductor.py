@@ -11,7 +11,7 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.exported_program import exported_program
 from onnxbuild.expansion.feature import ProgramFormat
-from onnxbuild.expansion.needs_frontend import format_of
+from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, format_of
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.programs.archive_form import aotinductor_fault
 from onnxbuild.steps import aotinductor, torch_export
@@ -30,7 +30,7 @@ def _program(scope: Scope, each: Format) -> OutputRef:
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
-    yield from format_of(parts, "pytorch", "aotinductor")
+    yield from format_of(parts, MODULE_FRONTENDS, "aotinductor")
 
 
 FEATURE = ProgramFormat(

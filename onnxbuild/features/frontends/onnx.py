@@ -2,90 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint, Variant
-from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.core.recipe import FILE_DATA, Variant
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
-from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.model.external_data import is_name_below
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
-from onnxbuild.onnxkit.sessions.open import open_session
-from onnxbuild.onnxkit.sessions.run import run_session
-from onnxbuild.steps import check, import_onnx, raise_opset
-from onnxbuild.steps.reference import ReferenceOptions
+from onnxbuild.steps import check, import_onnx, onnx_reference, raise_opset, reference_model
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from onnxbuild.onnxkit.ready_onnx.outline import Outline
 
 NAME = "onnx"
 _OPSET, _RENAME = "opset", "rename"
 """Facts of a model's file, in `Entrypoint.args`."""
 
+_ORIGINAL = "original"
+"""Name in Recipe.entrypoints of `reference.model`."""
 
-@dataclass(frozen=True, slots=True)
-class OnnxReferenceParams:
-    """All that steers a reference run."""
-
-    inputs: tuple[DummyInput, ...]
-    axes: tuple[Axis, ...]
-    samples: Entrypoint | None
-    options: ReferenceOptions
-
-
-def run_reference(context: StepContext) -> Outcome:
-    """Write points.json and one .npz a point: what ONNX Runtime computes without optimizations.
-
-    Raises:
-        StepError: It fails at a point, an output holds NaN, or a sample is not as declared.
-    """
-    params: OnnxReferenceParams = context.params
-    session = open_session(context.input("model"), settings=AS_WRITTEN, where=context.where)
-    writer = ReferenceWriter(context.output("reference"))
-    samples = 0
-    for name, sizes, feeds in reference_feeds(
-        context,
-        params.inputs,
-        params.axes,
-        points=params.options.points,
-        seed=params.options.seed,
-        samples=params.samples,
-        max_samples=params.options.max_samples,
-    ):
-        outputs = run_session(session, feeds, f"{context.where}, point '{name}'")
-        _refuse_nan(outputs, name, context.where)
-        writer.add(ReferencePoint(name, sizes, feeds, outputs))
-        samples += name.startswith(SAMPLE)
-    return Outcome({"points": writer.finish(), "samples": samples})
-
-
-def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
-    import numpy as np
-
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-            raise StepError(
-                f"output '{name}' of the model itself holds NaN at point '{point}'",
-                where=where,
-                fix="give the inputs the values that it expects (`low`, `high`, `fill` in `dummy_inputs`)",
-            )
+_ADVICE = ("the file itself differs from what `reference.model` gives: convert the model again",)
 
 
 def _source(scope: Scope) -> Source:
@@ -130,23 +84,31 @@ def _imported(scope: Scope) -> str:
 
 
 def _reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
+    """What the model itself computes, or what it was made of where `reference.model` gives that."""
     plan = reference_plan(scope.recipe, variant, fixed)
-    step = scope.step(
-        plan.address,
-        REFERENCE_KIND,
-        OnnxReferenceParams(scope.recipe.inputs, plan.axes, plan.samples, plan.options),
-        {"model": OutputRef(_imported(scope), "model")},
-        section=REFERENCE,
+    inputs, original = scope.recipe.inputs, scope.recipe.entrypoints.get(_ORIGINAL)
+    params = (
+        onnx_reference.OnnxReferenceParams(inputs, plan.axes, plan.samples, plan.options)
+        if original is None
+        else reference_model.ReferenceModelParams(
+            original, inputs, plan.axes, plan.samples, plan.options
+        )
     )
-    return OutputRef(step, "reference")
+    kind = onnx_reference.KIND if original is None else reference_model.KIND
+    model = {"model": OutputRef(_imported(scope), "model")}
+    return OutputRef(scope.step(plan.address, kind, params, model, section=REFERENCE), "reference")
 
 
 def _score(scope: Scope) -> OutputRef | None:
-    """The model's own score, without optimizations."""
+    """The score of what the model was made of where that is given; else its own, without optimizations."""
+    original = scope.recipe.entrypoints.get(_ORIGINAL)
+    if original is not None:
+        return baseline_score(scope, original=original)
     return baseline_score(scope, OutputRef(_imported(scope), "model"), AS_WRITTEN)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
+    yield from key_of(parts, NAME, REFERENCE, "model")
     node, model = parts.node("frontend"), parts.node("model", NAME)
     if (
         node is not None
@@ -198,7 +160,7 @@ def _read(
     try:
         recipe = recipe_of(outline, options.rename, written)
     except InterfaceError as error:
-        raise SourceError(f"{path.name}: {error}", error.fix, error.key) from error
+        raise SourceError(f"{path.name}: {error}", error.fix, error.key, error.mend) from error
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
@@ -210,32 +172,59 @@ def _read(
     return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
 
 
-REFERENCE_KIND = StepKind(
-    name="onnx-reference",
-    version=1,
-    params=OnnxReferenceParams,
-    inputs=("model",),
-    outputs={"reference": "reference"},
-    toolchain=("onnx", "onnxruntime", "numpy"),
-    run=run_reference,
-    host_bound=True,
-    user_code=True,
-    entrypoints=lambda params: () if params.samples is None else (params.samples,),
-)
+def _draft(model: object) -> Draft | None:
+    """What a path, or a ModelProto, says of a recipe whose callable returns it.
+
+    Raises:
+        StepError: It is no ONNX model, or no recipe can declare it.
+    """
+    import onnx
+
+    if isinstance(model, onnx.ModelProto):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.onnx")
+            path.write_bytes(model.SerializeToString())
+            return _draft_of_file(path, ())
+    if not isinstance(model, (str, os.PathLike)):
+        return None
+    path = Path(model)
+    return _draft_of_file(path, (path,))
+
+
+def _draft_of_file(path: Path, files: tuple[Path, ...]) -> Draft:
+    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+
+    try:
+        outline = _look(path)
+        said = recipe_of(outline, {}, {})
+    except OSError as error:
+        raise StepError(f"the callable returned {path}, which can't be read: {error}") from error
+    except InterfaceError as error:
+        raise StepError(f"{path.name}: {error}", fix=error.fix) from error
+    except SourceError as error:
+        raise StepError(error.what, fix=error.fix) from error
+    del said["opset"]  # a callable's model keeps its own
+    others = tuple(path.parent / name for name in outline.files) if files else ()
+    comments = dict.fromkeys(said, "from the model that it returns")
+    return Draft({"frontend": NAME, **said}, comments, files=(*files, *others))
+
 
 FEATURE = Frontend(
     name=NAME,
-    kinds=(import_onnx.KIND, raise_opset.KIND, REFERENCE_KIND),
+    kinds=(import_onnx.KIND, raise_opset.KIND, onnx_reference.KIND, reference_model.KIND),
     faults=_faults,
     source=_source,
     reference=_reference,
     score=_score,
+    draft=_draft,
     is_measured=False,
+    diagnosis=DiagnosisHints(advice={import_onnx.KIND.name: _ADVICE}),
     model_source=ModelSource(
         help="an .onnx file, relative to this file: it says its inputs, axes, outputs and opset, as far "
         "as the recipe does not",
         options=OnnxFileOptions,
         look=_look,
         read=_read,
+        suffixes=(".onnx",),
     ),
 )

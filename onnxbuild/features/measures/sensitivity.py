@@ -63,7 +63,8 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, at, fix)
     quantization = parts.node("quantization")
     for name, member in quantization.members.items() if quantization else ():
-        if member.node.child("keep_most_sensitive"):
+        share = member.node.child("keep_most_sensitive")
+        if share is not None and share.value != 0:
             what = f"variant '{name}' keeps sensitive nodes, and no fidelity.data is named"
             yield Fault(what, member.at, "add `fidelity: {data: FILE.py:CALLABLE}`")
 

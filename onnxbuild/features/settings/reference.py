@@ -6,7 +6,7 @@ from onnxbuild.core.points import Point, reference_points
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.feature import Feature, Section
 from onnxbuild.expansion.reference_plan import SECTION
-from onnxbuild.steps.reference import ReferenceOptions
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
 
 
 def _points(recipe: Recipe) -> tuple[Point, ...]:
@@ -24,6 +24,10 @@ FEATURE = Feature(
                 "samples": (
                     "samples",
                     "callable that yields real feeds: input name -> array",
+                ),
+                "model": (
+                    "original",
+                    "callable: what an .onnx file was made of, a torch.nn.Module or a function of arrays",
                 ),
             },
             has_points=True,

@@ -196,7 +196,7 @@ def breach(expected: np.ndarray, actual: np.ndarray, *, atol: float, rtol: float
     """The elements with |a - b| > atol + rtol |b| (numpy.allclose's rule), or None.
 
     Args:
-        expected: PyTorch's output, b.
+        expected: The reference's output, b.
         actual: Comparable with it (see `mismatch`), a.
         atol: In the output's unit, >= 0.
         rtol: >= 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,9 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.accuracy.comparison import OutputComparison
 from onnxbuild.onnxkit.accuracy.verdict import EQUAL, Judgement
+
+_Z_95 = 1.959963984540054
+"""Of the standard normal distribution: 95 % is within."""
 
 JudgedPoint = tuple[str, Mapping[str, int], dict[str, Judgement]]
 """A point's name, its sizes, and what is said of each output."""
@@ -67,7 +71,45 @@ def report_of(judged: Sequence[JudgedPoint], findings: Sequence[Finding]) -> dic
             for name, sizes, outputs in judged
         ],
         "worst": _worst(judged),
+        **_share_report(judged),
     }
+
+
+def _share_report(judged: Sequence[JudgedPoint]) -> dict[str, Any]:
+    """Each exact output's share of equal elements with its interval; empty where there is no such output."""
+    counts = _counts(judged)
+    if not counts:
+        return {}
+    return {
+        "shares": {
+            name: {
+                "equal": equal / elements if elements else 1.0,
+                "elements": elements,
+                "interval_95": wilson_interval(equal, elements),
+            }
+            for name, (equal, elements) in counts.items()
+        }
+    }
+
+
+def wilson_interval(equal: int, elements: int) -> list[float]:
+    """[low, high] that holds a share with 95 % confidence; [0, 1] of nothing.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", J. Am. Stat. Assoc.
+    22, 1927: honest near 0 and 1, where the normal interval has no width.
+
+    Args:
+        equal: How many are equal.
+        elements: Of how many.
+    """
+    if not elements:
+        return [0.0, 1.0]
+    share, spread = equal / elements, _Z_95**2 / elements
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z_95 / (1 + spread) * math.sqrt(share * (1 - share) / elements + spread / 4 / elements)
+    low = 0.0 if not equal else max(0.0, middle - half)
+    high = 1.0 if equal == elements else min(1.0, middle + half)
+    return [low, high]
 
 
 def findings_of(
@@ -131,12 +173,18 @@ def metrics_of(judged: Sequence[JudgedPoint]) -> dict[str, object]:
 
 def _shares(judged: Sequence[JudgedPoint]) -> list[float]:
     """The share of equal elements of each output that has one, over all points together."""
-    counts: dict[str, tuple[float, int]] = {}
+    return [equal / elements if elements else 1.0 for equal, elements in _counts(judged).values()]
+
+
+def _counts(judged: Sequence[JudgedPoint]) -> dict[str, tuple[int, int]]:
+    """(equal elements, elements) of each output that is judged by them, over all points together."""
+    counts: dict[str, tuple[int, int]] = {}
     for _, name, found in _comparisons(judged):
         if found.equal is not None:
-            equal, elements = counts.get(name, (0.0, 0))
-            counts[name] = equal + found.equal * found.elements, elements + found.elements
-    return [equal / elements if elements else 1.0 for equal, elements in counts.values()]
+            equal, elements = counts.get(name, (0, 0))
+            own = round(found.equal * found.elements)
+            counts[name] = equal + own, elements + found.elements
+    return counts
 
 
 def _worst(judged: Sequence[JudgedPoint]) -> dict[str, Any] | None:

@@ -62,7 +62,7 @@ def stage_error(
     """Compare two models at every reference point, one point in memory at a time.
 
     Args:
-        before: Folder of the model before the step; None for what PyTorch computed.
+        before: Folder of the model before the step; None for the reference.
         after: Folder of the model after it.
         reference: Folder of the reference artifact.
         target: Where both run.

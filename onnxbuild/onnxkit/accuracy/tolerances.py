@@ -1,4 +1,4 @@
-"""How far an output may be from PyTorch's, as recipes write it."""
+"""How far an output may be from the reference's, as recipes write it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ _FLOAT_BOUNDS = ("atol", "rtol", "cosine_min", "sqnr_db_min")
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far an output may be from PyTorch's; bounds left out are not checked."""
+    """How far an output may be from the reference's; bounds left out are not checked."""
 
-    atol: float | None = option(None, help="|a-b| <= atol + rtol |b|, with b PyTorch's", minimum=0)
+    atol: float | None = option(
+        None, help="|a-b| <= atol + rtol |b|, with b the reference's", minimum=0
+    )
     rtol: float | None = option(None, help="see atol", minimum=0)
     cosine_min: float | None = option(
         None, help="least cosine similarity of the flattened outputs", minimum=-1, maximum=1

@@ -1,4 +1,4 @@
-"""Hold a variant's outputs against PyTorch's: bounds per output, breaches as findings."""
+"""Hold a variant's outputs against the reference's: bounds per output, breaches as findings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def judge(expected: np.ndarray, actual: np.ndarray, bounds: Bounds) -> Judgement
     """Compare one output; shape, dtype, NaN and infinities come before any bound.
 
     Args:
-        expected: PyTorch's.
+        expected: The reference's.
         actual: The variant's.
         bounds: Those in force for this output.
     """
@@ -93,7 +93,7 @@ def _elementwise(
     distance = abs(worst.actual - worst.expected)
     what = (
         f"{worst.count} of {expected.size} elements differ by more than {atol:g} + {rtol:g} |b|; "
-        f"worst {list(worst.index)}: {worst.actual:.7g}, PyTorch {worst.expected:.7g} "
+        f"worst {list(worst.index)}: {worst.actual:.7g}, reference {worst.expected:.7g} "
         f"(off by {distance:.3g}, allowed {worst.bound:.3g})"
     )
     return "tolerance", what, distance - worst.bound
@@ -135,7 +135,7 @@ def _sqnr(found: OutputComparison, bounds: Bounds) -> tuple[str, str, float] | N
     if least is None or found.max_abs == 0.0:
         return None
     if found.sqnr_db is None:  # noise without any signal
-        return "sqnr", f"PyTorch's output is all zeros; {_worst(found)}", float("inf")
+        return "sqnr", f"the reference's output is all zeros; {_worst(found)}", float("inf")
     if found.sqnr_db >= least:
         return None
     return (
@@ -147,7 +147,7 @@ def _sqnr(found: OutputComparison, bounds: Bounds) -> tuple[str, str, float] | N
 
 def _worst(found: OutputComparison) -> str:
     index = [] if found.worst is None else list(found.worst)
-    return f"worst element {index}: {_show(found.worst_actual)}, PyTorch {_show(found.worst_expected)}"
+    return f"worst element {index}: {_show(found.worst_actual)}, reference {_show(found.worst_expected)}"
 
 
 def _show(element: float | str | None) -> str:

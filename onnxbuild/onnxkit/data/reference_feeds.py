@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import option
 from onnxbuild.core.points import reference_points
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
@@ -14,6 +16,17 @@ from onnxbuild.onnxkit.data.user_code import call_user
 
 SAMPLE = "sample-"
 """Begins the names of points that are real samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceOptions:
+    """Inputs on which the variants are compared with PyTorch."""
+
+    seed: int = option(0, help="seeds the dummy inputs", minimum=0)
+    points: tuple[dict[str, int], ...] = option(
+        (), help="more points, each a mapping of axis to size; axes left out are at their example"
+    )
+    max_samples: int = option(16, help="how many of the real samples are used", minimum=1)
 
 
 def reference_feeds(

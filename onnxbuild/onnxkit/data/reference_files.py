@@ -21,18 +21,29 @@ if TYPE_CHECKING:
 
 POINTS_FILE = "points.json"
 _INPUT, _OUTPUT = "input.", "output."
+_THRESHOLD = "on_threshold"
 _KEYS = {"name", "sizes", "file"}
 _FIX = "build it again (`onnxbuild run RECIPE`), or fetch the release again"
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:
-    """Inputs and PyTorch's outputs at one point; mappings in the model's own order."""
+    """Inputs and the reference's outputs at one point; mappings in the model's own order.
+
+    Attributes:
+        name: The point's.
+        sizes: Axis -> size.
+        feeds: The inputs.
+        outputs: What they give.
+        on_threshold: Which rows (first axis of all inputs and outputs) no rounding may be judged by, shape
+            (rows,), bool; None for none.
+    """
 
     name: str
     sizes: Mapping[str, int]
     feeds: Feeds
     outputs: Mapping[str, np.ndarray]
+    on_threshold: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,8 @@ class ReferenceWriter:
         file = f"{point.name}.npz"
         arrays = {f"{_INPUT}{name}": array for name, array in point.feeds.items()}
         arrays |= {f"{_OUTPUT}{name}": array for name, array in point.outputs.items()}
+        if point.on_threshold is not None:
+            arrays[_THRESHOLD] = point.on_threshold
         arrays = {key: _without_objects(array) for key, array in arrays.items()}
         np.savez(self._folder / file, **arrays)  # type: ignore[arg-type] # dates are 1980-01-01
         self._points.append({"name": point.name, "sizes": dict(point.sizes), "file": file})
@@ -115,10 +128,12 @@ def read_reference(folder: Path) -> Iterator[ReferencePoint]:
     for entry in read_points(folder):
         path = folder / entry.file
         try:
-            feeds, outputs = _sides(read_arrays(path))
+            arrays = read_arrays(path)
+            on_threshold = _rows(arrays.pop(_THRESHOLD, None), arrays)
+            feeds, outputs = _sides(arrays)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        yield ReferencePoint(entry.name, entry.sizes, feeds, outputs)
+        yield ReferencePoint(entry.name, entry.sizes, feeds, outputs, on_threshold)
 
 
 def _entries(listed: Any) -> tuple[PointEntry, ...]:
@@ -155,6 +170,20 @@ def _entry(value: Any, number: int) -> PointEntry:
 def _unreadable(path: Path, error: Exception) -> StepError:
     why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     return StepError(f"{path.name} can't be read: {why}", where=str(path), fix=_FIX)
+
+
+def _rows(found: np.ndarray | None, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The rows on a threshold.
+
+    Raises:
+        ValueError: They are no list of flags, one for each row of each array.
+    """
+    if found is None:
+        return None
+    shapes = [array.shape[:1] for array in arrays.values()]
+    if found.dtype != bool or found.ndim != 1 or any(each != found.shape for each in shapes):
+        raise ValueError(f"its array '{_THRESHOLD}' has no flag for each row")
+    return found
 
 
 def _sides(

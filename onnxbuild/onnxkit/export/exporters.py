@@ -28,6 +28,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     without_output,
 )
 from onnxbuild.onnxkit.model.opsets import OpsetError
+from onnxbuild.onnxkit.modules.program_modules import is_scripted
 
 if TYPE_CHECKING:
     import onnx
@@ -185,10 +186,15 @@ def _export_torchscript(
     }
     file = request.scratch / "torchscript.onnx"  # beyond 2 GB the exporter needs a folder
     discarded = without_output() if request.with_lines else contextlib.nullcontext()
+    examples = example_tensors(request.inputs, request.feeds)
+    if is_scripted(
+        wrapper
+    ):  # the exporter's own trace takes no ScriptModule inside of another module
+        wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
     with torchscript_symbolics(request.opset, notes), discarded:
         torch.onnx.export(
             wrapper,
-            example_tensors(request.inputs, request.feeds),
+            examples,
             str(file),
             input_names=_safe_names("input", len(request.inputs)),
             output_names=_safe_names("output", len(request.output_names)),

@@ -1,16 +1,14 @@
-"""What a module's forward returned, as named tensors: by key where it has keys, else by position."""
+"""What a module's forward, or a function, returned, as named tensors: by key where it has keys, else by position."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.onnxkit.data.user_code import an
-
-if TYPE_CHECKING:
-    import torch
 
 _Path = tuple["str | int", ...]
 """The way to a value: keys and names of fields as str, places in tuples and lists as int."""
@@ -20,13 +18,38 @@ class OutputError(StepError):
     """What forward returned is not what the recipe's `outputs` name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Who returned a value, and what a tensor is there.
+
+    Attributes:
+        who: For messages.
+        types: What counts as a tensor.
+        noun: What that is called.
+        fix: The type to return, in full.
+    """
+
+    who: str
+    types: tuple[type, ...]
+    noun: str
+    fix: str
+
+
+def forward_returned() -> Returned:
+    """Of a module's forward: tensors of PyTorch's."""
+    import torch
+
+    return Returned("forward", (torch.Tensor,), "tensor", "torch.Tensor")
+
+
 def named_outputs(
     value: object,
     declared: Sequence[str] = (),
     where: str = "",
     *,
     inputs: Collection[str] = (),
-) -> dict[str, torch.Tensor]:
+    returned: Returned | None = None,
+) -> dict[str, Any]:
     """Output name -> tensor, in the order declared.
 
     Mappings (HuggingFace's ModelOutput, too), dataclasses and named tuples have keys, and what is
@@ -40,24 +63,28 @@ def named_outputs(
         declared: Names for the outputs; empty for all of them, under their own.
         where: `recipe:step`, for messages.
         inputs: Names of the inputs.
+        returned: Who returned it, and what a tensor is there; None for a module's forward.
 
     Raises:
         OutputError: A name declared is not among the keys, or names are not as many as positions;
             something else than a tensor is wanted, or there is none.
     """
-    import torch
-
+    by = returned or forward_returned()
     found = _leaves(value)
     if has_keys(value):
-        wanted = _by_key(_named(found, inputs, where), declared, where)
+        wanted = _by_key(_named(found, inputs, where, by), declared, where, by)
     else:
-        wanted = _in_order(found, declared, where)
-        for path, each in found:
-            if each is not None and not isinstance(each, torch.Tensor):
-                raise _no_tensor(f"output{''.join(f'[{step}]' for step in path)}", each, where)
+        wanted = {}
+        for name, (path, each) in _in_order(found, declared, where, by).items():
+            if not isinstance(each, by.types):
+                shown = f"output{''.join(f'[{step}]' for step in path)}"
+                raise _no_tensor(shown, each, where, by)
+            wanted[name] = each
     if not wanted:
         raise OutputError(
-            "forward returned no tensor", where=where, fix="return at least one torch.Tensor"
+            f"{by.who} returned no {by.noun}",
+            where=where,
+            fix=f"return at least one {by.fix}",
         )
     return wanted
 
@@ -95,7 +122,7 @@ def _leaves(value: object, path: _Path = ()) -> list[tuple[_Path, Any]]:
 
 
 def _named(
-    found: Sequence[tuple[_Path, Any]], inputs: Collection[str], where: str
+    found: Sequence[tuple[_Path, Any]], inputs: Collection[str], where: str, by: Returned
 ) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for path, value in found:
@@ -103,7 +130,7 @@ def _named(
         name = f"{name}_out" if name in inputs else name
         if name in named:
             raise OutputError(
-                f"forward returns two outputs named '{name}'",
+                f"{by.who} returns two outputs named '{name}'",
                 where=where,
                 fix="give one of the two keys another name",
             )
@@ -111,16 +138,16 @@ def _named(
     return named
 
 
-def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> dict[str, Any]:
-    import torch
-
-    tensors = [name for name, value in named.items() if isinstance(value, torch.Tensor)]
+def _by_key(
+    named: Mapping[str, Any], declared: Sequence[str], where: str, by: Returned
+) -> dict[str, Any]:
+    tensors = [name for name, value in named.items() if isinstance(value, by.types)]
     for name in declared:
         if named.get(name) is None:
             is_none = (
-                "which forward returns as None"
+                f"which {by.who} returns as None"
                 if name in named
-                else "which is no key of what forward returns"
+                else f"which is no key of what {by.who} returns"
             )
             raise OutputError(
                 f"`outputs` names '{name}', {is_none}; its keys are "
@@ -131,7 +158,7 @@ def _by_key(named: Mapping[str, Any], declared: Sequence[str], where: str) -> di
     wanted = declared or [name for name, value in named.items() if value is not None]
     for name in wanted:
         if name not in tensors:
-            raise _no_tensor(f"'{name}'", named[name], where, tensors)
+            raise _no_tensor(f"'{name}'", named[name], where, by, tensors)
     return {name: named[name] for name in wanted}
 
 
@@ -146,31 +173,39 @@ def _other_key(name: str, there: Sequence[str]) -> str:
 
 
 def _in_order(
-    found: Sequence[tuple[_Path, Any]], declared: Sequence[str], where: str
-) -> dict[str, Any]:
-    given = [value for _, value in found if value is not None]
-    names = declared or [f"output_{n}" for n in range(len(given))]
-    if len(names) != len(given):
+    found: Sequence[tuple[_Path, Any]], declared: Sequence[str], where: str, by: Returned
+) -> dict[str, tuple[_Path, Any]]:
+    """Output name -> its place and value; fewer names than values are taken by their numbers."""
+    given = [leaf for leaf in found if leaf[1] is not None]
+    by_number = {f"output_{n}": leaf for n, leaf in enumerate(given)}
+    if not declared:
+        return by_number
+    if len(declared) < len(given) and by_number.keys() >= set(declared):
+        return {name: by_number[name] for name in declared}
+    if len(declared) != len(given):
         count = len(given)
         raise OutputError(
-            f"`outputs` names {len(names)} ({', '.join(names)}) but forward returns {count} "
-            f"tensor{'s' if count != 1 else ''} when flattened, which have no keys and go by "
+            f"`outputs` names {len(declared)} ({', '.join(declared)}) but {by.who} returns {count} "
+            f"{by.noun}{'s' if count != 1 else ''} when flattened, which have no keys and go by "
             "position",
             where=where,
-            fix=f"name {count}, or return a dict of those that are wanted from a small wrapper "
-            "module",
+            fix=f"name {count}, or some by their places (`outputs: [output_0]`), or return a dict of those "
+            "that are wanted",
         )
-    return dict(zip(names, given, strict=True))
+    return dict(zip(declared, given, strict=True))
 
 
-def _no_tensor(shown: str, value: object, where: str, tensors: Sequence[str] = ()) -> OutputError:
+def _no_tensor(
+    shown: str, value: object, where: str, by: Returned, tensors: Sequence[str] = ()
+) -> OutputError:
+    article = "an" if by.noun[0] in "aeiou" else "a"
     return OutputError(
-        f"forward's {shown} is {an(value)}; expected a tensor, or a tuple, list, dict or dataclass "
-        "of tensors",
+        f"{by.who}'s {shown} is {an(value)}; expected {article} {by.noun}, or a tuple, list, dict or dataclass "
+        f"of {by.noun}s",
         where=where,
         fix=f"leave it out: `outputs: [{', '.join(tensors)}]`"
         if tensors
-        else "wrap the model in a small module whose forward returns tensors alone",
+        else f"return {by.noun}s alone (of a module: from a small wrapper)",
     )
 
 

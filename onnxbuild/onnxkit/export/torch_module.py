@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError, did_you_mean
-from onnxbuild.core.recipe import DummyInput, Entrypoint
+from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+from onnxbuild.onnxkit.huggingface.load import load_folder
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
+from onnxbuild.onnxkit.modules.no_module import no_module
+from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
+from onnxbuild.onnxkit.modules.training_mode import training_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,25 +39,59 @@ def make_torch_deterministic() -> None:
 
 
 def load_module(context: StepContext, entrypoint: Entrypoint) -> torch.nn.Module:
-    """The module that the user's callable returns, in eval mode, without gradients.
+    """The module that the user's callable returns or that a file or folder holds, in eval mode, without gradients.
 
     Raises:
-        StepError: The callable is missing, raises, or returns something else.
+        StepError: The callable is missing, raises, or returns something else; or the file can't be loaded.
+    """
+    return load_module_noted(context, entrypoint)[0]
+
+
+def load_module_noted(
+    context: StepContext, entrypoint: Entrypoint
+) -> tuple[torch.nn.Module, tuple[str, ...]]:
+    """As `load_module`, with a line for the user where it was in training mode."""
+    if entrypoint.target == FILE_DATA:
+        shown, path = context.files(entrypoint)[0]
+        if FORM in entrypoint.args:
+            module = load_program(path, shown, entrypoint.args, context.where)
+        else:
+            module = load_folder(context, entrypoint)
+    else:
+        shown = entrypoint.target
+        made = call_callable(context, entrypoint)
+        found = as_module(made, context.where)
+        if found is None:
+            raise no_module(made, shown, context.where)
+        module = found
+    notes = training_notes(module, shown)
+    module.requires_grad_(requires_grad=False)
+    return module.eval(), notes
+
+
+def call_callable(context: StepContext, entrypoint: Entrypoint) -> object:
+    """What the user's callable returns.
+
+    Raises:
+        StepError: It is missing, or raises.
     """
     import torch
 
     load = context.load(entrypoint)
     with torch.no_grad():
-        module = call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)
-    if not isinstance(module, torch.nn.Module):
-        raise StepError(
-            f"{entrypoint.target} returned {an(module)}; expected a torch.nn.Module",
-            where=context.where,
-            fix="return the module itself"
-            + (", an instance and not its class" if isinstance(module, type) else ""),
-        )
-    module.requires_grad_(requires_grad=False)
-    return module.eval()
+        return call_user(lambda: load(**entrypoint.args), entrypoint.target, context.where)
+
+
+def as_module(made: object, where: str) -> torch.nn.Module | None:
+    """What a callable returned as a module that takes its inputs by name; None for what is none.
+
+    Raises:
+        StepError: It is a program that takes something else than tensors.
+    """
+    import torch
+
+    program = module_of_program(made, where)
+    return program or (made if isinstance(made, torch.nn.Module) else None)
 
 
 def check_signature(module: torch.nn.Module, inputs: Sequence[DummyInput], where: str) -> None:

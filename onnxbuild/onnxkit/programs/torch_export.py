@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     flattening_wrapper,
     quiet,
 )
+from onnxbuild.onnxkit.modules.program_modules import is_scripted
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.onnxkit.sessions.open import first_line
 
@@ -55,6 +56,7 @@ def export_program(
         StepError: torch.export can't follow it, or an axis can't be dynamic; gives its own line.
     """
     import torch
+    from torch._export.verifier import SpecViolationError
 
     def export() -> Any:
         with quiet(), torch.no_grad(), _small_multiples(axes):
@@ -73,7 +75,9 @@ def export_program(
                 raise
             with scanned_recurrences(module, set()):  # AOTInductor takes a loop, and no scan
                 program = export()
-    except _FAILURES as error:
+    except (*_FAILURES, SpecViolationError) as error:
+        if is_scripted(module):
+            raise _no_script(error, where) from error
         raise _explain(error, where) from error
     for part in program.graph_module.modules():
         for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
@@ -117,6 +121,15 @@ def save_program(program: Any, target: Path, scratch: Path) -> None:
         torch.export.save(program, str(raw))
     rewrite_archive(raw, target)
     raw.unlink()
+
+
+def _no_script(error: Exception, where: str) -> StepError:
+    return StepError(
+        f"torch.export can't follow TorchScript: {type(error).__name__}: {first_line(error)}",
+        where=where,
+        fix="leave `torch-export` and `aotinductor` out of `formats`, or name the module that the TorchScript was made "
+        "of",
+    )
 
 
 def _explain(error: Exception, where: str) -> StepError:

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
     quiet,
     trace_remarks,
 )
+from onnxbuild.onnxkit.modules.program_modules import scripted_in
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.onnxkit.sessions.open import first_line
 
@@ -69,10 +70,10 @@ def compile_torchscript(
                 wrapper = flattening_wrapper(module, inputs, outputs, where)
                 made = torch.jit.trace(wrapper, example_tensors(inputs, feeds), check_trace=False)
             else:
-                made = torch.jit.script(module)
+                made = scripted_in(module) or torch.jit.script(module)
             if freeze:
                 made = torch.jit.freeze(made.eval())
-    except _FAILURES as error:
+    except (*_FAILURES, torch.jit.frontend.FrontendError) as error:
         raise _explain(error, method, where) from error
     return made, trace_remarks(caught)
 

@@ -14,7 +14,9 @@ from onnxbuild.onnxkit.model.inspect import dimensions
 if TYPE_CHECKING:
     import onnx
 
-_FIRST_IR_WITH_FREE_INITIALIZERS = 4
+_FIRST_IR, _LAST_IR = 4, 13
+"""IR versions: from 4 on, weights need not be inputs; 13 is the last that ONNX Runtime 1.31 reads, and what 14
+adds (6-bit floats, opaque types) it could not run. `onnx.helper` writes 14."""
 _NO_WRAPPER = "\0"
 
 
@@ -40,7 +42,7 @@ def adapt(
     Raises:
         StepError: The model has no such output.
     """
-    model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FREE_INITIALIZERS)
+    model.ir_version = min(max(model.ir_version, _FIRST_IR), _LAST_IR)
     _clear_unknown_sizes(model)
     if rename:
         settle_names(model, rename, _NO_WRAPPER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from onnxbuild.core.axis import symbols_of
@@ -16,8 +17,13 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
 """Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
+_NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
+
 _FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
 """Sizes along an input's first axis, and along others, where nothing says them."""
+
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class InterfaceError(ValueError):
@@ -26,12 +32,14 @@ class InterfaceError(ValueError):
     Attributes:
         fix: Something to type.
         key: The key of the recipe that is at fault; empty where it is the file.
+        mend: Keys of a recipe that mend it, as JSON; empty where none is known.
     """
 
-    def __init__(self, what: str, fix: str, *key: str) -> None:
+    def __init__(self, what: str, fix: str, *key: str, mend: Mapping[str, Any] = _NONE) -> None:
         super().__init__(what)
         self.fix = fix
         self.key = key
+        self.mend = mend
 
 
 def recipe_of(
@@ -49,6 +57,7 @@ def recipe_of(
     """
     outputs = [rename.get(value.name, value.name) for value in outline.outputs]
     _check_names(outline, rename, outputs, written)
+    _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
     own = _mapping(written, "dummy_inputs")
     shapes = []
@@ -58,6 +67,7 @@ def recipe_of(
             raise InterfaceError(
                 f"the model does not say how many dimensions input '{name}' has",
                 f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
+                mend={"dummy_inputs": {name: {"shape": [BATCH]}}},
             )
         shapes.append(
             [each for each in shape if isinstance(each, (int, str))]
@@ -88,6 +98,7 @@ def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
         raise InterfaceError(
             f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
             "write `opset: 18`: the model is raised to it, and held against what it computes now",
+            mend={"opset": 18},
         )
     wanted = written.get("opset")
     if type(wanted) is int and wanted < outline.opset:
@@ -119,6 +130,7 @@ def _check_names(
             raise InterfaceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
                 f'write `rename: {{"{name}": {better}}}` next to `onnx`',
+                mend={"model": {"rename": {name: better}}},
             )
     for name in _mapping(written, "dummy_inputs"):
         if name not in inputs:
@@ -130,6 +142,27 @@ def _check_names(
         if name not in outputs:
             raise InterfaceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
+            )
+
+
+def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, Any]) -> None:
+    """See that the outputs that the recipe takes are tensors.
+
+    Raises:
+        InterfaceError: One is not.
+    """
+    chosen = written.get("outputs")
+    tensors = [
+        name
+        for name, value in zip(outputs, outline.outputs, strict=True)
+        if value.dtype not in _NO_TENSORS
+    ]
+    for name, value in zip(outputs, outline.outputs, strict=True):
+        if name not in tensors and (not isinstance(chosen, list) or name in chosen):
+            instead = f"write `outputs: [{', '.join(tensors)}]`, or " if tensors else ""
+            raise InterfaceError(
+                f"output '{name}' is a {value.dtype}; outputs are tensors",
+                f"{instead}convert the model again (skl2onnx: `options={{'zipmap': False}}`)",
             )
 
 
@@ -166,7 +199,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
 
 
 def _check(value: OutlinedValue) -> None:
-    if value.dtype in ("sequence", "map", "optional", "sparse tensor"):
+    if value.dtype in _NO_TENSORS:
         raise InterfaceError(
             f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
             "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
@@ -206,13 +239,16 @@ class _Axes:
 
 
 def completed_axes(
-    shapes: Iterable[Iterable[int | str]], written: Mapping[str, Any]
+    shapes: Iterable[Iterable[int | str]],
+    written: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, int]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """A recipe's `dynamic_axes`: for each symbol in a shape what is not written, fitting what is.
 
     Args:
         shapes: Of all dummy inputs.
         written: `dynamic_axes` of the recipe; values may be anything.
+        known: Symbol -> `min`, `max` and `example` where nothing is written, if the model says them.
     """
     completed: dict[str, dict[str, int]] = {}
     for shape in shapes:
@@ -221,17 +257,19 @@ def completed_axes(
                 if symbol not in completed:
                     own = written.get(symbol)
                     own = own if isinstance(own, Mapping) else {}
-                    completed[symbol] = _completed(own, _FIRST if n == 0 else _OTHER)
+                    default = (known or {}).get(symbol, _FIRST if n == 0 else _OTHER)
+                    completed[symbol] = _completed(own, default)
     return completed
 
 
 def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[str, int]:
     known = {key: value for key, value in written.items() if type(value) is int and value >= 0}
-    step = max(1, known.get("multiple_of", 1))
+    step = max(1, known.get("multiple_of", default.get("multiple_of", 1)))
     least = known.get("min", _up(default["min"], step))
     most = known.get("max", max(_up(default["max"], step), least, known.get("example", 0)))
     example = min(max(_up(default["example"], step), least), most // step * step)
-    return {"min": least, "max": most, "example": max(1, example)}
+    sizes = {"min": least, "max": most, "example": max(1, example)}
+    return {**sizes, "multiple_of": step} if "multiple_of" in default else sizes
 
 
 def _up(size: int, step: int) -> int:

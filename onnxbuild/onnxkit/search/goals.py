@@ -22,7 +22,7 @@ class Goal:
     )
     sqnr_db: float | None = option(None, help="least signal-to-noise ratio over all samples, dB")
     max_drop: float | None = option(
-        None, help="how far the `evaluate` score may be below PyTorch's", minimum=0
+        None, help="how far the `evaluate` score may be below the reference's", minimum=0
     )
 
 

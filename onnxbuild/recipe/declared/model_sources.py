@@ -1,4 +1,4 @@
-"""`model: {onnx: FILE}`: a model that is a file fills in what the recipe leaves out."""
+"""`model: {onnx: FILE}`: a model that is a file or a folder fills in what the recipe leaves out."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from onnxbuild.catalog import FRONTENDS
+from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Location
 from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
 from onnxbuild.document.node import Node, locate_key, node_of, plain, unknown_paths
-from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import (
     Sources,
@@ -29,15 +29,10 @@ _CALLABLE = ("entrypoint", "args", "files", "env")
 
 
 def source_of(root: Node) -> str:
-    """Return the frontend whose file `model` names; empty where it names a callable, or nothing."""
+    """Return the form in which `model` names a file; empty where it names a callable, or nothing."""
     model = root.child("model")
     members = {} if model is None else model.members
-    return next((name for name in members if _source(name) is not None), "")
-
-
-def _source(name: str) -> ModelSource | None:
-    frontend: Frontend | None = FRONTENDS.get(name)
-    return None if frontend is None else frontend.model_source
+    return next((name for name in members if name in MODEL_SOURCES), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +73,18 @@ class ModelSources:
         name = source_of(root)
         if not name:
             return Completed(root)
-        node, source = root.members["model"].node, FRONTENDS[name].model_source
-        assert source is not None
-        wrong = [*_misplaced(node, name, source), *_other_frontend(root, name)]
+        node, source = root.members["model"].node, MODEL_SOURCES[name]
+        frontend = source.frontend or name
+        wrong = [*_misplaced(node, name, source), *_other_frontend(root, name, frontend)]
         faults.update(wrong)
         if wrong or not sound or unknown_paths(node):
             return None
         at, written = node.members[name].node.at, str(node.members[name].node.value)
-        path = absolute(Path(written), self._sources.folder(at.path))
+        path = Path(written)
         own = {key: plain(member.node) for key, member in node.members.items() if key != name}
         options: object = from_json(source.options, own, "model")
         try:
+            path = self._place(written, at)
             facts = source.read(path, self._look(name, source, path), options, plain(root))
         except SourceError as error:
             where = locate_key(root, error.key) if error.key else at
@@ -98,25 +94,48 @@ class ModelSources:
             faults.add(self._unreadable(path, written, name, at, error))
             return None
         self.read |= set(facts.read)
-        below = node_of({"frontend": name, **facts.recipe}, at)
-        return Completed(merge(below, root), self._declared(facts))
+        below = node_of({"frontend": frontend, **facts.recipe}, at)
+        declared = self._declared(facts, outside=is_in_package(written))
+        return Completed(merge(below, root), declared)
+
+    def _place(self, written: str, at: Location) -> Path:
+        """Where the model is; absolute.
+
+        Raises:
+            SourceError: It is in a package that is not installed.
+        """
+        if is_in_package(written):
+            return package_path(written)
+        path = Path(written).expanduser() if written.startswith("~") else Path(written)
+        return absolute(path, self._sources.folder(at.path))
 
     def _look(self, name: str, source: ModelSource, path: Path) -> object:
-        self.folders.add(path.parent)
-        if path.is_symlink():
-            self.folders.add(path)
+        self._note(path, *((path,) if source.is_folder else ()))
         if (name, path) not in self._looked:
             self._looked[name, path] = source.look(path)
         return self._looked[name, path]
 
-    def _declared(self, facts: SourceFacts) -> Entrypoint:
-        """The model's files as steps know them, the first one first."""
-        outside = OutsideNames("model", self._sources.project)
+    def _note(self, path: Path, *folders: Path) -> None:
+        """Note what decides whether a path is there, and where it leads."""
+        self.folders |= {path.parent, *folders}
+        if path.is_symlink():
+            self.folders.add(path)
+
+    def _declared(self, facts: SourceFacts, *, outside: bool) -> Entrypoint:
+        """The model's files as steps know them, the first one first.
+
+        Args:
+            facts: What the model says.
+            outside: They count as outside the project wherever they are.
+        """
+        for file in (*facts.read, *facts.files):
+            self._note(file)
+        names = OutsideNames("model", self._sources.project)
         folder = facts.files[0].parent
-        first = outside.files([(folder, facts.files[:1])])
-        others = set(outside.files([(folder, facts.files)])).difference(first)
+        first = names.files([(folder, facts.files[:1])], outside=outside)
+        others = set(names.files([(folder, facts.files)], outside=outside)).difference(first)
         files = (*first, *sorted(others))
-        return Entrypoint(FILE_DATA, args=dict(facts.facts), files=files, outside=outside.folders)
+        return Entrypoint(FILE_DATA, args=dict(facts.facts), files=files, outside=names.folders)
 
     def _unreadable(
         self, path: Path, written: str, name: str, at: Location, error: Exception
@@ -128,7 +147,8 @@ class ModelSources:
             return Fault(what, at, "check what it is, and who may read it", ("model", name))
         near = nearest(path.name, sibling_names(path, (path.suffix,)))
         near = "" if near == path.name else near
-        what = hinted(f"model.{name}: there is no file {shown}", near)
+        kind = "folder" if MODEL_SOURCES[name].is_folder else "file"
+        what = hinted(f"model.{name}: there is no {kind} {shown}", near)
         fix = f"write `{written[: len(written) - len(path.name)]}{near}`" if near else ""
         return Fault(what, at, fix or "write a path relative to this recipe", ("model", name))
 
@@ -138,7 +158,7 @@ def _misplaced(node: Node, name: str, source: ModelSource) -> list[Fault]:
     own = {name, *(each.name for each in fields(source.options))}
     found = []
     for key, member in node.members.items():
-        if key in own or not (key in _CALLABLE or _source(key) is not None or _is_option(key)):
+        if key in own or not (key in _CALLABLE or key in MODEL_SOURCES or _is_option(key)):
             continue
         what = f"model has `{name}` and `{key}`; next to `{name}` stands {_expected(own - {name})}"
         found.append(Fault(what, member.at, f"remove `{key}`", ("model", key)))
@@ -146,16 +166,15 @@ def _misplaced(node: Node, name: str, source: ModelSource) -> list[Fault]:
 
 
 def _is_option(key: str) -> bool:
-    sources = [each.model_source for each in FRONTENDS.values()]
-    return any(key == f.name for each in sources if each is not None for f in fields(each.options))
+    return any(key == f.name for each in MODEL_SOURCES.values() for f in fields(each.options))
 
 
 def _expected(keys: set[str]) -> str:
     return choices(sorted(keys)) if keys else "nothing else"
 
 
-def _other_frontend(root: Node, name: str) -> Iterator[Fault]:
+def _other_frontend(root: Node, name: str, frontend: str) -> Iterator[Fault]:
     written = root.child("frontend")
-    if written is not None and written.value != name:
+    if written is not None and written.value != frontend:
         what = f"frontend is {show(written.value)}, and the model is named by `{name}`"
         yield Fault(what, written.at, "remove `frontend`", ("frontend",))

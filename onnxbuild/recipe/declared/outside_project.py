@@ -48,7 +48,9 @@ class OutsideNames:
         self.folders[name] = folder
         return name
 
-    def files(self, found: Iterable[tuple[Path, Sequence[Path]]]) -> tuple[str, ...]:
+    def files(
+        self, found: Iterable[tuple[Path, Sequence[Path]]], *, outside: bool = False
+    ) -> tuple[str, ...]:
         """Declared files as they are recorded, sorted.
 
         The fixed part of each pattern is a folder that may be anywhere. They are numbered by what
@@ -56,13 +58,14 @@ class OutsideNames:
 
         Args:
             found: (fixed part of a pattern, the files it names below that).
+            outside: They count as outside the project even if an environment in it holds them.
         """
         names: set[str] = set()
         groups: dict[Path, set[str]] = {}
         for folder, files in found:
             for file in files:
                 shown = relative_to_project(file, self._project)
-                if Path(shown).is_absolute():
+                if outside or Path(shown).is_absolute():
                     groups.setdefault(folder, set()).add(file.relative_to(folder).as_posix())
                 else:
                     names.add(inside_name(shown))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.catalog import FRONTENDS
-from onnxbuild.expansion.model_source import ModelSource
+from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.recipe.parts.keys import PARTS, SYMBOL
 from onnxbuild.recipe.schema.json_schema import Schema, SchemaBuilder, closed, named
 
@@ -23,24 +22,19 @@ def entrypoint_schema(builder: SchemaBuilder) -> Schema:
 
 
 def model_schema(builder: SchemaBuilder) -> Schema:
-    """Return the schema of `model`: a callable, or a file of one of the frontends that take one."""
+    """Return the schema of `model`: a callable, or a file or folder in one of the forms that there are."""
     properties = _callable(builder)
-    for name, source in _files().items():
+    for name, source in MODEL_SOURCES.items():
         properties[name] = {"type": "string", "minLength": 1, "description": source.help}
         properties |= builder.properties(source.options)
     whole = closed("a model", properties, [])
-    whole["oneOf"] = [{"required": [key]} for key in ("entrypoint", *_files())]
+    whole["oneOf"] = [{"required": [key]} for key in ("entrypoint", *MODEL_SOURCES)]
     return {"anyOf": [_target(), whole]}
 
 
 def file_schema() -> Schema:
     """Return the schema that a `model` fits which names a file."""
-    return {"type": "object", "anyOf": [{"required": [name]} for name in _files()]}
-
-
-def _files() -> dict[str, ModelSource]:
-    sources = {name: each.model_source for name, each in FRONTENDS.items()}
-    return {name: source for name, source in sources.items() if source is not None}
+    return {"type": "object", "anyOf": [{"required": [name]} for name in MODEL_SOURCES]}
 
 
 def _callable(builder: SchemaBuilder) -> dict[str, Schema]:

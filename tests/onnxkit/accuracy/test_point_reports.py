@@ -1,6 +1,12 @@
 import numpy as np
 
-from onnxbuild.onnxkit.accuracy.point_reports import findings_of, metrics_of, pooled
+from onnxbuild.onnxkit.accuracy.point_reports import (
+    findings_of,
+    metrics_of,
+    pooled,
+    report_of,
+    wilson_interval,
+)
 from onnxbuild.onnxkit.accuracy.verdict import Bounds, judge
 
 
@@ -44,3 +50,21 @@ def test_errors_are_those_of_floats_and_ids_do_not_drown_them():
     outputs = {"ids": judge(ids, ids[::-1], none), "y": judge(floats, floats + 0.5, none)}
     found = metrics_of([("example", {}, outputs)])
     assert (found["max_abs"], found["equal_min"]) == (0.5, 0.0)
+
+
+def test_a_share_of_equal_elements_comes_with_its_interval():
+    shares = report_of(judged((3, 400), (1, 600), least=0.9), ())["shares"]
+    assert shares["ids"]["equal"] == 0.996
+    assert shares["ids"]["elements"] == 1000
+    low, high = shares["ids"]["interval_95"]
+    assert (round(low, 4), round(high, 4)) == (
+        0.9898,
+        0.9984,
+    )  # R: prop.test(996, 1000, correct = FALSE)
+
+
+def test_an_interval_has_a_width_where_all_are_equal_and_says_nothing_of_nothing():
+    low, high = wilson_interval(20, 20)
+    assert (round(low, 3), high) == (0.839, 1.0)
+    assert wilson_interval(0, 20)[0] == 0.0
+    assert wilson_interval(0, 0) == [0.0, 1.0]

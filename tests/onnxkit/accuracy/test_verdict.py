@@ -34,7 +34,7 @@ def test_what_cant_be_compared_comes_before_any_bound():
 def test_the_worst_element_is_shown_with_both_values_and_the_bound():
     _, what, excess = judge(f32(1, 2), f32(1, 2.5), Bounds(0.1, 0.0, None, None)).breaches[0]
     assert what == (
-        "1 of 2 elements differ by more than 0.1 + 0 |b|; worst [1]: 2.5, PyTorch 2 "
+        "1 of 2 elements differ by more than 0.1 + 0 |b|; worst [1]: 2.5, reference 2 "
         "(off by 0.5, allowed 0.1)"
     )
     assert round(excess, 6) == 0.4
@@ -49,7 +49,7 @@ def test_integers_are_judged_by_the_share_of_equal_elements_alone():
     assert kind == "equal"
     assert what == (
         "13 of 100 elements differ: the share of equal ones, 0.8700, is below 0.95; "
-        "worst element [0]: 20001, PyTorch 20000"
+        "worst element [0]: 20001, reference 20000"
     )
     assert round(excess, 6) == 0.08
     assert (found.comparison.cosine, found.comparison.equal) == (None, 0.87)
@@ -70,7 +70,7 @@ def test_bools_and_strings_are_equal_or_not():
     assert kinds(one, ~one, equal_min=0.1) == ["equal"]
     words, other = np.array(["a", "b"], object), np.array(["a", "c"])
     (breach,) = judge(words, other, Bounds(None, None, None, None, 1.0)).breaches
-    assert breach[1].endswith("is below 1; worst element [1]: 'c', PyTorch 'b'")
+    assert breach[1].endswith("is below 1; worst element [1]: 'c', reference 'b'")
     assert kinds(words, np.array(["a", "b"]), equal_min=1.0) == []
 
 

@@ -89,3 +89,19 @@ def test_a_point_without_outputs_is_refused_since_anything_equals_them(tmp_path)
     np.savez(tmp_path / "a/min.npz", **{"input.x": np.ones(2)})
     with pytest.raises(StepError, match="it has no outputs to compare with"):
         list(read_reference(tmp_path / "a"))
+
+
+def test_rows_on_a_threshold_come_back_and_fit_the_others(tmp_path):
+    def written(name, flags):
+        (tmp_path / name).mkdir()
+        writer = ReferenceWriter(tmp_path / name)
+        arrays = {"x": np.ones((3, 2))}, {"y": np.ones(3)}
+        writer.add(ReferencePoint("example", {"batch": 3}, *arrays, np.array(flags)))
+        writer.finish()
+        return tmp_path / name
+
+    (point,) = read_reference(written("good", [True, False, True]))
+    assert point.on_threshold.tolist() == [True, False, True]
+    for name, flags in (("short", [True, False]), ("numbers", [1, 0, 1])):
+        with pytest.raises(StepError, match="'on_threshold' has no flag for each row"):
+            list(read_reference(written(name, flags)))

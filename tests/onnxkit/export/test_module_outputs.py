@@ -78,7 +78,16 @@ def test_tuples_and_lists_go_by_position():
         "`outputs` names 1 (a) but forward returns 2 tensors when flattened, which have no keys "
         "and go by position"
     )
-    assert error.fix.startswith("name 2, or return a dict")
+    assert error.fix.startswith(
+        "name 2, or some by their places (`outputs: [output_0]`), or return"
+    )
+
+
+def test_some_of_a_tuple_are_taken_by_their_places():
+    value = (PARTS[0], [PARTS[1], "no tensor"], PARTS[2])
+    assert numbers(value, ("output_3", "output_0")) == {"output_3": 2, "output_0": 0}
+    assert refused(value, "output_2").what.startswith("forward's output[1][1] is a str")
+    assert "names 1 (output_4) but forward returns 4" in refused(value, "output_4").what
 
 
 def test_keys_inside_of_a_tuple_are_keys():

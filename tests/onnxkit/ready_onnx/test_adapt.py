@@ -129,3 +129,11 @@ def test_an_opset_is_not_lowered():
     with pytest.raises(StepError, match="opset is 11, and the model has opset 18") as caught:
         raise_opset(linear(), 11, "r:opset")
     assert caught.value.fix == "write `opset: 18` or greater, or remove it"
+
+
+def test_a_model_of_onnxs_newest_ir_version_is_one_that_the_runtime_reads():
+    made = linear()
+    made.ir_version = onnx.IR_VERSION  # as onnx.helper writes it
+    adapt(made, X, (), {}, "demo:import")
+    (found,) = run(made, x=np.ones((2, 4), np.float32))
+    assert found.shape[0] == 2

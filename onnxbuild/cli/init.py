@@ -1,0 +1,81 @@
+"""`onnxbuild init`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("init")
+@click.argument("source", required=False, metavar="[SOURCE]")
+@click.option("--name", metavar="NAME", help="Name of the recipe [default: the source's].")
+@click.option(
+    "--task", metavar="TASK", help="What the model does, where its file does not say it."
+)
+@click.option(
+    "--allow-pickle", is_flag=True, help="Take a file that may run code as it is loaded."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Where to write the recipe [default: recipes/NAME.yaml].",
+)
+@click.option(
+    "--files",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="A file or folder outside of the project that the callable reads. May be given several times.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Wall time that a callable may take.",
+)
+def command(
+    *,
+    source: str | None,
+    name: str | None,
+    task: str | None,
+    allow_pickle: bool,
+    output: str | None,
+    files: tuple[str, ...],
+    timeout: float,
+) -> None:
+    """Write a first recipe from a model; without SOURCE, a small whole project in an empty folder.
+
+    SOURCE is a model's file or folder, which is read and not run, or a callable in Python that returns
+    the model. A callable is run, in a process that reads the project, writes nothing and has no network.
+    The recipe has names, types and sizes as far as they can be known, says where each is from, and
+    marks what is left with FILL IN. It is checked before it is written; nothing is overwritten.
+
+    \b
+    onnxbuild init weights/model.onnx
+    onnxbuild init models/mine.py:load --name mine
+    mkdir first && cd first && onnxbuild init
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.first_recipe.init import write_project, write_recipe
+
+    options = {"task": task, "allow_pickle": allow_pickle or None}
+    given = {key: value for key, value in options.items() if value is not None}
+    if source is not None:
+        written = write_recipe(
+            source, name=name, options=given, output=output, files=files, timeout_s=timeout
+        )
+    elif given or output is not None or files:
+        option = next(iter(given), "files" if files else "output").replace("_", "-")
+        raise click.UsageError(f"--{option} needs a SOURCE.")
+    else:
+        written = write_project(name)
+    for file in written.files:
+        click.echo(f"wrote {file}")
+    for line in written.about:
+        click.echo(f"  {line}")
+    if written.holes:
+        lines = ", ".join(map(str, written.holes))
+        click.echo(f"fill in first: {written.recipe}, line {lines}")
+    click.echo(f"next: {written.next_command}")

@@ -1,0 +1,30 @@
+"""What a callable's model says of its first recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The parts of a recipe that can be known of a model, and what has to be filled in.
+
+    Attributes:
+        recipe: Keys of a recipe, as JSON values; a guess stands where a part is not known.
+        comments: Dotted key -> where its value comes from, and what was tried.
+        holes: Dotted key -> what to write in place of the guess.
+        files: What the model is read from, if a callable gives its path.
+    """
+
+    recipe: Mapping[str, Any]
+    comments: Mapping[str, str] = field(default_factory=dict)
+    holes: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+
+
+def no_draft(_model: object) -> Draft | None:
+    """The hook of a frontend that takes no callable's model, or can say nothing of one."""
+    return None

@@ -1,0 +1,180 @@
+"""The steps of the frontends `sklearn`, `xgboost` and `lightgbm`, and what their files say of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Variant
+from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.evaluation import baseline_score
+from onnxbuild.expansion.feature import Frontend
+from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
+from onnxbuild.expansion.reference_plan import reference_plan
+from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
+from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
+from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
+from onnxbuild.steps import check, convert_estimator, estimator_reference
+
+_INPUT, _BATCH = "features", "batch"
+"""The input of a file that says how wide its rows are, and its axis."""
+
+
+def estimator_frontend(name: str, source: ModelSource) -> Frontend:
+    """Return the frontend of a family of estimators.
+
+    Args:
+        name: Key of the step kinds.
+        source: Its files.
+    """
+    return Frontend(
+        name=name,
+        kinds=(convert_estimator.KINDS[name], estimator_reference.KINDS[name]),
+        source=partial(_source, name),
+        reference=partial(_reference, name),
+        score=partial(_score, name),
+        is_measured=False,
+        model_source=source,
+    )
+
+
+def _converted(name: str, scope: Scope) -> str:
+    recipe = scope.recipe
+    return scope.step(
+        shared(recipe, "convert"),
+        convert_estimator.KINDS[name],
+        convert_estimator.ConvertEstimatorParams(
+            frontend=name,
+            model=recipe.model,
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            axes=recipe.axes,
+            opset=recipe.opset,
+        ),
+        section="model",
+    )
+
+
+def _source(name: str, scope: Scope) -> Source:
+    recipe, converted = scope.recipe, _converted(name, scope)
+    model = OutputRef(converted, "model")
+    checked = scope.step(
+        shared(recipe, "check"),
+        check.KIND,
+        check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
+        {"model": model},
+        section="dynamic_axes",
+    )
+    return Source(model, OutputRef(converted, "config"), OutputRef(checked, "report"))
+
+
+def _reference(
+    name: str, scope: Scope, variant: Variant | None, fixed: Mapping[str, int]
+) -> OutputRef:
+    """What the estimator itself computes at several points."""
+    recipe = scope.recipe
+    plan = reference_plan(recipe, variant, fixed)
+    step = scope.step(
+        plan.address,
+        estimator_reference.KINDS[name],
+        estimator_reference.EstimatorReferenceParams(
+            frontend=name,
+            model=recipe.model,
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            axes=plan.axes,
+            samples=plan.samples,
+            points=plan.options.points,
+            seed=plan.options.seed,
+            max_samples=plan.options.max_samples,
+        ),
+        section=REFERENCE,
+    )
+    return OutputRef(step, "reference")
+
+
+def _score(name: str, scope: Scope) -> OutputRef | None:
+    """The score of the converted model, without optimizations."""
+    return baseline_score(scope, OutputRef(_converted(name, scope), "model"), AS_WRITTEN)
+
+
+def look_with(
+    outline_of: Callable[[Path], EstimatorOutline],
+) -> Callable[[Path], EstimatorOutline]:
+    """Return a `ModelSource.look` of a reader of outlines."""
+
+    def look(path: Path) -> EstimatorOutline:
+        try:
+            return outline_of(path)
+        except EstimatorFileError as error:
+            fix = "check that the file is complete; git-lfs pointers are a frequent cause"
+            raise SourceError(f"{path.name} can't be read: {error}", fix) from error
+
+    return look
+
+
+def recognized_by(
+    outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...]
+) -> Callable[[Path], bool]:
+    """Return a `ModelSource.recognizes` for files whose names end as many others do."""
+
+    def recognizes(path: Path) -> bool:
+        if path.suffix.lower() not in suffixes or not path.is_file():
+            return False
+        try:
+            outline_of(path)
+        except (EstimatorFileError, OSError):
+            return False
+        return True
+
+    return recognizes
+
+
+def read_estimator(
+    path: Path,
+    outline: EstimatorOutline,
+    written: Mapping[str, Any],
+    facts: Mapping[str, Any] | None = None,
+) -> SourceFacts:
+    """What an estimator's file says: one input of float32, as wide as its rows.
+
+    Args:
+        path: The file.
+        outline: What was read of it.
+        written: What the recipe writes.
+        facts: For the steps.
+
+    Raises:
+        SourceError: It does not say how wide its rows are, and neither does the recipe.
+    """
+    inputs = written.get("dummy_inputs")
+    declared: dict[str, Any] = {}
+    if not isinstance(inputs, Mapping) or not inputs:
+        if not outline.features:
+            raise SourceError(
+                f"{path.name} does not say what its inputs are",
+                "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
+                "`{text: {dtype: string, shape: [batch]}}`",
+            )
+        inputs = {_INPUT: {"dtype": "float32", "shape": [_BATCH, outline.features]}}
+        declared["dummy_inputs"] = inputs
+    shapes = [_shape(each) for each in inputs.values()]
+    axes = completed_axes(shapes, _mapping(written.get("dynamic_axes")))
+    if axes:
+        declared["dynamic_axes"] = axes
+    return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))
+
+
+def _shape(each: Any) -> list[int | str]:
+    shape = _mapping(each).get("shape")
+    found = shape if isinstance(shape, list) else []
+    return [size for size in found if isinstance(size, (int, str))]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,61 @@
+"""The steps from a PyTorch module to ONNX and to a reference: of a callable's, and of programs in files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.recipe import Variant
+from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.reference_plan import SECTION, reference_plan
+from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.steps import check, export, reference
+
+
+def module_source(scope: Scope) -> Source:
+    """Canonical ONNX of the module that the recipe's model is, exported by PyTorch."""
+    recipe = scope.recipe
+    exported = scope.step(
+        shared(recipe, "export"),
+        export.KIND,
+        export.ExportParams(
+            model=recipe.model,
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            axes=recipe.axes,
+            opset=recipe.opset,
+            translations=recipe.entrypoints.get("translations"),
+            options=recipe.section("export", export.ExportOptions),
+        ),
+        section="model",
+    )
+    checked = scope.step(
+        shared(recipe, "check"),
+        check.KIND,
+        check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
+        {"model": OutputRef(exported, "model")},
+        section="dynamic_axes",
+    )
+    return Source(
+        OutputRef(exported, "model"), OutputRef(exported, "config"), OutputRef(checked, "report")
+    )
+
+
+def module_reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:
+    """What PyTorch computes at several points."""
+    recipe = scope.recipe
+    plan = reference_plan(recipe, variant, fixed)
+    step = scope.step(
+        plan.address,
+        reference.KIND,
+        reference.ReferenceParams(
+            model=recipe.model,
+            inputs=recipe.inputs,
+            outputs=recipe.outputs,
+            axes=plan.axes,
+            samples=plan.samples,
+            options=plan.options,
+        ),
+        section=SECTION,
+    )
+    return OutputRef(step, "reference")

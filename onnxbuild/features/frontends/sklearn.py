@@ -1,0 +1,65 @@
+"""scikit-learn: a fitted estimator or Pipeline, converted by skl2onnx and held against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.params import option
+from onnxbuild.expansion.estimators import estimator_frontend, look_with, read_estimator
+from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.onnxkit.estimators.files import TRUSTED
+from onnxbuild.onnxkit.estimators.made import SKLEARN
+from onnxbuild.onnxkit.estimators.outlines import (
+    PICKLES,
+    SKOPS,
+    EstimatorOutline,
+    outline_of_sklearn,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SklearnFileOptions:
+    """Keys next to `sklearn` in `model`."""
+
+    allow_pickle: bool = option(
+        False, help="load a pickle, which may run any code; in the step's fence"
+    )
+    trusted: tuple[str, ...] = option(
+        (), help="of a .skops file: names of types that may be loaded besides those skops trusts"
+    )
+
+
+def _read(
+    path: Path,
+    outline: EstimatorOutline,
+    options: SklearnFileOptions,
+    written: Mapping[str, Any],
+) -> SourceFacts:
+    """What a file of scikit-learn says.
+
+    Raises:
+        SourceError: It is a pickle that the recipe does not allow, or the inputs are not known.
+    """
+    if path.suffix in PICKLES and not options.allow_pickle:
+        raise SourceError(
+            f"{path.name} is a pickle, which is a program: loading it may run any code",
+            "save it by `skops.io.dump`, or if you know where it is from, write `allow_pickle: true` next "
+            "to `sklearn`",
+        )
+    return read_estimator(path, outline, written, {TRUSTED: list(options.trusted)})
+
+
+FEATURE = estimator_frontend(
+    SKLEARN,
+    ModelSource(
+        help="a .skops file of a fitted estimator or Pipeline, or a pickle (.joblib, .pkl) with "
+        "`allow_pickle: true`, relative to this file",
+        options=SklearnFileOptions,
+        look=look_with(outline_of_sklearn),
+        read=_read,
+        suffixes=(SKOPS, *PICKLES),
+    ),
+)

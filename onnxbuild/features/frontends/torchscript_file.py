@@ -1,0 +1,82 @@
+"""TorchScript: `model: {torchscript: FILE.pt}`, converted to ONNX and held against itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.params import option
+from onnxbuild.expansion.evaluation import baseline_score
+from onnxbuild.expansion.feature import Frontend
+from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.module_source import module_reference, module_source
+from onnxbuild.onnxkit.modules.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
+from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
+
+
+@dataclass(frozen=True, slots=True)
+class TorchScriptFileOptions:
+    """Keys next to `torchscript` in `model`."""
+
+    submodule: str = option("", help="the part of it that is the model, by its path with dots")
+
+
+def _look(path: Path) -> TorchScriptOutline:
+    """The code of a TorchScript archive.
+
+    Raises:
+        SourceError: It is none.
+        OSError: It can't be read.
+    """
+    from onnxbuild.onnxkit.programs.exported_outline import ProgramError
+    from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
+
+    try:
+        return TorchScriptOutline(path)
+    except ProgramError as error:
+        raise SourceError(str(error), error.fix) from error
+
+
+def _read(
+    path: Path,
+    outline: TorchScriptOutline,
+    options: TorchScriptFileOptions,
+    written: Mapping[str, Any],
+) -> SourceFacts:
+    """What is left of a recipe where the inputs are written: TorchScript says names, and no shapes.
+
+    Raises:
+        SourceError: There is no such submodule, or inputs are not written as forward takes them.
+    """
+    from onnxbuild.onnxkit.programs.exported_outline import ProgramError
+    from onnxbuild.onnxkit.programs.torchscript_declared import recipe_of_torchscript
+
+    try:
+        arguments = outline.arguments(options.submodule)
+        recipe = recipe_of_torchscript(path.name, arguments, written)
+    except (ProgramError, InterfaceError) as error:
+        key = getattr(error, "key", ("model", "submodule"))
+        raise SourceError(str(error), error.fix, key) from error
+    facts = {FORM: TORCHSCRIPT, SUBMODULE: options.submodule, MADE_BY: ""}
+    return SourceFacts(files=(path,), read=(path,), recipe=recipe, facts=facts)
+
+
+FEATURE = Frontend(
+    name=TORCHSCRIPT,
+    source=module_source,
+    reference=module_reference,
+    score=baseline_score,
+    model_source=ModelSource(
+        help="an archive of torch.jit.save, relative to this file; `dummy_inputs` are written, by the names of "
+        "forward's arguments. It holds code, which runs in fenced steps",
+        options=TorchScriptFileOptions,
+        look=_look,
+        read=_read,
+        suffixes=(".pt", ".pth", ".ts", ".jit"),
+    ),
+)

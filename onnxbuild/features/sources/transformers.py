@@ -1,0 +1,116 @@
+"""`model: {transformers: FOLDER}`: a model as transformers' `save_pretrained` or the hub's cache leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.params import option
+from onnxbuild.core.recipe import FRONTEND
+from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.source_format import SourceFormat
+from onnxbuild.onnxkit.huggingface.folder import (
+    CONFIG,
+    FolderError,
+    ModelFolder,
+    declared_weights,
+    is_model_folder,
+    read_folder,
+)
+from onnxbuild.onnxkit.huggingface.inputs import (
+    check_zero_padding,
+    declared_inputs,
+    mapping_in,
+    shapes_of,
+)
+from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
+from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersOptions:
+    """What may stand next to `transformers`."""
+
+    task: str = option(
+        "",
+        help=f"what the model is for: {', '.join(TASKS)}; left out: what `architectures` in {CONFIG} says",
+    )
+    inputs: tuple[str, ...] = option(
+        (), help="those of the task's inputs that the model is to have; left out: all of them"
+    )
+    zero_padding: bool = option(
+        False,
+        help="feature-extraction of text: 0 where attention_mask is, in place of what the model leaves "
+        "there, which nobody reads and 8 bits change freely",
+    )
+    allow_pickle: bool = option(
+        False, help="load weights that are a pickle, where there are no others: a program may run"
+    )
+
+
+def _look(path: Path) -> ModelFolder:
+    try:
+        return read_folder(path)
+    except FolderError as error:
+        raise SourceError(str(error), error.fix, error.key) from error
+
+
+def _read(
+    path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
+) -> SourceFacts:
+    """What a folder says: inputs, axes, outputs, tolerances, files of weights.
+
+    Raises:
+        SourceError: It does not say the task, or that comes later; or its weights are a pickle.
+    """
+    del path
+    try:
+        return _facts(folder, options, written)
+    except FolderError as error:
+        raise SourceError(str(error), error.fix, error.key) from error
+
+
+def _facts(
+    folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
+) -> SourceFacts:
+    purpose = purpose_of(folder.config, options.task)
+    weights = declared_weights(folder, allow_pickle=options.allow_pickle)
+    own = mapping_in(written, "dummy_inputs")
+    known = declared_inputs(folder, purpose, options.inputs, own)
+    if options.zero_padding:
+        check_zero_padding(purpose, {*known.inputs, *own})
+    shapes = shapes_of(known.inputs, own)
+    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"), known.axes)
+    recipe = {
+        "dummy_inputs": known.inputs,
+        "dynamic_axes": axes,
+        "outputs": list(purpose.outputs),
+        "validate": purpose.tolerances,
+    }
+    facts = {
+        "task": purpose.task.name,
+        "architecture": purpose.architecture,
+        "outputs": list(purpose.outputs),
+        "zero_padding": options.zero_padding,
+        "allow_pickle": not folder.weights,
+    }
+    said = {key: value for key, value in recipe.items() if value}
+    return SourceFacts((folder.path / CONFIG, *weights), folder.read, said, facts)
+
+
+FEATURE = SourceFormat(
+    name="transformers",
+    source=ModelSource(
+        help="a folder that transformers' `save_pretrained` wrote or the hub's cache holds, relative "
+        "to this file or `package:NAME/FOLDER`: it says inputs, axes, outputs and tolerances, as far as "
+        "the recipe does not",
+        options=TransformersOptions,
+        look=_look,
+        read=_read,
+        frontend=FRONTEND,
+        is_folder=True,
+        recognizes=is_model_folder,
+    ),
+)

@@ -1,0 +1,92 @@
+"""What `init` does in its fenced process: run a callable of the user's, and ask the frontends what it gave."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.processes.child_context import ChildContext
+from onnxbuild.catalog import FRONTENDS
+from onnxbuild.core.draft import Draft, no_draft
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.onnxkit.data.user_code import an, call_user
+
+_CODE = (".py", ".pyc", ".so")
+
+
+def look(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Call a callable and describe what it returned.
+
+    Args:
+        job: `project`: its root, absolute; `roots`: import folders, relative to it; `target`:
+            `FILE.py:CALLABLE`, relative to it.
+
+    Returns: `recipe`, `comments` and `holes` of the draft; `files`: those of the project, relative to it,
+        that the callable opened or gave.
+
+    Raises:
+        StepError: It can't be imported, raises, or returns what no frontend takes.
+    """
+    project, target = str(job["project"]), str(job["target"])
+    opened: dict[str, None] = {}
+    _note_opened(opened)
+    context = ChildContext(
+        {"step": target, "memory_bytes": 0, "project": project, "places": {}, "inputs": {}},
+        Path.cwd(),
+        None,
+    )
+    entrypoint = Entrypoint(target, roots=tuple(job["roots"]))
+    make = call_user(lambda: context.load(entrypoint), target, target)
+    if not isinstance(make, type) and _draft_of(make) is not None:
+        raise StepError(
+            f"{target} is the model itself; a recipe names a callable that returns it",
+            where=target,
+            fix=f"write `def load(): return {target.rpartition(':')[2]}`, and name `load`",
+        )
+    made = call_user(make, target, target)
+    draft = _draft_of(made)
+    if draft is None:
+        raise StepError(
+            f"{target} returned {an(made)}; `init` writes recipes of models of {' and '.join(_asked())}",
+            where=target,
+            fix="return a torch.nn.Module, an onnx.ModelProto, or the path of an .onnx file",
+        )
+    files = _below(project, [*opened, *map(str, draft.files)])
+    return {
+        "recipe": dict(draft.recipe),
+        "comments": dict(draft.comments),
+        "holes": dict(draft.holes),
+        "files": files,
+    }
+
+
+def _asked() -> list[str]:
+    """Names of the frontends that can say something of a callable's model."""
+    return [name for name, each in FRONTENDS.items() if each.draft is not no_draft]
+
+
+def _draft_of(model: object) -> Draft | None:
+    drafts = (frontend.draft(model) for frontend in FRONTENDS.values())
+    return next((each for each in drafts if each is not None), None)
+
+
+def _note_opened(opened: dict[str, None]) -> None:
+    """Note every file that Python opens from now on."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], (str, bytes)):
+            opened[os.fsdecode(arguments[0])] = None
+
+    sys.addaudithook(hook)
+
+
+def _below(project: str, paths: list[str]) -> list[str]:
+    """Data files of the project, relative to it, each once."""
+    root = os.path.realpath(project)
+    found = (os.path.realpath(path) for path in paths if not path.endswith(_CODE))
+    names = (os.path.relpath(path, root) for path in found if Path(path).is_file())
+    return sorted({name for name in names if not name.startswith((os.pardir, "."))})

@@ -1,0 +1,132 @@
+"""The recipe of a source: a model's file says its own; a callable is run, fenced, and its model is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.processes.fenced_call import call_fenced
+from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.core.recipe import Location
+from onnxbuild.document.node import plain
+from onnxbuild.first_recipe.mend import mended
+from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
+from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
+from onnxbuild.recipe.templates.extend import absolute
+
+_LOOK = "onnxbuild.first_recipe.callable_child:look"
+
+
+def recipe_of_file(
+    reader: Reader, source: ModelFile, name: str, options: Mapping[str, Any], head: str
+) -> FirstRecipe:
+    """The recipe of a model's file or folder: nothing of it is run.
+
+    Args:
+        reader: Reads recipes in their place.
+        source: The file.
+        name: The recipe's.
+        options: Keys next to the file's in `model`: its task, ...
+        head: The recipe's first line.
+
+    Raises:
+        UsageError: The file can't be read, or no recipe can declare what is in it.
+    """
+    refused: UsageError | None = None
+    for form in source.forms:
+        strange = [key for key in options if not takes_option(form, key)]
+        if strange:
+            refused = refused or UsageError(
+                f"`{strange[0]}` says nothing of {source.path}: `model: {{{form}: ...}}` has no such key",
+                fix=f"leave `--{strange[0].replace('_', '-')}` out",
+            )
+            continue
+        model = {form: _relative(source.path, reader), **options}
+        written, why = mended(
+            form, absolute(source.path), {"version": 1, "name": name, "model": model}
+        )
+        try:
+            _, root = reader.read(json.dumps(written, ensure_ascii=False))
+        except UsageError as error:
+            refused = refused or error
+            continue
+        value = plain(root)
+        del value["frontend"]  # the file says it
+        said = {key: f"from {source.path.name}" for key in value if key not in written}
+        said |= dict.fromkeys(("dummy_inputs", "dynamic_axes"), f"from {source.path.name}")
+        said |= why
+        return first_recipe(reader, head, placed(value, said), _of_place)
+    assert refused is not None
+    raise refused
+
+
+def recipe_of_callable(
+    reader: Reader,
+    source: Callable,
+    name: str,
+    head: str,
+    *,
+    outside: Sequence[str],
+    timeout_s: float,
+) -> FirstRecipe:
+    """The recipe of a callable, which is run in a process that can read the project and write nothing.
+
+    Args:
+        reader: Reads recipes in their place.
+        source: The callable.
+        name: The recipe's.
+        head: The recipe's first line.
+        outside: Files and folders outside of the project that it reads.
+        timeout_s: Wall time that it may take.
+
+    Raises:
+        StepError: The callable raises, or returns what no frontend takes.
+        UsageError: No recipe can declare what it returns.
+    """
+    file = Path(os.path.abspath(source.file))  # noqa: PTH100 - keeps links
+    project = reader.project if file.is_relative_to(reader.project) else file.parent
+    target = f"{os.path.relpath(file, project)}:{source.name}"
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
+        job = {
+            "project": str(project),
+            "roots": [os.path.relpath(file.parent, project), "."],
+            "target": target,
+        }
+        readable = [project, *map(Path, outside)]
+        try:
+            said = call_fenced(
+                _LOOK,
+                job,
+                readable=readable,
+                scratch=Path(folder),
+                where=target,
+                timeout_s=timeout_s,
+            )
+        except StepError as error:
+            if PermissionError.__name__ not in error.what:
+                raise
+            fix = "it may read the project, and what `--files PATH` names; it can write nothing"
+            raise StepError(error.what, where=error.where, fix=fix) from error
+    entrypoint = f"{_relative(file, reader)}:{source.name}"
+    files = [_relative(project / each, reader) for each in said["files"]]
+    files += [os.path.abspath(each) for each in outside]  # noqa: PTH100 - resolves `..`
+    model: Any = {"entrypoint": entrypoint, "files": files} if files else entrypoint
+    value = {"version": 1, "name": name, "model": model, **said["recipe"]}
+    comments = {
+        "model.files": "what it opened as `init` ran it",
+        **said["comments"],
+        **{key: f"{HOLE}: {text}" for key, text in said["holes"].items()},
+    }
+    return first_recipe(reader, head, placed(value, comments), _of_place)
+
+
+def _of_place(at: Location) -> str:
+    return at.path
+
+
+def _relative(path: Path, reader: Reader) -> str:
+    return Path(os.path.relpath(path, reader.file.parent)).as_posix()

@@ -1,0 +1,148 @@
+"""What `init` does: look at a source, write its recipe; or write a small whole project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import locate, machine
+from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.core.errors import UsageError
+from onnxbuild.first_recipe.draft import recipe_of_callable, recipe_of_file
+from onnxbuild.first_recipe.project import project_files
+from onnxbuild.first_recipe.put import put_files, refuse_existing
+from onnxbuild.first_recipe.recipe_text import FirstRecipe, Reader
+from onnxbuild.first_recipe.source import Callable, as_name, find_source, name_of
+from onnxbuild.recipe.parts.keys import NAME, PATTERN_WORDS
+from onnxbuild.recipe.project import find_project, is_marked, root_reason
+from onnxbuild.recipe.templates.extend import absolute
+from onnxbuild.request import Loaded, Request, check_points, graph_of, remarks_of
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        files: Paths, as a person here would type them.
+        recipe: The recipe's.
+        about: Lines to say of it.
+        holes: Lines to fill in.
+        next_command: To type now.
+    """
+
+    files: tuple[Path, ...]
+    recipe: Path
+    about: tuple[str, ...]
+    holes: tuple[int, ...]
+    next_command: str
+
+
+def write_recipe(
+    text: str,
+    *,
+    name: str | None,
+    options: Mapping[str, Any],
+    output: str | None,
+    files: tuple[str, ...],
+    timeout_s: float,
+) -> Written:
+    """Write the first recipe of a source.
+
+    Args:
+        text: SOURCE.
+        name: The recipe's; None for the source's own.
+        options: Keys next to the file's in `model`.
+        output: The recipe's path; None for recipes/NAME.yaml.
+        files: Files and folders outside of the project that a callable reads.
+        timeout_s: Wall time that a callable may take.
+
+    Raises:
+        UsageError: There is no such source, it is no model, or the recipe exists.
+        StepError: The callable raises, or returns no model.
+    """
+    if name is not None:
+        _check_name(name)
+    refuse_faulty(bring_plugins(find_project(Path("recipe.yaml"))))
+    source = find_source(text)
+    called = name or name_of(source)
+    path = Path(output) if output else Path("recipes", f"{called}.yaml")
+    refuse_existing(path)
+    project = find_project(path)
+    reader = Reader(absolute(path), absolute(project), locate.environment())
+    head = f"The first recipe of {text}, by `onnxbuild init`; `onnxbuild explain {path}` prints it in full."
+    if isinstance(source, Callable):
+        for key in options:  # the first
+            option = f"--{key.replace('_', '-')}"
+            raise UsageError(f"{option} is for a model's file", fix=f"leave `{option}` out")
+        made = recipe_of_callable(reader, source, called, head, outside=files, timeout_s=timeout_s)
+    elif files:
+        raise UsageError("--files is for a callable", fix="leave `--files` out")
+    else:
+        made = recipe_of_file(reader, source, called, options, head)
+    remarks = _checked(path, made)
+    put_files({path: made.text})
+    recipe = made.recipe
+    about = [
+        f"{len(recipe.inputs)} input{'s' * (len(recipe.inputs) != 1)}: "
+        + ", ".join(each.name for each in recipe.inputs),
+        f"outputs: {', '.join(recipe.outputs) or 'all'}",
+        *remarks,
+    ]
+    if not is_marked(project):
+        about.append(f"note: {root_reason(project)}")
+    return Written((path,), path, tuple(about), made.holes, f"onnxbuild run {path}")
+
+
+def write_project(name: str | None) -> Written:
+    """Write a small whole project in this folder.
+
+    Args:
+        name: Of its recipe; None for the folder's own.
+
+    Raises:
+        UsageError: The folder is not empty.
+    """
+    here = Path.cwd()
+    others = sorted(each.name for each in here.iterdir() if not _may_stay(each.name))
+    if others:
+        shown = ", ".join(others[:4]) + (", ..." if len(others) > 4 else "")  # noqa: PLR2004
+        raise UsageError(
+            f"without a source `init` writes a whole project, and this folder has {shown}",
+            fix="name a source, `onnxbuild init MODEL.onnx` or `onnxbuild init FILE.py:CALLABLE`, or "
+            "start in an empty folder",
+        )
+    if name is not None:
+        _check_name(name)
+    called = name or as_name(here.name)
+    files = {Path(path): content for path, content in project_files(called).items()}
+    for path in files:
+        refuse_existing(path)
+    put_files(files)
+    recipe = Path("recipes", f"{called}.yaml")
+    about = ("a recipe, its model in Python, and a workflow that builds it for each commit",)
+    return Written(tuple(files), recipe, about, (), f"onnxbuild run {recipe}")
+
+
+def _may_stay(name: str) -> bool:
+    """Whether a new repository, or an environment, has a file of this name."""
+    return name.startswith(".") or re.fullmatch(r"(README|LICENSE)(\..*)?", name) is not None
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(NAME.removeprefix("^").removesuffix("$"), name):
+        raise UsageError(
+            f"'{name}' can be no recipe's name; expected {PATTERN_WORDS[NAME]}",
+            fix=f"write `--name {as_name(name)}`",
+        )
+
+
+def _checked(path: Path, made: FirstRecipe) -> Iterator[str]:
+    """What `lint` does: raise what is wrong, return what is doubtful."""
+    loaded = Loaded({path: (made.recipe,)}, ())
+    graph_of(Request((path,)), loaded)
+    check_points(loaded, machine.memory_bytes())
+    return (f"note: {remark}" for remark in remarks_of(loaded))

@@ -1,0 +1,64 @@
+"""Write what a model's file can't say and a recipe must, where its reader knows what would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.catalog import MODEL_SOURCES
+from onnxbuild.core.params import from_json
+from onnxbuild.expansion.model_source import SourceError
+from onnxbuild.first_recipe.recipe_text import HOLE
+
+_INPUTS = "dummy_inputs"
+_MENDS_MAX = 64
+
+
+def mended(
+    form: str, path: Path, recipe: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """A recipe with what mends it, and dotted key -> why it is there.
+
+    Args:
+        form: Key of `model` that names the file.
+        path: The file, absolute.
+        recipe: As it would be written.
+    """
+    why: dict[str, str] = {}
+    for _ in range(_MENDS_MAX):
+        refused = _refusal(form, path, recipe)
+        if refused is None or not refused.mend:
+            break
+        recipe = _over(recipe, refused.mend)
+        for key, value in refused.mend.items():
+            if key == _INPUTS:
+                why |= {f"{key}.{name}": f"{HOLE}: {refused.fix}" for name in value}
+            else:
+                why |= {
+                    ".".join((key, *value)) if isinstance(value, Mapping) else key: refused.what
+                }
+    return recipe, why
+
+
+def _refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
+    source = MODEL_SOURCES[form]
+    own = {key: value for key, value in recipe["model"].items() if key != form}
+    try:
+        options: object = from_json(source.options, own, "model")
+        source.read(path, source.look(path), options, recipe)
+    except SourceError as error:
+        return error
+    except (OSError, ValueError):  # reported where the recipe is read
+        return None
+    return None
+
+
+def _over(below: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """One mapping over another, mappings in them merged."""
+    merged = dict(below)
+    for key, each in value.items():
+        under = merged.get(key)
+        both = isinstance(each, Mapping) and isinstance(under, Mapping)
+        merged[key] = _over(under, each) if both and isinstance(under, Mapping) else each
+    return merged

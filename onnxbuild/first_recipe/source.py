@@ -1,0 +1,126 @@
+"""SOURCE of `init`: a callable, or a model's file or folder, and which frontend it is for."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from onnxbuild.catalog import MODEL_SOURCES
+from onnxbuild.core.errors import UsageError
+from onnxbuild.core.user_files import read_user_file
+from onnxbuild.document.faults import nearest
+from onnxbuild.recipe.declared.definitions import top_level_names
+
+_RECIPES = (".yaml", ".yml")
+_SHOWN_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Callable:
+    """`FILE.py:CALLABLE`."""
+
+    file: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model's file or folder.
+
+    Attributes:
+        path: As it is named.
+        forms: Keys of `model` that it may be named by, the likeliest first.
+    """
+
+    path: Path
+    forms: tuple[str, ...]
+
+
+def find_source(text: str) -> Callable | ModelFile:
+    """What SOURCE names.
+
+    Raises:
+        UsageError: There is no such file, or it is nothing that a recipe's model can be.
+    """
+    file, colon, name = text.rpartition(":")
+    if colon and file.endswith(".py"):
+        return _callable(Path(file), name)
+    path = Path(text)
+    if not path.exists():
+        raise _missing(path)
+    if path.suffix == ".py":
+        names = sorted(top_level_names(read_user_file(path)) or ())
+        shown = nearest("load", names) or next(iter(names), "load")
+        raise UsageError(
+            f"{text} names no callable; expected FILE.py:CALLABLE",
+            fix=f"write `{text}:{shown}`",
+        )
+    if path.suffix in _RECIPES:
+        raise UsageError(f"{text} is a recipe, or could be one", fix=f"onnxbuild run {text}")
+    found = tuple(name for name, source in MODEL_SOURCES.items() if source.takes(path))
+    if not found:
+        raise _unknown(path)
+    return ModelFile(path, found)
+
+
+def takes_option(name: str, option: str) -> bool:
+    """Whether `model` has a key next to the file's."""
+    return any(each.name == option for each in fields(MODEL_SOURCES[name].options))
+
+
+def name_of(source: Callable | ModelFile) -> str:
+    """A name for the recipe."""
+    path = source.file if isinstance(source, Callable) else source.path
+    return as_name(Path(os.path.abspath(path)).stem)  # noqa: PTH100 - keeps links
+
+
+def as_name(text: str) -> str:
+    """Letters, digits and what a recipe's name may hold besides."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100] or "model"
+
+
+def _callable(file: Path, name: str) -> Callable:
+    if not file.is_file():
+        raise _missing(file, f":{name}")
+    if not name.isidentifier():
+        raise UsageError(f"'{name}' is no name of a callable", fix=f"write `{file}:load`")
+    names = top_level_names(read_user_file(file))
+    if names is not None and name not in names:
+        near = nearest(name, sorted(names))
+        hint = f"; did you mean '{near}'?" if near else ""
+        fix = f"write `{file}:{near}`" if near else f"define `{name}` in {file}"
+        raise UsageError(f"{file} defines no '{name}'{hint}", fix=fix)
+    return Callable(file, name)
+
+
+def _missing(path: Path, tail: str = "") -> UsageError:
+    folder = path.parent
+    siblings = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    near = nearest(path.name, siblings)
+    hint = f"; did you mean '{near}'?" if near else ""
+    fix = (
+        f"write `{folder / near}{tail}`"
+        if near
+        else "write the path of a model, or FILE.py:CALLABLE"
+    )
+    return UsageError(f"there is no {path}{hint}", fix=fix)
+
+
+def _unknown(path: Path) -> UsageError:
+    endings = [ending for source in MODEL_SOURCES.values() for ending in source.suffixes]
+    expected = f"expected FILE.py:CALLABLE or {', '.join(dict.fromkeys(endings))}"
+    if not path.is_dir():
+        return UsageError(
+            f"{path} is no model that onnxbuild knows by its name; {expected}",
+            fix="name the model's file; of a model in Python, a callable that returns it",
+        )
+    inside = sorted(each for each in path.iterdir() if each.suffix in endings)
+    if inside:
+        shown = ", ".join(each.name for each in inside[:_SHOWN_MAX])
+        return UsageError(f"{path} is a folder; it has {shown}", fix=f"onnxbuild init {inside[0]}")
+    return UsageError(
+        f"there is no model in {path}; {expected}",
+        fix="name the model's file, or the folder that its config.json is in",
+    )

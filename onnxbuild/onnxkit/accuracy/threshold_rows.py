@@ -1,0 +1,119 @@
+"""Rows of a point on which the reference does not agree with itself: which of them a variant may differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.step import Finding
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Outputs = Mapping[str, np.ndarray]
+
+_ATOL, _RTOL = 1e-5, 1e-4
+"""A row whose outputs are nearer than this does not differ."""
+
+_MOST_EXCUSED = 0.1
+"""Share of all rows that may be left out of a comparison."""
+
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRows:
+    """Rows of one point.
+
+    Attributes:
+        point: Its name.
+        rows: How many there are.
+        on_threshold: Numbers of those that lie on one.
+        excused: Of these, the ones whose outputs differ, which are left out of the comparison.
+    """
+
+    point: str
+    rows: int
+    on_threshold: tuple[int, ...]
+    excused: tuple[int, ...]
+
+
+def excused_rows(expected: Outputs, actual: Outputs, on_threshold: np.ndarray) -> np.ndarray:
+    """Rows that lie on a threshold and differ there, shape (rows,), bool.
+
+    Args:
+        expected: The reference's outputs.
+        actual: The variant's, of the same names; other shapes and types differ in no row.
+        on_threshold: Shape (rows,), bool.
+    """
+    import numpy as np
+
+    found = np.zeros_like(on_threshold)
+    for name, wanted in expected.items():
+        each = actual.get(name)
+        if each is None or each.shape != wanted.shape or each.shape[:1] != found.shape:
+            continue
+        if wanted.dtype.kind == "f" and each.dtype.kind == "f":
+            apart = np.abs(each - wanted) > _ATOL + _RTOL * np.abs(wanted)
+        else:
+            apart = np.asarray(each != wanted)
+        found |= apart.reshape(len(apart), -1).any(axis=1)
+    excused: np.ndarray = found & on_threshold
+    return excused
+
+
+def without(outputs: Outputs, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Outputs without some rows; one that has no such rows stays as it is."""
+    return {
+        name: array[~rows] if array.shape[:1] == rows.shape else array
+        for name, array in outputs.items()
+    }
+
+
+def threshold_report(found: Sequence[ThresholdRows]) -> dict[str, Any]:
+    """The part of report.json on thresholds; empty where no row lies on one."""
+    touching = [each for each in found if each.on_threshold]
+    if not touching:
+        return {}
+    return {
+        "thresholds": {
+            "rows": sum(each.rows for each in found),
+            "on_threshold": sum(len(each.on_threshold) for each in found),
+            "excused": sum(len(each.excused) for each in found),
+            "points": {
+                each.point: {
+                    "on_threshold": list(each.on_threshold),
+                    "excused": list(each.excused),
+                }
+                for each in touching
+            },
+        }
+    }
+
+
+def threshold_note(found: Sequence[ThresholdRows], subject: str) -> str:
+    """One line on the rows that are left out; empty for none."""
+    excused = [(each.point, row) for each in found for row in each.excused]
+    if not excused:
+        return ""
+    rows = sum(each.rows for each in found)
+    shown = ", ".join(f"{point} row {row}" for point, row in excused[:_SHOWN])
+    more = f" and {len(excused) - _SHOWN} more" if len(excused) > _SHOWN else ""
+    return (
+        f"{subject}: {len(excused)} of {rows} rows lie on a threshold and differ there, and are not judged: "
+        f"{shown}{more}"
+    )
+
+
+def threshold_findings(found: Sequence[ThresholdRows], subject: str) -> tuple[Finding, ...]:
+    """A finding if too many rows are left out to judge by the rest."""
+    rows, excused = sum(each.rows for each in found), sum(len(each.excused) for each in found)
+    if excused <= _MOST_EXCUSED * rows:
+        return ()
+    what = (
+        f"{excused} of {rows} rows lie on a threshold and differ there; at most {_MOST_EXCUSED:.0%} may be "
+        "left out of the comparison"
+    )
+    fix = "take rows that the estimator was not trained on as `reference.samples`: thresholds are values of the others"
+    return (Finding(what, subject, fix),)

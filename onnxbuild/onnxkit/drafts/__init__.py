@@ -1,0 +1,1 @@
+"""What a model in memory says of its first recipe."""

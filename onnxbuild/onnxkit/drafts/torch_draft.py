@@ -1,0 +1,211 @@
+"""What a torch.nn.Module says of its first recipe: names by forward's signature, shapes by its layers, tried."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from onnxbuild.core.draft import Draft
+from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.onnxkit.drafts.torch_guesses import (
+    BATCH,
+    SEQUENCE,
+    Guess,
+    given_guesses,
+    layer_guesses,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+_AXES = {
+    BATCH: {"min": 1, "max": 8, "example": 2},
+    SEQUENCE: {"min": 1, "max": 64, "example": 16},
+}
+_SIZES = ({BATCH: 2, SEQUENCE: 16}, {BATCH: 3, SEQUENCE: 7})
+"""What a guess must run at: sizes that differ in every axis, so that an axis that is baked in is seen."""
+
+_TRIALS_MAX, _PER_INPUT_MAX = 60, 12
+_TENSOR_TYPES = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
+    "LongTensor": "int64", "IntTensor": "int32", "BoolTensor": "bool", "ByteTensor": "uint8",
+}  # fmt: skip
+_MASKS = re.compile(r"(.*_)?mask")
+_UNKNOWN = Guess("float32", (BATCH, 1), "nothing says what it takes", sure=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """What forward returned.
+
+    Attributes:
+        names: Of the outputs.
+        keyed: They are forward's own.
+    """
+
+    names: list[str]
+    keyed: bool
+
+
+def draft_of_module(model: object) -> Draft | None:
+    """What a module says of its recipe; None if it is none.
+
+    Shapes are guesses by the module's first layers; the first that forward runs with is taken.
+    """
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        return None
+    module = model.eval()
+    names = _taken(module)
+    candidates = [_candidates(module, name) for name in names]
+    for guesses in itertools.islice(_combined(candidates), _TRIALS_MAX):
+        chosen = dict(zip(names, guesses, strict=True))
+        outputs = _outputs_of(module, chosen)
+        if outputs is not None:
+            return _known(chosen, outputs)
+    first = {name: (each or [_UNKNOWN])[0] for name, each in zip(names, candidates, strict=True)}
+    return _unknown(module, first)
+
+
+def _combined(candidates: Sequence[Sequence[Guess]]) -> Iterator[tuple[Guess, ...]]:
+    """Yield guesses for all inputs; those of one layer for all of them come first."""
+    alike = set(map(tuple, candidates))
+    if len(alike) == 1:
+        yield from ((each,) * len(candidates) for each in next(iter(alike)))
+    yield from itertools.product(*candidates)
+
+
+def _taken(module: torch.nn.Module) -> list[str]:
+    """Names of what forward must be given; of what it can be given, where nothing is required."""
+    parameters = inspect.signature(module.forward).parameters
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {name: each for name, each in parameters.items() if each.kind in kinds}
+    required = [name for name, each in named.items() if each.default is inspect.Parameter.empty]
+    if required:
+        return required
+    given = [name for name in given_guesses(module) if name in named]
+    main = getattr(module, "main_input_name", None)  # of transformers
+    first = [main] if main in named else list(named)[:1]
+    masks = [name for name in ("attention_mask",) if name in named and given]
+    return given or [*first, *masks]
+
+
+def _candidates(module: torch.nn.Module, name: str) -> list[Guess]:
+    given = given_guesses(module).get(name)
+    if given is not None:
+        return [given]
+    annotated = _annotated(module, name)
+    if annotated is not None and len(annotated.shape) > 0:
+        return [annotated]
+    layers = list(dict.fromkeys(layer_guesses(module)))
+    if annotated is not None:
+        plain = [Guess(annotated.dtype, (BATCH, SEQUENCE), annotated.because, sure=False)]
+        return [each for each in layers if each.dtype == annotated.dtype][:_PER_INPUT_MAX] or plain
+    if _MASKS.fullmatch(name):
+        return [Guess(dtype, (BATCH, SEQUENCE), "its name") for dtype in ("int64", "bool")]
+    seen: dict[tuple[Any, ...], Guess] = {}
+    for each in layers:
+        seen.setdefault((each.dtype, each.shape, each.high), each)
+    return list(seen.values())[:_PER_INPUT_MAX]
+
+
+def _annotated(module: torch.nn.Module, name: str) -> Guess | None:
+    """What a parameter's annotation says: `torch.LongTensor`, or `Annotated[Tensor, "batch 3 224 224"]`."""
+    try:
+        signature = inspect.signature(module.forward, eval_str=True)
+    except (NameError, SyntaxError, TypeError):  # names that are there for type checkers alone
+        signature = inspect.signature(module.forward)
+    annotation = signature.parameters[name].annotation
+    shown = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    dtype = next((d for kind, d in _TENSOR_TYPES.items() if shown.endswith(kind)), "")
+    texts = [each for each in get_args(annotation)[1:] if isinstance(each, str)]
+    texts += [str(annotation.dim_str)] if hasattr(annotation, "dim_str") else []  # of jaxtyping
+    if texts:
+        words = texts[0].replace(",", " ").split()
+        if words and all(word.isdecimal() or word.isidentifier() for word in words):
+            shape = tuple(int(word) if word.isdecimal() else word for word in words)
+            return Guess(dtype or "float32", shape, "its annotation")
+    return Guess(dtype, (), "its type") if dtype else None
+
+
+def _outputs_of(module: torch.nn.Module, guesses: Mapping[str, Guess]) -> _Outputs | None:
+    """The outputs, where forward runs with these inputs at all sizes; None where it does not."""
+    import torch
+
+    from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
+
+    found = None
+    for sizes in _SIZES:
+        try:
+            with torch.no_grad():
+                value = module(**{name: _tensor(each, sizes) for name, each in guesses.items()})
+            names = list(named_outputs(value, inputs=guesses))
+        except Exception:  # noqa: BLE001 - any failure says that the guess is wrong
+            return None
+        keyed = has_keys(value)
+        found = _Outputs(names if keyed or len(names) > 1 else ["output"], keyed)
+    return found
+
+
+def _tensor(guess: Guess, sizes: Mapping[str, int]) -> torch.Tensor:
+    import torch
+
+    shape = [each if isinstance(each, int) else sizes.get(each, 2) for each in guess.shape]
+    dtype = getattr(torch, guess.dtype)
+    if dtype.is_floating_point:
+        return torch.randn(shape, dtype=torch.float32).to(dtype)
+    if guess.high:
+        return torch.randint(0, guess.high, shape, dtype=dtype)
+    return torch.ones(shape, dtype=dtype)
+
+
+def _known(chosen: Mapping[str, Guess], outputs: _Outputs) -> Draft:
+    comments = {}
+    for name, guess in chosen.items():
+        tried = "forward ran with it at two sizes of each axis"
+        picked = "" if guess.sure else f"; {_picked(guess)}"
+        comments[f"dummy_inputs.{name}"] = f"{guess.because}; {tried}{picked}"
+    comments["outputs"] = (
+        "what forward returned" if outputs.keyed else "forward gives them no names: choose"
+    )
+    return Draft(_recipe(chosen, outputs.names), comments)
+
+
+def _picked(guess: Guess) -> str:
+    sizes = " x ".join(map(str, guess.shape[2:]))
+    return f"{sizes} is the first size tried that ran: write your own"
+
+
+def _recipe(chosen: Mapping[str, Guess], outputs: list[str]) -> dict[str, Any]:
+    symbols = dict.fromkeys(each for guess in chosen.values() for each in guess.shape)
+    axes = {each: _AXES.get(each, _AXES[BATCH]) for each in symbols if isinstance(each, str)}
+    inputs = {name: _declared(name, guess) for name, guess in chosen.items()}
+    return {
+        "dummy_inputs": inputs,
+        **({"outputs": outputs} if outputs else {}),
+        **({"dynamic_axes": axes} if axes else {}),
+    }
+
+
+def _declared(name: str, guess: Guess) -> dict[str, Any]:
+    is_mask = _MASKS.fullmatch(name) and guess.shape == (BATCH, SEQUENCE)
+    if not is_mask or guess.dtype.startswith("float"):
+        return guess.declared()
+    return {"dtype": guess.dtype, "shape": list(guess.shape), "mask": "right"}
+
+
+def _unknown(module: torch.nn.Module, first: Mapping[str, Guess]) -> Draft:
+    inputs = {name: each for name, each in first.items() if re.fullmatch(INPUT_NAME, name)}
+    shown = f"{type(module).__name__}.forward"
+    holes = {
+        f"dummy_inputs.{name}": f"what {shown} takes as `{name}`, such as "
+        f"`{name}: {{dtype: float32, shape: [batch, 3, 224, 224]}}`; "
+        f"the guess ({each.because}) did not run"
+        for name, each in inputs.items()
+    }
+    return Draft(_recipe(inputs, []), holes=holes)

@@ -1,0 +1,126 @@
+"""Inputs that a layer of PyTorch's takes, as guesses of what a whole module takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+SEQUENCE = "sequence"
+BATCH = "batch"
+_SIDES = (224, 256, 128, 64, 32, 28, 16, 8)
+"""Sides of pictures that networks are made for, the most frequent first."""
+_LENGTHS = (16, 128, 1024, 16000)
+_VOLUMES = (32, 64, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """An input as a recipe declares it.
+
+    Attributes:
+        dtype: Of the elements.
+        shape: Ints and symbols, outermost first.
+        because: What says so.
+        high: One past the greatest index, for rows of a table; 0 for no such bound.
+        sure: Everything but the axes' sizes is known, so that nothing has to be looked up.
+    """
+
+    dtype: str
+    shape: tuple[int | str, ...]
+    because: str
+    high: int = 0
+    sure: bool = True
+
+    def declared(self) -> dict[str, Any]:
+        """Return it as a recipe's JSON."""
+        bounds = {"low": 0, "high": self.high} if self.high else {}
+        return {"dtype": self.dtype, "shape": list(self.shape), **bounds}
+
+
+def layer_guesses(module: torch.nn.Module) -> Iterator[Guess]:
+    """Yield what the module's layers take, in the order in which they are defined."""
+    for name, layer in module.named_modules():
+        shown = f"{name or 'the module'} ({type(layer).__name__})"
+        yield from _of_layer(layer, shown)
+
+
+def _of_layer(layer: torch.nn.Module, shown: str) -> Iterator[Guess]:
+    from torch import nn
+
+    dtype = _dtype_of(layer)
+    match layer:
+        case nn.Linear() | nn.Bilinear():
+            size = layer.in_features if isinstance(layer, nn.Linear) else layer.in1_features
+            said = f"{shown} takes {size} features"
+            yield Guess(dtype, (BATCH, size), said)
+            yield Guess(dtype, (BATCH, SEQUENCE, size), said)
+        case nn.Embedding() | nn.EmbeddingBag():
+            rows = layer.num_embeddings
+            said = f"{shown} has {rows} rows"
+            yield Guess("int64", (BATCH, SEQUENCE), said, rows)
+            yield Guess("int64", (BATCH,), said, rows)
+        case nn.Conv1d() | nn.Conv2d() | nn.Conv3d():
+            sizes = {1: _LENGTHS, 2: _SIDES, 3: _VOLUMES}[len(layer.kernel_size)]
+            said = f"{shown} takes {layer.in_channels} channels"
+            for size in sizes:
+                sides = (size,) * len(layer.kernel_size)
+                yield Guess(dtype, (BATCH, layer.in_channels, *sides), said, sure=False)
+        case nn.LSTM() | nn.GRU() | nn.RNN():
+            axes = (BATCH, SEQUENCE) if layer.batch_first else (SEQUENCE, BATCH)
+            yield Guess(
+                dtype, (*axes, layer.input_size), f"{shown} takes {layer.input_size} features"
+            )
+        case nn.MultiheadAttention():
+            axes = (BATCH, SEQUENCE) if layer.batch_first else (SEQUENCE, BATCH)
+            yield Guess(
+                dtype, (*axes, layer.embed_dim), f"{shown} takes {layer.embed_dim} features"
+            )
+        case nn.LayerNorm():
+            sizes = tuple(layer.normalized_shape)
+            yield Guess(dtype, (BATCH, *sizes), f"{shown} takes {sizes}")
+            yield Guess(dtype, (BATCH, SEQUENCE, *sizes), f"{shown} takes {sizes}")
+        case nn.BatchNorm1d():
+            size = layer.num_features
+            yield Guess(dtype, (BATCH, size), f"{shown} takes {size} features")
+
+
+def _dtype_of(layer: torch.nn.Module) -> str:
+    import torch
+
+    dtype = next((each.dtype for each in layer.parameters() if each.is_floating_point()), None)
+    names = {torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+    return "float32" if dtype is None else names.get(dtype, "float32")
+
+
+def given_guesses(module: torch.nn.Module) -> dict[str, Guess]:
+    """Return what the module gives as examples of its inputs, by name: `dummy_inputs` of transformers."""
+    import torch
+
+    try:
+        given = getattr(module, "dummy_inputs", None)
+    except Exception:  # noqa: BLE001 - a property of somebody's that can fail in any way
+        given = None
+    if not isinstance(given, dict):
+        return {}
+    found = {}
+    rows = _rows_of(module)
+    for name, tensor in given.items():
+        if isinstance(tensor, torch.Tensor) and tensor.dim():
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            if dtype in ("int64", "int32"):
+                shape = (BATCH, SEQUENCE, *tensor.shape[2:]) if tensor.dim() > 1 else (BATCH,)
+                found[str(name)] = Guess(dtype, shape, "its `dummy_inputs`", rows)
+            else:
+                found[str(name)] = Guess(dtype, (BATCH, *tensor.shape[1:]), "its `dummy_inputs`")
+    return found
+
+
+def _rows_of(module: torch.nn.Module) -> int:
+    from torch import nn
+
+    tables = (each for each in module.modules() if isinstance(each, nn.Embedding))
+    return next((each.num_embeddings for each in tables), 0)

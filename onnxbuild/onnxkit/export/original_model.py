@@ -1,0 +1,106 @@
+"""The model that a ready file was made of: a PyTorch module, or a function of named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import FILE_DATA, DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.user_code import an, call_user
+from onnxbuild.onnxkit.export.module_outputs import Returned, named_outputs
+from onnxbuild.onnxkit.export.torch_module import (
+    as_module,
+    call_callable,
+    check_signature,
+    load_module,
+    run_module,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Predict = Callable[[Feeds], dict[str, "np.ndarray"]]
+
+
+def load_original(
+    context: StepContext,
+    entrypoint: Entrypoint,
+    inputs: Sequence[DummyInput],
+    outputs: Sequence[str],
+) -> Predict:
+    """What a callable of the user's returns or a file holds, as a function: named arrays -> named arrays.
+
+    Args:
+        context: The step's.
+        entrypoint: A program's file, or the callable; it returns a torch.nn.Module, or a function that takes one array for each
+            input, by name, and returns what a module's forward may, of arrays.
+        inputs: What is fed.
+        outputs: Names for what is returned; see `named_outputs`.
+
+    Raises:
+        StepError: It returns neither, or takes other inputs.
+    """
+    is_file = entrypoint.target == FILE_DATA
+    made = load_module(context, entrypoint) if is_file else call_callable(context, entrypoint)
+    module = as_module(made, context.where)
+    if module is not None:
+        module.requires_grad_(requires_grad=False)
+        module.eval()
+        check_signature(module, inputs, context.where)
+        return lambda feeds: (
+            run_module(module, feeds, context.where, outputs, inputs=inputs).outputs
+        )
+    if not callable(made) or isinstance(made, type):
+        raise StepError(
+            f"{entrypoint.target} returned {an(made)}; expected a torch.nn.Module, or a function that takes "
+            "named arrays and returns arrays",
+            where=context.where,
+            fix="return the module or the function itself"
+            + (", an instance and not its class" if isinstance(made, type) else ""),
+        )
+    return lambda feeds: _called(
+        made, feeds, f"what {entrypoint.target} returned", context.where, outputs
+    )
+
+
+def _called(
+    function: Callable[..., object], feeds: Feeds, who: str, where: str, outputs: Sequence[str]
+) -> dict[str, np.ndarray]:
+    import numpy as np
+
+    takes = ", ".join(feeds)
+    value = call_user(
+        lambda: function(**{name: array.copy() for name, array in feeds.items()}),
+        who, where, owner="the reference's", takes=takes,
+    )  # fmt: skip
+    by = Returned("the function", (np.ndarray, np.generic), "array", "numpy.ndarray")
+    found = named_outputs(value, outputs, where, inputs=feeds, returned=by)
+    return {name: np.array(array, order="C") for name, array in found.items()}
+
+
+def in_types_of(
+    found: Mapping[str, np.ndarray], dtypes: Mapping[str, str]
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Outputs in the widths that a model gives them, and names of those that had another.
+
+    A converter narrows float64 to float32 and int64 to int32, or the other way round; another kind of type is
+    left, and found to be another.
+
+    Args:
+        found: Output -> array.
+        dtypes: Output -> the model's, as numpy spells it.
+    """
+    import numpy as np
+
+    fitted: dict[str, np.ndarray] = {}
+    changed: list[str] = []
+    for name, array in found.items():
+        wanted = np.dtype(dtypes.get(name, array.dtype))
+        same_kind = array.dtype.kind == wanted.kind and array.dtype.kind in "fiu"
+        fitted[name] = array.astype(wanted) if same_kind and array.dtype != wanted else array
+        if fitted[name] is not array:
+            changed.append(name)
+    return fitted, tuple(changed)

@@ -1,0 +1,228 @@
+"""A model's folder as `save_pretrained` or the hub's cache leaves it, read without any framework."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.user_files import read_user_file
+
+CONFIG = "config.json"
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_TOKENIZER = "tokenizer_config.json"
+_SAFETENSORS, _PICKLE = "model.safetensors", "pytorch_model.bin"
+_OTHER_WEIGHTS = {
+    "tf_model.h5": "TensorFlow's weights",
+    "flax_model.msgpack": "Flax's weights",
+    "adapter_model.safetensors": "an adapter (LoRA) without its base model",
+}
+_ENTRYPOINT = "load it by a callable: `model: {entrypoint: models/mine.py:load}`"
+
+
+class FolderError(ValueError):
+    """What is wrong with a model's folder, or with what a recipe says of it.
+
+    Attributes:
+        fix: Something to type.
+        key: The key of the recipe that is at fault; empty where it is the folder.
+    """
+
+    def __init__(self, what: str, fix: str, *key: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What a folder says of its model.
+
+    Attributes:
+        path: The folder that holds config.json; of a hub's cache, the snapshot.
+        config: config.json.
+        processor: How images or sounds become the model's inputs; empty where no file says it.
+        tokenizer: tokenizer_config.json; empty where there is none.
+        read: The files that were read, absolute.
+        weights: Those in safetensors, with the index of shards; empty if there are none.
+        pickles: Those that are pickles; read only where there are no others.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    processor: Mapping[str, Any]
+    tokenizer: Mapping[str, Any]
+    read: Sequence[Path]
+    weights: Sequence[Path]
+    pickles: Sequence[Path]
+
+
+def read_folder(path: Path) -> ModelFolder:
+    """Read a folder's descriptions, and list its weights.
+
+    Args:
+        path: The folder, or that of a whole model in a hub's cache (`models--ORG--NAME`).
+
+    Raises:
+        FolderError: It holds no model that can be loaded, or code that would have to be run.
+        OSError: It is not there, or a file can't be read.
+    """
+    if not path.exists():
+        raise FileNotFoundError(path)
+    if not path.is_dir():
+        raise FolderError(
+            f"{path.name} is a file; expected the folder that holds {CONFIG} and the weights",
+            "write the folder's path",
+        )
+    folder, read = _snapshot(path)
+    if not (folder / CONFIG).is_file():
+        raise _without_config(folder)
+    config = _json(folder / CONFIG)
+    read.append(folder / CONFIG)
+    processor: Mapping[str, Any] = {}
+    for name in _PROCESSORS:
+        if (folder / name).is_file() and not processor:
+            processor = _processor(_json(folder / name))
+            read.append(folder / name)
+    tokenizer: Mapping[str, Any] = {}
+    if (folder / _TOKENIZER).is_file():
+        tokenizer = _json(folder / _TOKENIZER)
+        read.append(folder / _TOKENIZER)
+    _refuse_code(config)
+    weights, pickles = _weights(folder, _SAFETENSORS, read), _weights(folder, _PICKLE, read)
+    if not weights and not pickles:
+        raise _without_weights(folder)
+    return ModelFolder(folder, config, processor, tokenizer, tuple(read), weights, pickles)
+
+
+def is_model_folder(path: Path) -> bool:
+    """Return whether a folder has the form of a model's, be it one that can be loaded or not."""
+    return (path / CONFIG).is_file() or (path / "snapshots").is_dir()
+
+
+def declared_weights(folder: ModelFolder, *, allow_pickle: bool) -> Sequence[Path]:
+    """The files of weights that are loaded.
+
+    Raises:
+        FolderError: There are pickles alone, and they are not allowed.
+    """
+    if folder.weights:
+        return folder.weights
+    if not allow_pickle:
+        raise FolderError(
+            f"the folder's weights are a pickle, {folder.pickles[0].name}: a program that loading runs",
+            "save them by `save_pretrained`, which writes safetensors; or, if you trust it, write "
+            "`allow_pickle: true`",
+        )
+    return folder.pickles
+
+
+def _snapshot(path: Path) -> tuple[Path, list[Path]]:
+    """The folder of the files, and what was read to find it."""
+    snapshots = path / "snapshots"
+    if (path / CONFIG).exists() or not snapshots.is_dir():
+        return path, []
+    main = path / "refs" / "main"
+    if main.is_file():
+        commit = read_user_file(main).decode("utf-8", "replace").strip()
+        if "/" not in commit and commit and (snapshots / commit).is_dir():
+            return snapshots / commit, [main]
+    found = sorted(each.name for each in snapshots.iterdir() if each.is_dir())
+    if len(found) == 1:
+        return snapshots / found[0], []
+    raise FolderError(
+        f"{path.name} is a hub's cache with {len(found)} snapshots, and refs/main names none of them",
+        f"name one: `{path.name}/snapshots/{found[0] if found else 'COMMIT'}`",
+    )
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_user_file(file))
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+        raise FolderError(
+            f"{file.name} is no JSON: {reason}", "check that the file is complete"
+        ) from error
+    if not isinstance(found, dict):
+        raise FolderError(
+            f"{file.name} holds no mapping", f"save it again by `save_pretrained`, {file.name} too"
+        )
+    return found
+
+
+def _processor(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part on images or sounds, of a file that may hold several."""
+    for key in ("image_processor", "feature_extractor"):
+        if isinstance(content.get(key), Mapping):
+            part: Mapping[str, Any] = content[key]
+            return part
+    return content
+
+
+def _refuse_code(config: Mapping[str, Any]) -> None:
+    if config.get("auto_map"):
+        raise FolderError(
+            f"{CONFIG} has `auto_map`: the model is code that comes with the folder (trust_remote_code)",
+            f"read that code and {_ENTRYPOINT}",
+        )
+    if config.get("quantization_config"):
+        raise FolderError(
+            f"{CONFIG} has `quantization_config`: its weights are quantized for another runtime",
+            "name the original model; `quantization` makes fewer bits of it",
+        )
+
+
+def _weights(folder: Path, name: str, read: list[Path]) -> tuple[Path, ...]:
+    """A file of weights, or an index with its shards; notes in `read` what was read."""
+    if (folder / name).is_file():
+        return (folder / name,)
+    index = folder / f"{name}.index.json"
+    if not index.is_file():
+        return ()
+    read.append(index)
+    places = _json(index).get("weight_map")
+    shards = set(places.values()) if isinstance(places, Mapping) else set()
+    if not shards or not all(isinstance(each, str) and _is_name(each) for each in shards):
+        raise FolderError(
+            f"{index.name} names no files of weights in its folder", "download the folder again"
+        )
+    missing = sorted(each for each in shards if not (folder / each).is_file())
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FolderError(
+            f"{index.name} names {missing[0]}{more}, and there is no such file in the folder",
+            "download the missing shards, or save the model again",
+        )
+    return (index, *(folder / each for each in sorted(shards)))
+
+
+def _is_name(text: str) -> bool:
+    return text not in {"", ".", ".."} and not {"/", "\\", "\0"} & set(text)
+
+
+def _without_config(folder: Path) -> FolderError:
+    names = sorted(each.name for each in folder.iterdir())
+    below = next((name for name in names if (folder / name / CONFIG).is_file()), "")
+    if below:
+        fix = f"it is one folder down: write `{folder.name}/{below}`"
+    elif "adapter_config.json" in names:
+        fix = "merge the adapter into its base model (`merge_and_unload`) and save that"
+    else:
+        near = did_you_mean(CONFIG, [name for name in names if name.endswith(".json")])
+        fix = f"{near} save the model by `save_pretrained`" if near else ""
+    return FolderError(
+        f"the folder {folder.name} has no {CONFIG}, which says what the model is",
+        fix or "name a folder that `save_pretrained` wrote, or that the hub's cache holds",
+    )
+
+
+def _without_weights(folder: Path) -> FolderError:
+    found = next((name for name in _OTHER_WEIGHTS if (folder / name).is_file()), "")
+    what = f"the folder {folder.name} has no {_SAFETENSORS}"
+    if found:
+        what += f"; {found} holds {_OTHER_WEIGHTS[found]}"
+    return FolderError(what, "save the model with transformers: `model.save_pretrained(FOLDER)`")

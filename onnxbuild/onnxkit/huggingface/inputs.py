@@ -1,0 +1,272 @@
+"""What goes into a model, by its modality: `dummy_inputs`, and the sizes of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.onnxkit.huggingface.folder import FolderError, ModelFolder
+from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
+
+BATCH, SEQUENCE, SAMPLES, FRAMES = "batch", "sequence", "samples", "frames"
+_SEQUENCE_MAX = 512
+_IMAGE_SIZE = 224
+"""Of a model of images whose files say no size: what nearly all such models were trained on."""
+_DETECTION_STRIDE = 32
+_OFFSET_POSITIONS = frozenset({
+    "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "longformer",
+    "data2vec-text", "mpnet", "ibert", "xmod", "esm",
+})  # fmt: skip
+"""Types of models that number positions from the padding's id + 1 on."""
+
+Sizes = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What goes into a model.
+
+    Attributes:
+        inputs: A recipe's `dummy_inputs`.
+        axes: Sizes of the symbols in them, as in a recipe's `dynamic_axes`.
+    """
+
+    inputs: Mapping[str, Mapping[str, Any]]
+    axes: Sizes
+
+
+def declared_inputs(
+    folder: ModelFolder, purpose: Purpose, names: Sequence[str], own: Mapping[str, Any]
+) -> Inputs:
+    """Return what goes into a model, as far as the recipe's own `dummy_inputs` leave it open.
+
+    Args:
+        folder: The model's.
+        purpose: Its task.
+        names: Those of the task's inputs that are wanted; empty for all.
+        own: `dummy_inputs` of the recipe; values may be anything.
+
+    Raises:
+        FolderError: Nothing says it, or the task has no such input.
+    """
+    made = {"text": _text, "image": _image, "audio": _audio}
+    if purpose.modality is None and own:
+        return Inputs({}, {})
+    if purpose.modality is None:
+        kind = folder.config.get("model_type", "no model_type")
+        raise FolderError(
+            f"config.json ({kind}) does not say whether text, images or sounds go into the model",
+            "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
+        )
+    found = made[purpose.modality](folder, purpose)
+    for name in names:
+        if name not in found.inputs:
+            raise FolderError(
+                f"`inputs` names '{name}', which is no input of the task",
+                f"it has {', '.join(found.inputs)}; others stand under `dummy_inputs`",
+                "model", "inputs",
+            )  # fmt: skip
+    chosen = {name: found.inputs[name] for name in names or found.inputs}
+    inputs = {name: _below(each, mapping_in(own, name)) for name, each in chosen.items()}
+    return Inputs(inputs, found.axes)
+
+
+_WAYS = (("fill",), ("mask",), ("low", "high"))
+"""Keys of an input that say how its values are drawn; one way takes the place of another."""
+
+
+def _below(known: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of an input, without the ways to draw its values that the recipe's own rules out."""
+    if not any(key in own for way in _WAYS for key in way):
+        return dict(known)
+    others = {key for way in _WAYS if not own.keys() & way for key in way}
+    return {key: value for key, value in known.items() if key not in others}
+
+
+def shapes_of(
+    inputs: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
+) -> list[list[int | str]]:
+    """Return the shapes of all inputs, the recipe's own first; empty where one is no list."""
+    shapes = (
+        mapping_in(own, name).get("shape", inputs.get(name, {}).get("shape"))
+        for name in {**inputs, **own}
+    )
+    return [each if isinstance(each, list) else [] for each in shapes]
+
+
+def mapping_in(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the mapping below a key of a recipe; empty where there is none."""
+    value = written.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def check_zero_padding(purpose: Purpose, inputs: Collection[str]) -> None:
+    """See that there are hidden states, and a mask that says which of them are padding.
+
+    Raises:
+        FolderError: There are not.
+    """
+    if purpose.task.name != "feature-extraction" or "attention_mask" not in inputs:
+        raise FolderError(
+            "`zero_padding` is for feature-extraction of text with an `attention_mask`",
+            "remove it",
+            "model", "zero_padding",
+        )  # fmt: skip
+
+
+def _batch(most: int) -> dict[str, int]:
+    return {"min": 1, "max": most, "example": 2}
+
+
+def _text(folder: ModelFolder, purpose: Purpose) -> Inputs:
+    """Ids of tokens, which of them are padding, and which segment each is of, where there are several."""
+    del purpose
+    config, tokenizer = folder.config, folder.tokenizer
+    shape = [BATCH, SEQUENCE]
+    mask = "left" if tokenizer.get("padding_side") == "left" else "right"
+    rows = _count(config, "vocab_size")
+    inputs: dict[str, dict[str, Any]] = {
+        "input_ids": {"dtype": "int64", "shape": shape, "low": 0, "high": rows},
+        "attention_mask": {"dtype": "int64", "shape": shape, "mask": mask},
+    }
+    segments = config.get("type_vocab_size")
+    named = tokenizer.get("model_input_names")
+    if (
+        type(segments) is int
+        and segments > 1
+        and (not isinstance(named, list) or "token_type_ids" in named)
+    ):
+        inputs["token_type_ids"] = {"dtype": "int64", "shape": shape, "low": 0, "high": segments}
+    longest = _longest(config, tokenizer)
+    sequence = {"min": 1, "max": longest, "example": min(16, longest)}
+    return Inputs(inputs, {BATCH: _batch(8), SEQUENCE: sequence})
+
+
+def _longest(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:
+    """The longest sequence of tokens, 512 at most."""
+    found = [_SEQUENCE_MAX]
+    positions = next(
+        (config[key] for key in ("max_position_embeddings", "n_positions") if key in config), None
+    )
+    if type(positions) is int and positions > 0:
+        padding = config.get("pad_token_id")
+        own = type(padding) is int and config.get("model_type") in _OFFSET_POSITIONS
+        found.append(positions - (padding + 1 if own and type(padding) is int else 0))
+    most = tokenizer.get("model_max_length")  # 1e30 where there is none
+    if type(most) is int and most > 0:
+        found.append(most)
+    return max(1, min(found))
+
+
+def _image(folder: ModelFolder, purpose: Purpose) -> Inputs:
+    """Pixels, of the one size that the processor makes, or of many where it keeps proportions."""
+    config, processor = folder.config, folder.processor
+    channels = config.get("num_channels", 3)
+    sides, axes = _sides(config, processor, whole=purpose.task.name in _OF_WHOLE_IMAGES)
+    pixels = {"dtype": "float32", "shape": [BATCH, channels, *sides]}
+    return Inputs({"pixel_values": pixels}, {BATCH: _batch(8), **axes})
+
+
+_OF_WHOLE_IMAGES = frozenset({"object-detection", "image-segmentation"})
+"""Tasks whose processors may keep an image's proportions."""
+
+
+def _sides(
+    config: Mapping[str, Any], processor: Mapping[str, Any], *, whole: bool
+) -> tuple[list[int | str], Sizes]:
+    """(height and width, sizes of those that are axes)."""
+    crop = processor.get("crop_size") if processor.get("do_center_crop", True) else None
+    for found in (crop, processor.get("size") if processor.get("do_resize", True) else None):
+        fixed = _pair(found)
+        if fixed:
+            return list(fixed), {}
+        if isinstance(found, Mapping) and type(found.get("shortest_edge")) is int:
+            short = found["shortest_edge"]
+            if not whole:
+                return [short, short], {}
+            longest = found.get("longest_edge")
+            return ["height", "width"], _proportional(
+                short, longest if type(longest) is int else 2 * short
+            )
+    fixed = _pair(config.get("image_size")) or (_IMAGE_SIZE, _IMAGE_SIZE)
+    return list(fixed), {}
+
+
+def _pair(size: object) -> tuple[int, int] | None:
+    """(height, width) where it says both."""
+    if type(size) is int and size > 0:
+        return size, size
+    if isinstance(size, Mapping):
+        size = [size.get("height"), size.get("width")]
+    if isinstance(size, list) and len(size) == 2:  # noqa: PLR2004 - height and width
+        height, width = size
+        if type(height) is int and type(width) is int and min(height, width) > 0:
+            return height, width
+    return None
+
+
+def _proportional(short: int, longest: int) -> Sizes:
+    """Sizes of both sides of images that are made as long as `short` along the shorter one."""
+    step = _DETECTION_STRIDE
+    example = max(step, short // step * step)
+    most = max(example, longest // step * step)
+    sizes = {"min": min(2 * step, example), "max": most, "example": example, "multiple_of": step}
+    return {"height": sizes, "width": sizes}
+
+
+def _audio(folder: ModelFolder, purpose: Purpose) -> Inputs:
+    """Samples of a wave, or a spectrogram of one length."""
+    del purpose
+    config, processor = folder.config, folder.processor
+    batch = {BATCH: _batch(4)}
+    kind = config.get("model_type")
+    if takes_waveform(config):
+        rate = processor.get("sampling_rate")
+        rate = rate if type(rate) is int and rate > 0 else 16_000
+        least = max(_field(config), rate // 10)
+        inputs = {"input_values": {"dtype": "float32", "shape": [BATCH, SAMPLES]}}
+        if processor.get("return_attention_mask"):
+            inputs["attention_mask"] = {
+                "dtype": "int64", "shape": [BATCH, SAMPLES], "mask": "right",
+            }  # fmt: skip
+        sizes = {"min": least, "max": max(least, 10 * rate), "example": max(least, rate)}
+        return Inputs(inputs, {**batch, SAMPLES: sizes})
+    if kind == "audio-spectrogram-transformer":
+        shape = [BATCH, _count(config, "max_length"), _count(config, "num_mel_bins")]
+        return Inputs({"input_values": {"dtype": "float32", "shape": shape}}, batch)
+    if kind == "whisper":
+        frames = 2 * _count(config, "max_source_positions")
+        shape = [BATCH, _count(config, "num_mel_bins"), frames]
+        return Inputs({"input_features": {"dtype": "float32", "shape": shape}}, batch)
+    if kind == "wav2vec2-bert":
+        width = _count(config, "feature_projection_input_dim")
+        features = {"dtype": "float32", "shape": [BATCH, FRAMES, width]}
+        sizes = {"min": 10, "max": 500, "example": 50}
+        return Inputs({"input_features": features}, {**batch, FRAMES: sizes})
+    raise FolderError(
+        f"nothing is known of the inputs of a model of sounds with model_type {kind}",
+        "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
+    )
+
+
+def _field(config: Mapping[str, Any]) -> int:
+    """How many samples two frames of the convolutions at a model's begin need."""
+    kernels, strides = config.get("conv_kernel"), config.get("conv_stride")
+    needed = 2
+    if isinstance(kernels, list) and isinstance(strides, list):
+        for kernel, stride in zip(reversed(kernels), reversed(strides), strict=False):
+            if type(kernel) is int and type(stride) is int:
+                needed = (needed - 1) * stride + kernel
+    return needed
+
+
+def _count(config: Mapping[str, Any], key: str) -> int:
+    found = config.get(key)
+    if type(found) is not int or found < 1:
+        shown = f"{key} is {found!r:.50}" if key in config else f"there is no `{key}`"
+        raise FolderError(
+            f"config.json does not say what goes into the model: {shown}",
+            "save the model again by `save_pretrained`, or write `dummy_inputs`",
+        )
+    return found

@@ -1,0 +1,262 @@
+"""Tasks of transformers' models: which there are, what a config says of it, outputs and tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.onnxkit.huggingface.folder import CONFIG, FolderError
+
+Modality = Literal["text", "image", "audio"]
+
+_LOGITS = ("logits",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a model is for.
+
+    Attributes:
+        name: As a recipe writes it.
+        modality: What goes in; None where the config says it.
+        heads: Endings of the names of architectures for it -> the outputs of those.
+        classes: transformers' classes that load such a model, in the order in which they are tried.
+    """
+
+    name: str
+    modality: Modality | None
+    heads: Mapping[str, tuple[str, ...]]
+    classes: tuple[str, ...]
+
+
+TASKS: Mapping[str, Task] = {
+    each.name: each
+    for each in (
+        Task(
+            name="feature-extraction",
+            modality=None,
+            heads={"Model": ("last_hidden_state",)},
+            classes=("AutoModel",),
+        ),
+        Task(
+            name="fill-mask",
+            modality="text",
+            heads={"ForMaskedLM": _LOGITS},
+            classes=("AutoModelForMaskedLM",),
+        ),
+        Task(
+            name="text-classification",
+            modality="text",
+            heads={"ForSequenceClassification": _LOGITS},
+            classes=("AutoModelForSequenceClassification",),
+        ),
+        Task(
+            name="token-classification",
+            modality="text",
+            heads={"ForTokenClassification": _LOGITS},
+            classes=("AutoModelForTokenClassification",),
+        ),
+        Task(
+            name="question-answering",
+            modality="text",
+            heads={"ForQuestionAnswering": ("start_logits", "end_logits")},
+            classes=("AutoModelForQuestionAnswering",),
+        ),
+        Task(
+            name="image-classification",
+            modality="image",
+            heads={"ForImageClassification": _LOGITS},
+            classes=("AutoModelForImageClassification",),
+        ),
+        Task(
+            name="object-detection",
+            modality="image",
+            heads={"ForObjectDetection": ("logits", "pred_boxes")},
+            classes=("AutoModelForObjectDetection",),
+        ),
+        Task(
+            name="image-segmentation",
+            modality="image",
+            heads={
+                "ForSemanticSegmentation": _LOGITS,
+                "ForUniversalSegmentation": ("class_queries_logits", "masks_queries_logits"),
+                "ForInstanceSegmentation": ("class_queries_logits", "masks_queries_logits"),
+                "ForSegmentation": ("logits", "pred_boxes", "pred_masks"),
+            },
+            classes=(
+                "AutoModelForSemanticSegmentation",
+                "AutoModelForUniversalSegmentation",
+                "AutoModelForInstanceSegmentation",
+                "AutoModelForImageSegmentation",
+            ),
+        ),
+        Task(
+            name="audio-classification",
+            modality="audio",
+            heads={"ForAudioClassification": _LOGITS, "ForSequenceClassification": _LOGITS},
+            classes=("AutoModelForAudioClassification",),
+        ),
+        Task(
+            name="ctc",
+            modality="audio",
+            heads={"ForCTC": _LOGITS},
+            classes=("AutoModelForCTC",),
+        ),
+    )
+}
+
+ALIASES = {"automatic-speech-recognition": "ctc", "semantic-segmentation": "image-segmentation"}
+"""Other names of a task, as pipelines and other tools have them."""
+
+_LATER_TASKS = frozenset({
+    "text-generation", "text2text-generation", "translation", "summarization", "image-to-text",
+    "image-text-to-text", "visual-question-answering",
+})  # fmt: skip
+_LATER_HEADS = (
+    "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSeq2SeqLM", "EncoderDecoderModel",
+    "ForSpeechSeq2Seq", "ForVision2Seq", "ForImageTextToText",
+)  # fmt: skip
+_LATER = "write what `forward` takes as a callable, as recipes/gpt2.yaml does: `model: {entrypoint: ...}`"
+
+TOLERANCES: Mapping[Modality, Mapping[str, Mapping[str, float]]] = {
+    "text": {"fp32": {"atol": 1e-4, "rtol": 1e-4}, "fp16": {"atol": 5e-2, "rtol": 1e-2}},
+    "image": {"fp32": {"atol": 2e-4, "rtol": 1e-4}, "fp16": {"atol": 0.1, "rtol": 1e-2}},
+    "audio": {"fp32": {"atol": 5e-4, "rtol": 1e-4}, "fp16": {"atol": 0.1, "rtol": 1e-2}},
+}
+"""Of variants that round no weights to integers; theirs are the modes' own."""
+
+_RAW_AUDIO = frozenset({
+    "wav2vec2", "wav2vec2-conformer", "hubert", "wavlm", "unispeech", "unispeech-sat", "sew", "sew-d",
+    "data2vec-audio",
+})  # fmt: skip
+_SPECTROGRAMS = frozenset({"audio-spectrogram-transformer", "whisper", "wav2vec2-bert"})
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """A model's task, as its folder and the recipe say it.
+
+    Attributes:
+        task: One of TASKS.
+        architecture: The class whose weights the folder holds, where it is one for the task; else empty.
+        modality: What goes in; None where nothing says it.
+        outputs: Their names, in order.
+        tolerances: A recipe's `validate`.
+    """
+
+    task: Task
+    architecture: str
+    modality: Modality | None
+    outputs: tuple[str, ...]
+    tolerances: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
+    """Return what a model is for.
+
+    Args:
+        config: config.json.
+        asked: The recipe's `task`; empty where it leaves that to the config.
+
+    Raises:
+        FolderError: There is no such task, or the config does not say one, or it is another's.
+    """
+    architecture = _architecture(config)
+    modality = modality_of(config)
+    task = _asked(asked, config, architecture) if asked else _said(config, architecture, modality)
+    modality = task.modality or modality
+    if modality == "text" and config.get("is_encoder_decoder"):
+        raise _later(f"{architecture or 'the model'} has an encoder and a decoder", asked)
+    fits = _of_architecture(architecture, modality) is task
+    head = next(each for each in task.heads if architecture.endswith(each) or not fits)
+    return Purpose(
+        task,
+        architecture if fits else "",
+        modality,
+        task.heads[head],
+        {} if modality is None else TOLERANCES[modality],
+    )
+
+
+def modality_of(config: Mapping[str, Any]) -> Modality | None:
+    """Return what goes into a model; None where the config does not say it, or names several."""
+    kind = config.get("model_type")
+    if any(key in config for key in ("text_config", "vision_config", "audio_config")):
+        return None
+    if kind in _RAW_AUDIO | _SPECTROGRAMS or "feat_extract_norm" in config:
+        return "audio"
+    has_pixels = any(key in config for key in ("image_size", "num_channels", "backbone_config"))
+    if has_pixels and "vocab_size" in config:
+        return None  # of both: documents, questions on images
+    return "image" if has_pixels else "text" if "vocab_size" in config else None
+
+
+def takes_waveform(config: Mapping[str, Any]) -> bool:
+    """Return whether a model of sounds takes the samples themselves."""
+    return config.get("model_type") in _RAW_AUDIO or isinstance(config.get("conv_kernel"), list)
+
+
+def _architecture(config: Mapping[str, Any]) -> str:
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else ""
+    return first if isinstance(first, str) else ""
+
+
+def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
+    if asked in _LATER_TASKS:
+        raise _later(f"task is '{asked}'", asked)
+    if asked in ALIASES and ALIASES[asked] == "ctc" and architecture.endswith(_LATER_HEADS):
+        raise _later(f"{architecture} writes its text by a decoder", asked)
+    task = TASKS.get(ALIASES.get(asked, asked))
+    if task is None:
+        near = did_you_mean(asked, [*TASKS, *ALIASES])
+        raise FolderError(
+            f"task is '{asked}'; expected one of {', '.join(TASKS)}",
+            near or "write one of these, or load the model by `model: {entrypoint: ...}`",
+            "model", "task",
+        )  # fmt: skip
+    own = _of_architecture(architecture, modality_of(config))
+    if own is not None and task is not own and task.name != "feature-extraction":
+        raise FolderError(
+            f"task is '{task.name}', and the folder holds {architecture}, which has no head for it",
+            f"write `task: {own.name}`, or name a folder with a model for {task.name}",
+            "model", "task",
+        )  # fmt: skip
+    return task
+
+
+def _said(config: Mapping[str, Any], architecture: str, modality: Modality | None) -> Task:
+    """The task that the config itself says."""
+    if architecture.endswith(_LATER_HEADS):
+        raise _later(f"{architecture} generates text", "")
+    own = _of_architecture(architecture, modality)
+    if own is not None and (own.name != "feature-extraction" or modality is not None):
+        return own
+    shown = f"architectures is {architecture}" if architecture else "there is no `architectures`"
+    kind = config.get("model_type")
+    raise FolderError(
+        f"{CONFIG} does not say the task: {shown}" + (f", model_type is {kind}" if kind else ""),
+        f"write `task:` next to `transformers`, one of {', '.join(TASKS)}",
+    )
+
+
+def _of_architecture(architecture: str, modality: Modality | None) -> Task | None:
+    if architecture.endswith(_LATER_HEADS):
+        return None
+    for task in TASKS.values():
+        if architecture.endswith(tuple(task.heads)) and (
+            task.modality is None or modality is None or task.modality == modality
+        ):  # no name ends in two of them, but for sounds and text
+            return task
+    return None
+
+
+def _later(what: str, asked: str) -> FolderError:
+    key = ("model", "task") if asked else ()
+    return FolderError(
+        f"{what}: text generation and encoder-decoder models (a cache, several graphs) come later",
+        _LATER,
+        *key,
+    )

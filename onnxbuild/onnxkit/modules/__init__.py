@@ -1,0 +1,1 @@
+"""What a callable returned or a file holds, as a PyTorch module."""

@@ -1,0 +1,284 @@
+"""An exported program's signature, read from its .pt2 without PyTorch: inputs, ranges of sizes, outputs.
+
+The names of keys are those of torch/_export/serde/schema.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_MODEL = "models/model.json"
+_FIRST_FORM = "serialized_exported_program.json"
+"""The record's name in archives of earlier versions of PyTorch."""
+
+_LARGEST = 1 << 31
+"""From here on an upper bound is none: PyTorch writes int64's greatest value, or null."""
+
+_DTYPES = {
+    1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
+    9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16", 34: "uint32",
+    35: "uint64",
+}  # fmt: skip
+
+
+class ProgramError(ValueError):
+    """A file is no program that can be read.
+
+    Attributes:
+        fix: Something to type.
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A dynamic size: a sum of multiples of symbols, and a number.
+
+    Attributes:
+        symbols: Symbol -> how often it counts.
+        number: What is added.
+    """
+
+    symbols: Mapping[str, int]
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        """As PyTorch shows it: `s1`, `2*s1`, `s1 + s2 + 1`."""
+        parts = [name if by == 1 else f"{by}*{name}" for name, by in sorted(self.symbols.items())]
+        return " + ".join([*parts, *([str(self.number)] if self.number else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedInput:
+    """An input of an exported program.
+
+    Attributes:
+        name: Of forward's argument.
+        dtype: As recipes spell it.
+        shape: An int, or a dynamic size.
+        table: Of indices of a table of weights, its rows; 0 for none.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | Size, ...]
+    table: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedOutline:
+    """What an exported program says of itself.
+
+    Attributes:
+        inputs: In order.
+        ranges: Symbol -> least size, greatest size or None.
+        outputs: Names as `named_outputs` gives them; empty where they are nested.
+        made_by: The version of PyTorch; empty where it does not say.
+    """
+
+    inputs: tuple[ExportedInput, ...]
+    ranges: Mapping[str, tuple[int, int | None]]
+    outputs: tuple[str, ...]
+    made_by: str = field(default="")
+
+
+def exported_outline(path: Path) -> ExportedOutline:
+    """Read what a .pt2 file says.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ProgramError: It holds no exported program, or one of another form.
+        OSError: It can't be read.
+    """
+    content = _content(path)
+    try:
+        return _outline(content)
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        SyntaxError,
+        RecursionError,
+    ) as error:
+        if isinstance(error, ProgramError):
+            raise
+        made = content.get("torch_version") if isinstance(content, dict) else None
+        raise ProgramError(
+            f"{path.name} describes its graph in another way than PyTorch 2.13 does"
+            + (f"; it was made by {made}" if made else ""),
+            "save it again by `torch.export.save` of the PyTorch that is installed here",
+        ) from error
+
+
+def _content(path: Path) -> Any:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            found = [n for n in names if n.endswith(_MODEL) or n == _FIRST_FORM]
+            if found:
+                return json.loads(archive.read(found[0]))
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError) as error:
+        with path.open("rb") as file:
+            is_cut = file.read(2) == b"PK"
+        what = "it was cut short, or is damaged" if is_cut else "it is no archive of PyTorch"
+        raise ProgramError(
+            f"{path.name} can't be read: {what}",
+            "copy it again; git-lfs pointers are a frequent cause",
+        ) from error
+    raise ProgramError(
+        f"{path.name} holds no exported program: {_other(names)}", _other_fix(names)
+    )
+
+
+def _other(names: Sequence[str]) -> str:
+    if any("/code/" in name for name in names):
+        return "it is TorchScript"
+    if any(name.endswith(".so") for name in names):
+        return "it is compiled for one machine (AOTInductor), and its graph is gone"
+    if any(name.endswith("data.pkl") for name in names):
+        return "it is of torch.save, weights or a pickled module"
+    return "it is another kind of archive"
+
+
+def _other_fix(names: Sequence[str]) -> str:
+    if any("/code/" in name for name in names):
+        return "write `torchscript:` in place of `exported:`"
+    if any(name.endswith("data.pkl") and "/models/" not in name for name in names):
+        return "write a callable that builds the module and loads them: `model: FILE.py:CALLABLE`"
+    return "name the file that `torch.export.save` wrote"
+
+
+def _outline(content: Any) -> ExportedOutline:
+    module = content["graph_module"]
+    graph, specs = module["graph"], module["signature"]["input_specs"]
+    values = graph["tensor_values"]
+    users = [each["user_input"]["arg"] for each in specs if "user_input" in each]
+    names = [each["as_tensor"]["name"] for each in users if "as_tensor" in each]
+    tables = _tables(graph)
+    inputs = tuple(
+        ExportedInput(
+            name,
+            _DTYPES.get(values[name]["dtype"], f"type {values[name]['dtype']}"),
+            tuple(_size(each) for each in values[name]["sizes"]),
+            tables.get(name, 0),
+        )
+        for name in names
+    )
+    called = module["module_call_graph"][0]["signature"]
+    if not all(each["type"] is None for part in _children(called["in_spec"]) for each in part):
+        raise ProgramError(
+            "the program takes tensors in a list, tuple or dict; a recipe feeds tensors by name",
+            "export a wrapper again whose forward takes each tensor as an argument of its own",
+        )
+    outputs = [
+        each["user_output"]["arg"]
+        for each in module["signature"]["output_specs"]
+        if "user_output" in each
+    ]
+    return ExportedOutline(
+        inputs,
+        dict(_ranges(content["range_constraints"])),
+        _output_names(json.loads(called["out_spec"])[1], outputs, names),
+        str(content.get("torch_version") or ""),
+    )
+
+
+def _ranges(constraints: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int | None]]]:
+    for name, each in constraints.items():
+        high = each["max_val"]
+        yield name, (int(each["min_val"] or 0), None if high is None or high >= _LARGEST else high)
+
+
+def _tables(graph: Mapping[str, Any]) -> dict[str, int]:
+    """Inputs that are indices of a table -> its rows."""
+    rows: dict[str, int] = {}
+    for node in graph["nodes"]:
+        if node["target"] == "torch.ops.aten.embedding.default":
+            given = {each["name"]: each["arg"].get("as_tensor") for each in node["inputs"]}
+            weight, indices = given["weight"]["name"], given["indices"]["name"]
+            count = graph["tensor_values"][weight]["sizes"][0].get("as_int", 0)
+            rows[indices] = min(count, rows.get(indices, count))
+    return rows
+
+
+def _children(spec: str) -> list[list[Mapping[str, Any]]]:
+    """Of the positional arguments, and of those by keyword."""
+    return [each["children_spec"] for each in json.loads(spec)[1]["children_spec"]]
+
+
+def _output_names(
+    spec: Mapping[str, Any], outputs: Sequence[Mapping[str, Any]], inputs: Sequence[str]
+) -> tuple[str, ...]:
+    children = spec["children_spec"]
+    if spec["type"] is None:
+        return ("output_0",)
+    if any(each["type"] is not None for each in children) or len(children) != len(outputs):
+        return ()
+    tensors = ["as_tensor" in each for each in outputs]
+    if spec["type"] == "builtins.dict":
+        keys = [f"{key}_out" if key in inputs else str(key) for key in json.loads(spec["context"])]
+        return tuple(key for key, is_tensor in zip(keys, tensors, strict=True) if is_tensor)
+    if spec["type"] in ("builtins.tuple", "builtins.list"):
+        return tuple(f"output_{n}" for n in range(sum(tensors)))
+    return ()
+
+
+def _size(written: Mapping[str, Any]) -> int | Size:
+    if "as_int" in written:
+        return int(written["as_int"])
+    symbols, number = _linear(ast.parse(written["as_expr"]["expr_str"], mode="eval").body)
+    return Size(symbols, number) if symbols else number
+
+
+def _linear(node: ast.expr) -> tuple[dict[str, int], int]:
+    """A sympy expression, as `srepr` or `str` writes it, as (symbol -> factor, number).
+
+    Raises:
+        ValueError: It is not linear.
+    """
+    if isinstance(node, ast.Name):
+        return {node.id: 1}, 0
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return {}, node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mult):
+        kind = "Add" if isinstance(node.op, ast.Add) else "Mul"
+        return _combined(kind, [_linear(node.left), _linear(node.right)])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        first = node.args[0] if node.args else None
+        if node.func.id == "Symbol" and isinstance(first, ast.Constant):
+            return {str(first.value): 1}, 0
+        if node.func.id == "Integer" and first is not None:
+            return _linear(first)
+        return _combined(node.func.id, [_linear(each) for each in node.args])
+    raise ValueError(ast.dump(node))
+
+
+def _combined(
+    kind: str, parts: Sequence[tuple[dict[str, int], int]]
+) -> tuple[dict[str, int], int]:
+    symbols, number = dict(parts[0][0]), parts[0][1]
+    for others, other in parts[1:]:
+        if kind == "Add":
+            for name, by in others.items():
+                symbols[name] = symbols.get(name, 0) + by
+            number += other
+        elif kind == "Mul" and not (symbols and others):
+            factor, scaled = (number, others) if others else (other, symbols)
+            symbols = {name: by * factor for name, by in scaled.items()}
+            number *= other
+        else:
+            raise ValueError(kind)
+    return symbols, number

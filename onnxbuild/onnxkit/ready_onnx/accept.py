@@ -1,0 +1,90 @@
+"""Accept a model that another tool made: the recipe's names and sizes, canonical form, tried at several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.axis import sums_of
+from onnxbuild.core.digest import canonical_json
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext
+from onnxbuild.onnxkit.export.output_axes import name_output_axes
+from onnxbuild.onnxkit.model.canonical import canonicalize
+from onnxbuild.onnxkit.model.checker import checker_faults
+from onnxbuild.onnxkit.model.graphs import opset_of
+from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
+from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
+from onnxbuild.onnxkit.ready_onnx.adapt import adapt
+from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
+from onnxbuild.onnxkit.sessions.open import check_loads
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def accept(
+    context: StepContext,
+    model: onnx.ModelProto,
+    shown: str,
+    *,
+    inputs: Sequence[DummyInput],
+    outputs: Sequence[str],
+    axes: Sequence[Axis],
+    rename: Mapping[str, str],
+) -> Outcome:
+    """Write a model into the outputs `model` and `config`, as the recipe declares it.
+
+    Args:
+        context: The step's.
+        model: Changed in place.
+        shown: How messages call it.
+        inputs: What the recipe declares.
+        outputs: Names in order; empty takes the model's.
+        axes: The recipe's.
+        rename: The model's names of inputs and outputs -> the recipe's.
+
+    Raises:
+        StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
+    """
+    folder = context.output("model")
+    adapt(model, inputs, outputs, rename, context.where)
+    _refuse_sequences(model, shown, context.where)
+    canonicalize(model)
+    faults = interface_faults(model, inputs, outputs, None)
+    unread = [f"input '{name}' is not used by the graph" for name in unused_inputs(model)]
+    opset = opset_of(model)
+    draft = context.scratch / "draft"
+    save_model(model, draft)
+    faults += [] if faults else checker_faults(draft, context.scratch)
+    if faults:
+        first = faults[0]
+        where = f"{context.where}, {first.where}"
+        raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
+    observed = run_at_sizes(draft, inputs, axes, context.where)
+    model = load_model(draft, weights="mapped")
+    symbols = [axis.name for axis in axes]
+    symbols += sums_of([each.shape for each in inputs])
+    name_output_axes(model, observed, symbols)
+    save_model(model, folder)
+    check_loads(folder, context.where)
+    (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
+    return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+
+
+def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:
+    """See that all outputs are tensors.
+
+    Raises:
+        StepError: One is not.
+    """
+    for value in model.graph.output:
+        if not value.type.HasField("tensor_type"):
+            kind = str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
+            raise StepError(
+                f"{shown}: output '{value.name}' is a {kind}; outputs are tensors",
+                where=where,
+                fix="leave it out of `outputs`, or convert the model again (skl2onnx: "
+                "`options={'zipmap': False}`)",
+            )

@@ -1,0 +1,87 @@
+"""Convert an estimator of scikit-learn, XGBoost or LightGBM to canonical ONNX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.feeds import make_feeds
+from onnxbuild.onnxkit.estimators.convert import convert
+from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
+from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.ready_onnx.accept import accept
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertEstimatorParams:
+    """All that steers a conversion.
+
+    Attributes:
+        frontend: `sklearn`, `xgboost` or `lightgbm`.
+        model: The callable, or the estimator's file.
+        inputs: What the recipe declares.
+        outputs: Names in order; empty takes all that the estimator has.
+        axes: The recipe's.
+        opset: Of ONNX's default domain.
+    """
+
+    frontend: str
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    opset: int
+
+
+def run(context: StepContext) -> Outcome:
+    """Write the estimator as ONNX, with the outputs that the recipe names.
+
+    Raises:
+        StepError: The estimator can't be had or converted, or the model is not as declared.
+    """
+    params: ConvertEstimatorParams = context.params
+    estimator = make_estimator(context, params.model, params.frontend)
+    outputs = named_outputs(estimator, params.outputs, context.where)
+    sizes = {axis.name: axis.example for axis in params.axes}
+    feeds = make_feeds(params.inputs, sizes, 0)
+    probe = feeds, compute(estimator, outputs, params.inputs, feeds, context.where)
+    model, names = convert(
+        estimator,
+        outputs,
+        params.inputs,
+        opset=params.opset,
+        probe=probe,
+        where=context.where,
+    )
+    return accept(
+        context,
+        model,
+        type(estimator).__name__,
+        inputs=params.inputs,
+        outputs=params.outputs,
+        axes=params.axes,
+        rename=names,
+    )
+
+
+def _kind(frontend: str, *packages: str) -> StepKind:
+    return StepKind(
+        name=f"convert-{frontend}",
+        version=1,
+        params=ConvertEstimatorParams,
+        inputs=(),
+        outputs={"model": "onnx-model", "config": "report"},
+        toolchain=("onnx", "onnxruntime", "numpy", *packages, "skl2onnx", "scikit-learn"),
+        run=run,
+        user_code=True,
+        entrypoints=lambda params: (params.model,),
+    )
+
+
+KINDS = {
+    SKLEARN: _kind(SKLEARN),
+    XGBOOST: _kind(XGBOOST, "xgboost", "onnxmltools"),
+    LIGHTGBM: _kind(LIGHTGBM, "lightgbm", "onnxmltools"),
+}
+"""By frontend."""

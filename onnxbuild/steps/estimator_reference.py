@@ -1,0 +1,127 @@
+"""Run an estimator at several points and keep inputs and outputs to judge variants by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
+from onnxbuild.onnxkit.estimators.outputs import compute, named_outputs
+from onnxbuild.onnxkit.estimators.thresholds import rows_on_threshold
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorReferenceParams:
+    """All that steers a reference run.
+
+    Attributes:
+        frontend: `sklearn`, `xgboost` or `lightgbm`.
+        model: The callable, or the estimator's file.
+        inputs: What the recipe declares.
+        outputs: Names in order; empty takes all that the estimator has.
+        axes: As the variant takes them.
+        samples: A callable of real samples; None for none.
+        points: More points, as the recipe writes them.
+        seed: Of the dummy inputs.
+        max_samples: How many samples are used.
+    """
+
+    frontend: str
+    model: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    outputs: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    samples: Entrypoint | None
+    points: tuple[dict[str, int], ...]
+    seed: int
+    max_samples: int
+
+
+def run(context: StepContext) -> Outcome:
+    """Write points.json and one .npz a point: what the estimator itself computes, and which rows lie on a threshold.
+
+    Raises:
+        StepError: The estimator can't be had, fails at a point or gives NaN, or a sample is not as declared.
+    """
+    params: EstimatorReferenceParams = context.params
+    estimator = make_estimator(context, params.model, params.frontend)
+    every = {each.name: each for each in named_outputs(estimator, params.outputs, context.where)}
+    outputs = [every[name] for name in params.outputs or every]
+    writer = ReferenceWriter(context.output("reference"))
+    samples = rows = on_threshold = 0
+
+    def computed(feeds: Feeds) -> dict[str, np.ndarray]:
+        return compute(estimator, outputs, params.inputs, feeds, context.where)
+
+    for name, sizes, feeds in reference_feeds(
+        context,
+        params.inputs,
+        params.axes,
+        points=params.points,
+        seed=params.seed,
+        samples=params.samples,
+        max_samples=params.max_samples,
+    ):
+        found = computed(feeds)
+        _refuse_nan(found, name, context.where)
+        touching = rows_on_threshold(computed, feeds)
+        writer.add(ReferencePoint(name, sizes, feeds, found, touching))
+        samples += name.startswith(SAMPLE)
+        rows += len(touching)
+        on_threshold += int(touching.sum())
+    metrics = {
+        "points": writer.finish(),
+        "samples": samples,
+        "rows": rows,
+        "rows_on_threshold": on_threshold,
+    }
+    return Outcome(metrics)
+
+
+def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
+    import numpy as np
+
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+            raise StepError(
+                f"output '{name}' of the estimator itself holds NaN at point '{point}'",
+                where=where,
+                fix="give the inputs the values that it expects (`low`, `high`, `fill` in `dummy_inputs`)",
+            )
+
+
+def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:
+    return (params.model,) if params.samples is None else (params.model, params.samples)
+
+
+def _kind(frontend: str, *packages: str) -> StepKind:
+    return StepKind(
+        name=f"{frontend}-reference",
+        version=1,
+        params=EstimatorReferenceParams,
+        inputs=(),
+        outputs={"reference": "reference"},
+        toolchain=("numpy", *packages, "scikit-learn"),
+        run=run,
+        host_bound=True,
+        user_code=True,
+        entrypoints=_entrypoints,
+    )
+
+
+KINDS = {
+    SKLEARN: _kind(SKLEARN),
+    XGBOOST: _kind(XGBOOST, "xgboost"),
+    LIGHTGBM: _kind(LIGHTGBM, "lightgbm"),
+}
+"""By frontend."""

@@ -1,0 +1,93 @@
+"""Run what a ready ONNX model was made of, to judge variants by: the user's module or function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.export.original_model import in_types_of, load_original
+from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, refuse_nan
+from onnxbuild.onnxkit.model.inspect import dtype_name
+from onnxbuild.onnxkit.model.model_files import load_model
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceModelParams:
+    """All that steers a reference run of the original.
+
+    Attributes:
+        original: The callable that returns it.
+        inputs: What is fed.
+        axes: As the reference takes them.
+        samples: The callable of real samples; None for none.
+        options: The recipe's.
+    """
+
+    original: Entrypoint
+    inputs: tuple[DummyInput, ...]
+    axes: tuple[Axis, ...]
+    samples: Entrypoint | None
+    options: ReferenceOptions
+
+
+def run(context: StepContext) -> Outcome:
+    """Write points.json and one .npz a point: what the original computes, under the model's names of outputs.
+
+    Raises:
+        StepError: It fails at a point, gives other outputs than the model has, or NaN.
+    """
+    params: ReferenceModelParams = context.params
+    make_torch_deterministic()
+    dtypes = _outputs(context)
+    predict = load_original(context, params.original, params.inputs, tuple(dtypes))
+    writer = ReferenceWriter(context.output("reference"))
+    samples, narrowed = 0, set[str]()
+    for name, sizes, feeds in reference_feeds(
+        context,
+        params.inputs,
+        params.axes,
+        points=params.options.points,
+        seed=params.options.seed,
+        samples=params.samples,
+        max_samples=params.options.max_samples,
+    ):
+        try:
+            found = predict(feeds)
+        except StepError as error:
+            what = f"{params.original.target} fails at point '{name}': {error.what}"
+            raise StepError(what, where=error.where, fix=error.fix) from error
+        outputs, changed = in_types_of(found, dtypes)
+        refuse_nan(outputs, name, context.where)
+        writer.add(ReferencePoint(name, sizes, feeds, outputs))
+        narrowed |= {f"'{each}' is {found[each].dtype} there" for each in changed}
+        samples += name.startswith(SAMPLE)
+    notes = tuple(
+        f"output {each}, and was compared in the model's type" for each in sorted(narrowed)
+    )
+    return Outcome({"points": writer.finish(), "samples": samples}, notes=notes)
+
+
+def _outputs(context: StepContext) -> dict[str, str]:
+    """The model's outputs in order, with their types."""
+    graph = load_model(context.input("model"), weights="left").graph
+    return {each.name: dtype_name(each.type.tensor_type.elem_type) for each in graph.output}
+
+
+KIND = StepKind(
+    name="reference-model",
+    version=1,
+    params=ReferenceModelParams,
+    inputs=("model",),
+    outputs={"reference": "reference"},
+    toolchain=("torch", "onnx", "numpy"),
+    run=run,
+    host_bound=True,
+    user_code=True,
+    entrypoints=lambda params: (
+        (params.original,) if params.samples is None else (params.original, params.samples)
+    ),
+)

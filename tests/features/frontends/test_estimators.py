@@ -1,0 +1,604 @@
+"""`frontend: sklearn`, `xgboost`, `lightgbm`: what is converted, what it is held against, what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import joblib
+import lightgbm
+import numpy as np
+import onnx
+import pytest
+import skl2onnx
+import skops.io
+import xgboost
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import onnxbuild
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.target import CPU_TARGET, TargetGates
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.steps import convert_estimator, estimator_reference, import_onnx, validate
+from tests.fakes.step_context import run_step
+from tests.steps.graphs import RECIPES, run_model
+from tests.written_recipes import faults, loader
+
+AXES = (Axis("batch", 1, 64, 4),)
+TEXT = (DummyInput("text", "string", ("batch",)),)
+FP32 = VariantTolerances(atol=1e-5, rtol=1e-4, equal_min=1.0)
+TREES = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+
+
+def features(columns, dtype="float32"):
+    return (DummyInput("features", dtype, ("batch", columns), low=0, high=8),)
+
+
+FOUR = features(4)
+
+
+def cancer():
+    data = load_breast_cancer()
+    return data.data, data.target_names[data.target]
+
+
+def saved(estimator, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "estimator.joblib"
+    joblib.dump(estimator, path)
+    return Entrypoint(FILE_DATA, files=(str(path),))
+
+
+def converted(model, folder, *, frontend="sklearn", inputs=FOUR, outputs=(), opset=18):
+    params = convert_estimator.ConvertEstimatorParams(
+        frontend, model, inputs, outputs, AXES, opset
+    )
+    _, context = run_step(convert_estimator.KINDS[frontend], params, folder / "convert")
+    return context.output("model")
+
+
+def referenced(model, folder, samples, *, frontend="sklearn", inputs=FOUR, outputs=()):
+    """The reference, on batches of real rows."""
+    file = folder / "samples.py"
+    np.savez(folder / "samples.npz", **{str(n): each for n, each in enumerate(samples)})
+    file.write_text(
+        "import numpy as np\ndef samples():\n"
+        f"    for each in np.load({str(folder / 'samples.npz')!r}).values():\n"
+        f"        yield {{{inputs[0].name!r}: each}}\n"
+    )
+    params = estimator_reference.EstimatorReferenceParams(
+        frontend, model, inputs, outputs, AXES, Entrypoint(f"{file}:samples"), (), 0, 16
+    )
+    outcome, context = run_step(estimator_reference.KINDS[frontend], params, folder / "reference")
+    return outcome, context.output("reference")
+
+
+def judged(model, reference, folder):
+    params = validate.ValidateParams("fp32", "fp32", FP32, CPU_TARGET, TargetGates())
+    outcome, context = run_step(
+        validate.KIND, params, folder, {"model": model, "reference": reference}
+    )
+    return outcome, json.loads((context.output("report") / "report.json").read_text())
+
+
+def built(estimator, folder, rows, *, inputs=FOUR, outputs=(), batches=4):
+    """(outcome, report) of `validate`, and the folders of model and reference."""
+    model = saved(estimator, folder)
+    folder_of_model = converted(model, folder, inputs=inputs, outputs=outputs)
+    samples = np.array_split(rows, batches)
+    _, reference = referenced(model, folder, samples, inputs=inputs, outputs=outputs)
+    return *judged(folder_of_model, reference, folder / "gate"), folder_of_model, reference
+
+
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "outputs"),
+    [
+        (make_pipeline(StandardScaler(), LogisticRegression()), ["label", "probabilities"]),
+        (RandomForestClassifier(10, random_state=0, n_jobs=2), ["label", "probabilities"]),
+        (make_pipeline(StandardScaler(), SVC()), ["label", "scores"]),
+        (LinearRegression(), ["prediction"]),
+        (StandardScaler(), ["transformed"]),
+    ],
+)
+def test_each_kind_of_estimator_gives_what_it_computes_itself(tmp_path, estimator, outputs):
+    rows, labels = iris()
+    estimator.fit(rows, labels)
+    outcome, report, model, _ = built(estimator, tmp_path, rows[::2].astype(np.float32))
+    assert [value.name for value in onnx.load(model / "model.onnx").graph.output] == outputs
+    assert not outcome.findings, report
+    assert report["metrics"]["max_abs"] < 1e-4
+
+
+@pytest.mark.parametrize("kind", [SVC, LinearSVC])
+def test_scores_of_two_classes_are_one_number_a_row(tmp_path, kind):
+    rows, labels = iris()
+    estimator = kind().fit(rows[:100], np.array(["a", "b"])[labels[:100]])
+    outcome, report, _, reference = built(estimator, tmp_path, rows[20:80].astype(np.float32))
+    assert not outcome.findings, report
+    point = next(iter(read_reference(reference)))
+    assert point.outputs["scores"].shape == point.outputs["label"].shape
+    assert set(point.outputs["label"]) <= {"a", "b"}
+
+
+def test_names_of_the_recipes_own_go_by_position_and_fewer_are_chosen_by_name(tmp_path):
+    rows, labels = iris()
+    model = saved(LogisticRegression(max_iter=500).fit(rows, labels), tmp_path)
+    feeds = {"features": rows[:3].astype(np.float32)}
+    own = run_model(converted(model, tmp_path / "own", outputs=("kind", "p")), feeds)
+    assert own["kind"].dtype == np.int64
+    assert own["p"].shape == (3, 3)
+    alone = run_model(converted(model, tmp_path / "alone", outputs=("probabilities",)), feeds)
+    assert list(alone) == ["probabilities"]
+    turned = converted(model, tmp_path / "turned", outputs=("probabilities", "label"))
+    assert list(run_model(turned, feeds)) == ["probabilities", "label"]
+    with pytest.raises(
+        StepError, match="has no output 'probability'; it has label, prob"
+    ) as caught:
+        converted(model, tmp_path / "wrong", outputs=("label", "probability"))
+    assert "probabilities" in caught.value.fix
+
+
+def test_words_are_split_as_scikit_learn_does(tmp_path):
+    texts = ["the cat sat on a mat", "École à Paris", "a dog, 2 cats", "ÉCOLE a b school", ""] * 2
+    estimator = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression())
+    estimator.fit(texts, ["cat", "school", "dog", "school", "none"] * 2)
+    rows = np.array([*texts, "cat a mat", "école", "unknown"])
+    outcome, report, _, _ = built(estimator, tmp_path, rows, inputs=TEXT)
+    assert not outcome.findings, report
+    assert report["shares"]["label"]["equal"] == 1.0
+
+
+def test_a_conversion_that_is_wrong_is_found(tmp_path):
+    """skl2onnx takes the logarithm of 1 + count for the 1 + logarithm of `sublinear_tf`."""
+    texts = ["the cat and the mat", "a dog and a dog and a cat"] * 3
+    estimator = TfidfVectorizer(sublinear_tf=True).fit(texts)
+    outcome, _, _, _ = built(estimator, tmp_path, np.array(texts), inputs=TEXT)
+    assert "output 'transformed'" in outcome.findings[0].where
+
+
+def planted(model, folder, change):
+    """The model with a fault in it."""
+    made = onnx.load(model / "model.onnx")
+    change({node.op_type: node for node in made.graph.node}, made)
+    folder.mkdir()
+    onnx.save(made, folder / "model.onnx")
+    return folder
+
+
+def attribute(node, name):
+    return next(each for each in node.attribute if each.name == name)
+
+
+def wrong_weight(nodes, _):
+    attribute(nodes["LinearClassifier"], "coefficients").floats[0] += 0.01
+
+
+def swapped_outputs(_, made):
+    first, second = made.graph.output
+    other = {first.name: second.name, second.name: first.name}
+    for node in made.graph.node:
+        node.output[:] = [other.get(name, name) for name in node.output]
+        node.input[:] = [other.get(name, name) for name in node.input]
+    first.name, second.name = second.name, first.name
+
+
+def shifted_labels(nodes, made):
+    for node in made.graph.node:
+        for each in node.attribute:
+            if each.name == "classlabels_ints":
+                each.ints[:] = [label + 1 for label in each.ints]
+    for each in made.graph.initializer:
+        if each.data_type == onnx.TensorProto.INT32 and list(each.dims) == [3]:
+            each.CopyFrom(onnx.numpy_helper.from_array(np.array([1, 2, 3], np.int32), each.name))
+
+
+@pytest.mark.parametrize("fault", [wrong_weight, swapped_outputs, shifted_labels])
+def test_a_planted_fault_is_caught(tmp_path, fault):
+    rows, labels = iris()
+    estimator = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels)
+    outcome, _, model, reference = built(estimator, tmp_path, rows.astype(np.float32))
+    assert not outcome.findings
+    found, _ = judged(planted(model, tmp_path / "bad", fault), reference, tmp_path / "again")
+    assert found.findings
+
+
+def test_a_wrong_threshold_of_a_tree_is_caught_off_the_thresholds(tmp_path):
+    rows, labels = cancer()
+    estimator = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=20))
+    estimator.fit(rows[::2], labels[::2])
+    outcome, report, model, reference = built(
+        estimator, tmp_path, rows[1::2].astype(np.float32), inputs=features(30), batches=5
+    )
+    assert not outcome.findings, report
+
+    def move(nodes, _):
+        values = attribute(nodes["TreeEnsembleClassifier"], "nodes_values").floats
+        values[:] = [value + 0.05 for value in values]
+
+    found, _ = judged(planted(model, tmp_path / "bad", move), reference, tmp_path / "again")
+    assert any("probabilities" in each.where for each in found.findings)
+
+
+def test_rows_on_a_threshold_are_listed_and_only_those_that_differ_left_out(tmp_path):
+    """Trees split between values of the rows they were trained on: the scaler's last bit decides there."""
+    rows, labels = cancer()
+    estimator = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=40))
+    estimator.fit(rows[:426], labels[:426])
+    outcome, report, _, reference = built(
+        estimator, tmp_path, rows[:200].astype(np.float32), inputs=features(30)
+    )
+    assert not outcome.findings, report
+    found = report["thresholds"]
+    assert 0 < found["excused"] < found["on_threshold"] < found["rows"]
+    points = {point.name: point for point in read_reference(reference)}
+    for name, each in found["points"].items():
+        assert set(each["excused"]) <= set(each["on_threshold"])
+        assert each["on_threshold"] == np.nonzero(points[name].on_threshold)[0].tolist()
+    assert f"{found['excused']} of {found['rows']} rows lie on a threshold" in outcome.notes[0]
+
+
+def test_too_many_rows_on_thresholds_are_a_finding(tmp_path):
+    rows, labels = cancer()
+    estimator = HistGradientBoostingClassifier(max_iter=40).fit(rows, labels)
+    outcome, _, _, _ = built(
+        estimator, tmp_path, rows[:240].astype(np.float32), inputs=features(30)
+    )
+    (finding,) = outcome.findings
+    assert "at most 10% may be left out" in finding.what
+    assert "reference.samples" in finding.fix
+
+
+def files(folder):
+    rows, labels = iris()
+    classifier = xgboost.XGBClassifier(n_estimators=5, n_jobs=1).fit(rows, labels)
+    classifier.save_model(folder / "x.json")
+    classifier.save_model(folder / "x.ubj")
+    data, target = load_diabetes(return_X_y=True)
+    xgboost.XGBRegressor(n_estimators=5, n_jobs=1).fit(data, target).save_model(folder / "r.json")
+    trees = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1).fit(rows, labels)
+    trees.booster_.save_model(folder / "l.txt")
+    binary = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
+    binary.fit(rows[:100], labels[:100]).booster_.save_model(folder / "b.txt")
+    return rows.astype(np.float32), data.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs"),
+    [
+        ("x.json", ["label", "probabilities"]),
+        ("x.ubj", ["label", "probabilities"]),
+        ("r.json", ["prediction"]),
+        ("l.txt", ["label", "probabilities"]),
+        ("b.txt", ["label", "probabilities"]),
+    ],
+)
+def test_files_of_xgboost_and_lightgbm_are_a_recipe_of_three_lines(tmp_path, name, outputs):
+    iris_rows, diabetes_rows = files(tmp_path)
+    frontend = "lightgbm" if name.endswith(".txt") else "xgboost"
+    load = loader(tmp_path)
+    (recipe,) = load(f"version: 1\nname: demo\nmodel: {{{frontend}: {name}}}\n").recipes
+    rows = diabetes_rows if name == "r.json" else iris_rows
+    assert recipe.frontend == frontend
+    assert recipe.inputs == (DummyInput("features", "float32", ("batch", rows.shape[1])),)
+    model = Entrypoint(FILE_DATA, files=(str(tmp_path / name),))
+    made = converted(model, tmp_path, frontend=frontend, inputs=recipe.inputs)
+    assert [value.name for value in onnx.load(made / "model.onnx").graph.output] == outputs
+    samples = np.array_split(rows, 10)
+    _, reference = referenced(model, tmp_path, samples, frontend=frontend, inputs=recipe.inputs)
+    outcome, report = judged(made, reference, tmp_path / "gate")
+    assert not outcome.findings, report
+
+
+def test_a_skops_file_says_how_wide_its_rows_are_and_loads_what_is_trusted(tmp_path):
+    rows, labels = iris()
+    estimator = make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=3))
+    skops.io.dump(estimator.fit(rows, labels), tmp_path / "p.skops")
+    load = loader(tmp_path)
+    text = "version: 1\nname: demo\nmodel: {sklearn: p.skops}\n"
+    (recipe,) = load(text).recipes
+    assert recipe.inputs == (DummyInput("features", "float32", ("batch", 4)),)
+    model = Entrypoint(FILE_DATA, files=(str(tmp_path / "p.skops"),))
+    with pytest.raises(StepError, match="types that skops does not trust") as caught:
+        converted(model, tmp_path)
+    assert f"write `trusted: [{TREES}]`" in caught.value.fix
+    (recipe,) = load(text.replace("p.skops", f"p.skops, trusted: [{TREES}]")).recipes
+    made = converted(
+        Entrypoint(FILE_DATA, recipe.model.args, files=model.files), tmp_path / "again"
+    )
+    assert run_model(made, {"features": rows[:2].astype(np.float32)})["label"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        ("{sklearn: p.joblib}", "p.joblib is a pickle, which is a program", "allow_pickle: true"),
+        ("{sklearn: p.joblib, allow_pickle: true}", "does not say what its inputs are", "dummy_inputs"),
+        ("{sklearn: cut.skops}", "cut.skops can't be read: it is no whole .skops file", "complete"),
+        ("{sklearn: cut.onnx}", "its name ends in '.onnx'; expected .skops or .joblib", "complete"),
+        ("{xgboost: cut.json}", "no whole model of XGBoost, as JSON or UBJSON", "complete"),
+        ("{xgboost: cut.ubj}", "no whole model of XGBoost, as JSON or UBJSON", "complete"),
+        ("{lightgbm: cut.txt}", "it breaks off: it has no line 'end of trees'", "complete"),
+        ("{lightgbm: x.json}", "no text that LightGBM's `save_model` wrote", "complete"),
+        ("{xgboost: x.json, allow_pickle: true}", "model has `xgboost` and `allow_pickle`", "remove"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_whole_or_not_allowed_is_refused_when_the_recipe_is_read(
+    tmp_path, text, what, fix
+):
+    files(tmp_path)
+    joblib.dump(LogisticRegression(), tmp_path / "p.joblib")
+    skops.io.dump(LinearRegression(), tmp_path / "cut.skops")
+    for source, cut in (
+        ("cut.skops", "cut.skops"), ("x.json", "cut.json"), ("x.ubj", "cut.ubj"), ("l.txt", "cut.txt"),
+        ("x.json", "cut.onnx"),
+    ):  # fmt: skip
+        content = (tmp_path / source).read_bytes()
+        (tmp_path / cut).write_bytes(content[: len(content) // 2])
+    found = faults(loader(tmp_path), f"version: 1\nname: demo\nmodel: {text}\n")
+    assert any(what in each for each, _, _ in found), found
+    assert any(fix in each for _, _, each in found), found
+    assert all(where.startswith("demo.yaml:3") for _, where, _ in found)
+
+
+CODE = """\
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+import xgboost
+
+class Twice(TransformerMixin, BaseEstimator):
+    def fit(self, rows, labels=None):
+        self.fitted_ = True
+        return self
+    def transform(self, rows):
+        return rows * 2
+
+rows = np.random.default_rng(0).normal(size=(40, 4))
+labels = np.arange(40) % 2
+
+def unfitted(): return LogisticRegression()
+def number(): return 3
+def kind(): return LogisticRegression
+def other(): return xgboost.XGBClassifier(n_estimators=2, n_jobs=1).fit(rows, labels)
+def own(): return make_pipeline(Twice(), LogisticRegression()).fit(rows, labels)
+def floats(): return LogisticRegression().fit(rows, labels.astype(float))
+def two(): return DecisionTreeClassifier().fit(rows, np.stack([labels, labels], 1))
+def fails(): return 1 / 0
+def path(): return "somewhere.onnx"
+def module():
+    import torch
+    return torch.nn.Linear(4, 2)
+def seeded(): return RandomForestClassifier(5).fit(rows, labels)
+def named():
+    rows_by_name = xgboost.DMatrix(rows, labels, feature_names=["a", "b", "c", "d"])
+    return xgboost.train({"objective": "binary:logistic", "nthread": 1}, rows_by_name, 2)
+def linear():
+    return xgboost.XGBClassifier(n_estimators=2, booster="gblinear", n_jobs=1).fit(rows, labels)
+def boosted():
+    return xgboost.train({"objective": "rank:ndcg"}, xgboost.DMatrix(rows, labels), 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "frontend", "what", "fix"),
+    [
+        ("unfitted", "sklearn", "LogisticRegression is not fitted", "call `.fit(...)`"),
+        ("number", "sklearn", "returned an int; expected an estimator of scikit-learn", "return one"),
+        ("kind", "sklearn", "expected an estimator", "`LogisticRegression().fit(...)`"),
+        ("other", "sklearn", "returned a XGBClassifier", "write `frontend: xgboost`"),
+        ("module", "sklearn", "returned a Linear", "write `frontend: pytorch`"),
+        ("path", "lightgbm", "returned a str; expected an LGBMClassifier", "write `frontend: onnx`"),
+        ("own", "xgboost", "returned a Pipeline; expected an XGBClassifier", "write `frontend: sklearn`"),
+        ("own", "sklearn", "no converter to ONNX for Twice", "supported.html"),
+        ("floats", "sklearn", "the labels of LogisticRegression are float64", "y.astype(int)"),
+        ("two", "sklearn", "gives a list of 2 arrays", "one estimator of each"),
+        ("fails", "sklearn", "raised ZeroDivisionError", "run it by itself"),
+        ("linear", "xgboost", "has the booster 'gblinear', which can't be converted", "gbtree"),
+        ("boosted", "xgboost", "objective 'rank:ndcg', which can't be converted", "binary:"),
+    ],
+)  # fmt: skip
+def test_what_a_callable_may_not_return(tmp_path, name, frontend, what, fix):
+    (tmp_path / "made.py").write_text(CODE)
+    model = Entrypoint(f"{tmp_path / 'made.py'}:{name}")
+    with pytest.raises(StepError) as caught:
+        converted(model, tmp_path, frontend=frontend)
+    assert what in caught.value.what
+    assert fix in caught.value.fix
+
+
+def test_columns_that_have_names_are_converted_too(tmp_path):
+    (tmp_path / "made.py").write_text(CODE)
+    made = converted(Entrypoint(f"{tmp_path / 'made.py'}:named"), tmp_path, frontend="xgboost")
+    assert list(run_model(made, {"features": np.zeros((2, 4), np.float32)})) == [
+        "label", "probabilities",
+    ]  # fmt: skip
+
+
+def test_columns_of_a_table_are_inputs_of_their_own(tmp_path):
+    inputs = (
+        DummyInput("age", "float32", ("batch", 1)),
+        DummyInput("city", "string", ("batch", 1)),
+    )
+    feeds = {
+        "age": np.arange(4, dtype=np.float32)[:, None],
+        "city": np.array([["a"], ["b"], ["a"], ["c"]]),
+    }
+    columns = ColumnTransformer([("n", StandardScaler(), [0]), ("t", OneHotEncoder(), [1])])
+    labels = ["x", "y", "x", "y"]
+    if importlib.util.find_spec("pandas") is None:
+        array = np.concatenate([feeds["age"].astype(object), feeds["city"].astype(object)], 1)
+        model = saved(make_pipeline(columns, LogisticRegression()).fit(array, labels), tmp_path)
+        with pytest.raises(
+            StepError, match="takes 2 columns by name, which needs pandas"
+        ) as caught:
+            converted(model, tmp_path, inputs=inputs)
+        assert caught.value.fix == "pip install pandas"
+        return
+    import pandas as pd
+
+    columns = ColumnTransformer(
+        [("n", StandardScaler(), ["age"]), ("t", OneHotEncoder(handle_unknown="ignore"), ["city"])]
+    )
+    table = pd.DataFrame({name: array[:, 0] for name, array in feeds.items()})
+    estimator = make_pipeline(columns, LogisticRegression()).fit(table, labels)
+    found = run_model(converted(saved(estimator, tmp_path), tmp_path, inputs=inputs), feeds)
+    assert found["label"].tolist() == estimator.predict(table).tolist()
+
+
+def test_values_that_the_estimator_refuses_are_written_in_the_recipe(tmp_path):
+    cities = np.array([["bern"], ["oslo"]] * 3, object)
+    model = saved(
+        make_pipeline(OneHotEncoder(), LogisticRegression()).fit(cities, [0, 1] * 3), tmp_path
+    )
+    city = DummyInput("city", "string", ("batch", 1))
+    with pytest.raises(StepError, match="Found unknown categories") as caught:
+        converted(model, tmp_path / "any", inputs=(city,))
+    assert "`fill: [...]`" in caught.value.fix
+    known = replace(city, fill=("bern", "oslo"))
+    made = converted(model, tmp_path / "known", inputs=(known,))
+    assert run_model(made, {"city": cities[:2].astype(np.str_)})["label"].tolist() == [0, 1]
+
+
+def test_an_opset_above_the_converters_is_refused(tmp_path):
+    rows, labels = iris()
+    model = saved(LogisticRegression(max_iter=500).fit(rows, labels), tmp_path)
+    with pytest.raises(StepError, match="opset is 23; skl2onnx") as caught:
+        converted(model, tmp_path, opset=23)
+    assert caught.value.fix.startswith("write `opset: ")
+
+
+def test_a_pickle_of_another_version_is_refused_with_the_version_to_install(tmp_path):
+    rows, labels = iris()
+    estimator = LogisticRegression(max_iter=500).fit(rows, labels)
+    state = estimator.__getstate__()
+    state["_sklearn_version"] = "1.2.0"
+
+    class Older(LogisticRegression):
+        def __reduce__(self):
+            return LogisticRegression, (), state
+
+    estimator.__class__ = Older
+    with pytest.raises(StepError, match=r"was written by scikit-learn 1\.2\.0") as caught:
+        converted(saved(estimator, tmp_path), tmp_path)
+    assert "`pip install scikit-learn==1.2.0`, or fit" in caught.value.fix
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.98])
+def test_a_pickle_that_breaks_off_is_refused(tmp_path, kept):
+    rows, labels = iris()
+    model = saved(RandomForestClassifier(5).fit(rows, labels), tmp_path)
+    path = tmp_path / "estimator.joblib"
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
+    with pytest.raises(StepError, match="can't be loaded") as caught:
+        converted(model, tmp_path)
+    assert "complete" in caught.value.fix
+
+
+@pytest.mark.slow
+def test_the_same_bytes_come_out_in_other_processes_whatever_the_hash_seed(tmp_path):
+    (tmp_path / "made.py").write_text(CODE)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tests.features.frontends.test_estimators import converted\n"
+        "from onnxbuild.core.recipe import Entrypoint\n"
+        "folder = Path(sys.argv[1])\n"
+        "converted(Entrypoint(f'{folder / \"made.py\"}:seeded'), folder / sys.argv[2])\n"
+    )
+    made = []
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path), seed], env=environment, check=True
+        )
+        made.append((tmp_path / seed / "convert/out/model/model.onnx").read_bytes())
+    assert made[0] == made[1]
+    model = onnx.load_from_string(made[0])
+    domains = [each.domain for each in model.opset_import]
+    assert domains == sorted(set(domains))
+    assert model.graph.name == "main_graph"
+
+
+def test_a_ready_model_with_a_zipmap_is_refused_with_the_option_that_avoids_it(tmp_path):
+    rows, labels = iris()
+    made = skl2onnx.convert_sklearn(
+        LogisticRegression(max_iter=500).fit(rows, labels),
+        initial_types=[("x", skl2onnx.common.data_types.FloatTensorType([None, 4]))],
+        target_opset={"": 18, "ai.onnx.ml": 3},
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    load = loader(tmp_path)
+    text = "version: 1\nname: demo\nmodel: {onnx: m.onnx}\nopset: 18\n"
+    ((what, _, fix),) = faults(load, text)
+    assert what == "m.onnx: output 'output_probability' is a sequence; outputs are tensors"
+    assert fix == (
+        "write `outputs: [output_label]`, or convert the model again (skl2onnx: "
+        "`options={'zipmap': False}`)"
+    )
+    (recipe,) = load(text + "outputs: [output_label]\n").recipes
+    for outputs in ((), recipe.outputs):
+        params = import_onnx.ImportOnnxParams(
+            Entrypoint(FILE_DATA, files=(str(tmp_path / "m.onnx"),)),
+            recipe.inputs,
+            outputs,
+            recipe.axes,
+        )
+        if not outputs:
+            with pytest.raises(StepError, match="'output_probability' is a sequence"):
+                run_step(import_onnx.KIND, params, tmp_path / "all")
+            continue
+        _, context = run_step(import_onnx.KIND, params, tmp_path / "one")
+        feeds = {"x": rows[:2].astype(np.float32)}
+        assert run_model(context.output("model"), feeds)["output_label"].tolist() == [0, 0]
+
+
+RECIPE = """\
+version: 1
+name: demo
+model: {model}
+benchmark: {{max_time_s: 0.1, min_samples: 3}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.smoke
+def test_estimators_are_built_by_the_real_thing_and_up_to_date_then(tmp_path):
+    files(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    recipes = []
+    for name in ("x.ubj", "l.txt"):
+        frontend = "lightgbm" if name == "l.txt" else "xgboost"
+        recipes.append(tmp_path / f"{frontend}.yaml")
+        text = RECIPE.format(model=f"{{{frontend}: {name}}}")
+        recipes[-1].write_text(text.replace("name: demo", f"name: {frontend}"))
+    (tmp_path / "topics.py").write_text((RECIPES / "models" / "topics.py").read_text())
+    recipes.append(tmp_path / "topics.yaml")
+    topics = (RECIPES / "topics.yaml").read_text().replace("models/topics.py", "topics.py")
+    recipes[-1].write_text(topics)
+    request = onnxbuild.Request(tuple(recipes))
+    result = onnxbuild.build(request)
+    assert result.exit_code == 0, result.report.failures
+    for name in ("xgboost", "lightgbm", "topics"):
+        manifest = json.loads((tmp_path / f"artifacts/out/{name}/fp32/manifest.json").read_text())
+        assert manifest["validation"]["cpu"]["passed"]
+        assert [each["name"] for each in manifest["outputs"]] == ["label", "probabilities"]
+    assert onnxbuild.build(request).report.built == []

@@ -1,0 +1,215 @@
+"""`reference: {model: ...}`: a ready ONNX file is held against what it was made of."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+import onnxbuild
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.onnxkit.data.reference_feeds import ReferenceOptions
+from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.model.model_files import save_model
+from onnxbuild.steps.reference_model import KIND, ReferenceModelParams
+from tests.fakes.step_context import run_step
+from tests.features.frontends.test_onnx import mlp
+from tests.written_recipes import faults, loader
+
+CODE = '''\
+"""What mlp.onnx was made of."""
+
+import numpy as np
+
+W = [np.random.default_rng(0)]
+W = [W[0].standard_normal(size).astype(np.float32) / 4 for size in ((16, 64), (64, 2))]
+
+
+def module():
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            hidden = torch.relu(x @ torch.from_numpy(W[0]))
+            return hidden @ torch.from_numpy(W[1])
+
+    return Net()
+
+
+def function():
+    def predict(x):
+        return {"hidden": None, "y": np.maximum(x.astype(np.float64) @ W[0], 0) @ W[1]}
+
+    return predict
+
+
+def pair():
+    return lambda x: (x @ W[0], x @ W[0])
+
+
+def scripted():
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings(action="ignore"):
+        return torch.jit.trace(module(), torch.zeros(2, 16))
+
+
+def other_name():
+    return lambda x: {"logits": x[:, :2]}
+
+
+def other_input():
+    return lambda z: z
+
+
+def failing():
+    def predict(x):
+        return x.no_such_thing
+
+    return predict
+
+
+def number():
+    return 3
+
+
+def words():
+    return lambda x: "words"
+
+
+def nothing():
+    return lambda x: x[:, :2] * np.nan
+
+
+def integers():
+    return lambda x: np.zeros((len(x), 2), np.int64)
+
+
+def evaluation():
+    for seed in range(8):
+        x = np.random.default_rng(seed).standard_normal((4, 16)).astype(np.float32)
+        y = np.maximum(x @ W[0], 0) @ W[1]
+        yield {"x": x}, y[:, 0] > y[:, 1]
+
+
+def accuracy(outputs, labels):
+    found = np.concatenate([each["y"][:, 0] > each["y"][:, 1] for each in outputs])
+    return float((found == np.concatenate(labels)).mean())
+'''
+RECIPE = """\
+version: 1
+name: mlp
+model: {onnx: mlp.onnx}
+benchmark: {max_time_s: 0.1, min_samples: 3}
+"""
+INPUTS = (DummyInput("x", "float32", ("batch", 16)),)
+AXES = (Axis("batch", 1, 8, 2),)
+
+
+def reference(folder, name):
+    (folder / "mlp.py").write_text(CODE)
+    (folder / "model").mkdir()
+    save_model(mlp("batch"), folder / "model")
+    original = Entrypoint(f"{folder / 'mlp.py'}:{name}")
+    options = ReferenceOptions(points=({"batch": 5},))
+    params = ReferenceModelParams(original, INPUTS, AXES, None, options)
+    outcome, context = run_step(KIND, params, folder / "step", inputs={"model": folder / "model"})
+    return outcome, list(read_reference(context.output("reference")))
+
+
+def project(folder, *, wrong=False):
+    (folder / "pyproject.toml").write_text("")
+    (folder / "mlp.py").write_text(CODE)
+    made = mlp()
+    if wrong:
+        weight = onnx.numpy_helper.to_array(made.graph.initializer[1]).copy()
+        weight[3, 1] += 0.5
+        made.graph.initializer[1].CopyFrom(onnx.numpy_helper.from_array(weight, "w1"))
+    onnx.save(made, folder / "mlp.onnx")
+
+
+def build(folder, text, **settings):
+    (folder / "demo.yaml").write_text(RECIPE + text)
+    return onnxbuild.build(onnxbuild.Request((folder / "demo.yaml",), **settings))
+
+
+@pytest.mark.parametrize("name", ["module", "scripted", "function"])
+def test_modules_and_functions_give_the_models_outputs(tmp_path, name):
+    outcome, points = reference(tmp_path, name)
+    assert outcome.metrics["points"] == len(points) > 2
+    for point in points:
+        assert list(point.outputs) == ["y"]
+        assert point.outputs["y"].dtype == np.float32
+        assert point.outputs["y"].shape == (point.sizes["batch"], 2)
+    noted = "output 'y' is float64 there, and was compared in the model's type"
+    assert outcome.notes == ((noted,) if name == "function" else ())
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "fix"),
+    [
+        ("pair", "names 1 (y) but the function returns 2 arrays", "name 2"),
+        ("other_name", "'y', which is no key of what the function returns; its keys are logits", "write `outputs"),
+        ("other_input", "raised TypeError", "let it take what it is called with: x"),
+        ("failing", "fails at point", "the reference's own code"),
+        ("number", "returned an int; expected a torch.nn.Module, or a function that takes named arrays", "return the"),
+        ("words", "the function's output is a str; expected an array", "return arrays alone"),
+        ("nothing", "holds 4 NaN among 4", "mend the model"),
+    ],
+)  # fmt: skip
+def test_what_gives_no_reference_is_one_error(tmp_path, name, what, fix):
+    with pytest.raises(StepError) as caught:
+        reference(tmp_path, name)
+    assert what in caught.value.what
+    assert fix in caught.value.fix
+
+
+def test_another_kind_of_type_is_left_to_be_found(tmp_path):
+    _, points = reference(tmp_path, "integers")
+    assert points[0].outputs["y"].dtype == np.int64
+
+
+@pytest.mark.slow
+@pytest.mark.smoke
+def test_a_planted_wrong_weight_is_found_only_against_the_original(tmp_path):
+    project(tmp_path, wrong=True)
+    assert build(tmp_path, "").exit_code == 0, "held against itself nothing is wrong"
+    for name in ("module", "function"):
+        result = build(tmp_path, f"reference: {{model: mlp.py:{name}}}\n")
+        assert result.exit_code != 0
+        (failure,) = result.report.failures
+        assert "output 'y'" in str(failure.error), failure
+    project(tmp_path)
+    result = build(tmp_path, "reference: {model: mlp.py:module}\n")
+    assert result.exit_code == 0, result.report.failures
+    assert build(tmp_path, "reference: {model: mlp.py:module}\n").report.built == []
+
+
+@pytest.mark.slow
+def test_the_score_is_that_of_the_original_and_an_edit_of_it_counts(tmp_path):
+    project(tmp_path, wrong=True)
+    text = (
+        "reference: {model: mlp.py:function}\nevaluate: {data: mlp.py:evaluation, metric: mlp.py:accuracy}\n"
+        "validate: {fp32: {atol: 100.0, equal_min: 0.0}, int8: {cosine_min: 0.0, equal_min: 0.0, atol: 100.0}}\nquantization: {fp32: none, int8: dynamic}\n"
+    )
+    result = build(tmp_path, text)
+    out = tmp_path / "artifacts/out/mlp"
+    assert result.exit_code == 0, result.report.failures
+    report = json.loads((out / "fp32/manifest.json").read_text())
+    assert report["evaluation"]["cpu"]["baseline_score"] == 1.0
+    file = tmp_path / "mlp.py"
+    file.write_text(CODE.replace("/ 4 for", "/ 5 for"))
+    built = build(tmp_path, text).report.built
+    assert {"mlp:reference", "mlp:evaluate"} <= {str(each) for each in built}
+
+
+def test_it_is_for_a_model_that_is_onnx_already(tmp_path):
+    text = (
+        "version: 1\nname: demo\nmodel: model.py:load\ndummy_inputs: {x: {dtype: float32, shape: [2]}}\n"
+        "reference: {model: model.py:load}\n"
+    )
+    ((what, _, _),) = faults(loader(tmp_path), text)
+    assert "reference.model needs the frontend 'onnx'; the recipe has 'pytorch'" in what

@@ -1,0 +1,363 @@
+"""`model: {transformers: FOLDER}`: what a folder says, what the recipe says over it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput
+from tests.written_recipes import faults, loader
+
+HEAD = "version: 1\nname: demo\nmodel: {transformers: weights}\n"
+BERT = {
+    "architectures": ["BertForSequenceClassification"], "model_type": "bert", "vocab_size": 60,
+    "type_vocab_size": 2, "max_position_embeddings": 24, "pad_token_id": 0,
+}  # fmt: skip
+VIT = {
+    "architectures": ["ViTForImageClassification"],
+    "model_type": "vit",
+    "image_size": 16,
+    "num_channels": 3,
+}
+DETR = {
+    "architectures": ["DetrForObjectDetection"],
+    "model_type": "detr",
+    "backbone_config": {},
+    "is_encoder_decoder": True,
+}
+WAVE = {
+    "architectures": ["Wav2Vec2ForCTC"], "model_type": "wav2vec2", "vocab_size": 20,
+    "conv_kernel": [10, 6], "conv_stride": [5, 4], "feat_extract_norm": "group",
+}  # fmt: skip
+
+
+def folder(path, config=BERT, *, weights="model.safetensors", **files):
+    """A folder that nothing loads; `files` are JSON, `_` for `.` in their names."""
+    path.mkdir(parents=True, exist_ok=True)
+    if config is not None:
+        (path / "config.json").write_text(json.dumps(config))
+    if weights:
+        (path / weights).write_bytes(b"")
+    for name, content in files.items():
+        (path / f"{name}.json").write_text(json.dumps(content))
+    return path
+
+
+@pytest.fixture
+def load(tmp_path):
+    return loader(tmp_path)
+
+
+def only(load, text=HEAD):
+    (recipe,) = load(text).recipes
+    return recipe
+
+
+def test_three_lines_are_a_recipe(load, tmp_path):
+    folder(tmp_path / "weights")
+    recipe = only(load)
+    assert recipe.frontend == "pytorch", "all that PyTorch's models take is theirs, too"
+    assert recipe.model.target == FILE_DATA
+    assert recipe.model.files == ("weights/config.json", "weights/model.safetensors")
+    shape = ("batch", "sequence")
+    assert recipe.inputs == (
+        DummyInput("input_ids", "int64", shape, low=0, high=60),
+        DummyInput("attention_mask", "int64", shape, mask="right"),
+        DummyInput("token_type_ids", "int64", shape, low=0, high=2),
+    )
+    assert recipe.axes == (
+        Axis("batch", min=1, max=8, example=2),
+        Axis("sequence", min=1, max=24, example=16),
+    )
+    assert recipe.outputs == ("logits",)
+    assert recipe.sections["validate"].fp32.atol == 1e-4
+
+
+def test_what_is_written_comes_first(load, tmp_path):
+    folder(tmp_path / "weights")
+    recipe = only(
+        load,
+        "version: 1\nname: demo\n"
+        "model: {transformers: weights, task: feature-extraction, inputs: [input_ids, attention_mask]}\n"
+        "dummy_inputs: {input_ids: {low: 5}, attention_mask: {mask: left}, extra: {dtype: float32, shape: [rows, 2]}}\n"
+        "dynamic_axes: {sequence: {max: 8}}\noutputs: [pooler_output]\n"
+        "validate: {fp32: {atol: 0.5}}\nopset: 20\n",
+    )
+    ids, mask, extra = recipe.inputs
+    assert (ids.low, ids.high, mask.mask, extra.shape) == (5, 60, "left", ("rows", 2))
+    assert {axis.name: axis.max for axis in recipe.axes} == {"batch": 8, "sequence": 8, "rows": 8}
+    assert (recipe.outputs, recipe.opset) == (("pooler_output",), 20)
+    assert recipe.sections["validate"].fp32.atol == 0.5
+    assert recipe.model.args["task"] == "feature-extraction"
+    assert recipe.model.args["architecture"] == "", (
+        "a head's weights are no class to extract features"
+    )
+
+
+def test_one_way_to_draw_values_takes_the_place_of_another(load, tmp_path):
+    folder(tmp_path / "weights")
+    own = "dummy_inputs: {attention_mask: {fill: 1}, token_type_ids: {fill: 0}, input_ids: {low: 2}}\n"
+    ids, mask, types = only(load, HEAD + own).inputs
+    assert (ids.low, ids.high) == (2, 60)
+    assert (mask.fill, mask.mask) == (1, None)
+    assert (types.fill, types.low, types.high) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("config", "tokenizer", "names", "longest", "mask"),
+    [
+        ({"type_vocab_size": 0}, {}, ["input_ids", "attention_mask"], 24, "right"),
+        ({"model_type": "roberta", "pad_token_id": 1, "type_vocab_size": 1}, {}, ["input_ids", "attention_mask"], 22, "right"),
+        ({}, {"model_input_names": ["input_ids", "attention_mask"]}, ["input_ids", "attention_mask"], 24, "right"),
+        ({}, {"model_max_length": 9}, ["input_ids", "attention_mask", "token_type_ids"], 9, "right"),
+        ({"max_position_embeddings": 8192}, {"model_max_length": 10**30}, ["input_ids", "attention_mask", "token_type_ids"], 512, "right"),
+        ({}, {"padding_side": "left"}, ["input_ids", "attention_mask", "token_type_ids"], 24, "left"),
+    ],
+)  # fmt: skip
+def test_text_goes_in_as_config_and_tokenizer_say(
+    load, tmp_path, *, config, tokenizer, names, longest, mask
+):
+    folder(tmp_path / "weights", BERT | config, tokenizer_config=tokenizer)
+    recipe = only(load)
+    assert [each.name for each in recipe.inputs] == names
+    assert recipe.axes[1].max == longest
+    assert recipe.inputs[1].mask == mask
+
+
+@pytest.mark.parametrize(
+    ("config", "processor", "shape", "height"),
+    [
+        (VIT, {}, (3, 16, 16), None),
+        (VIT, {"size": 20}, (3, 20, 20), None),
+        (VIT, {"size": {"height": 24, "width": 40}}, (3, 24, 40), None),
+        (VIT, {"size": {"height": 24, "width": 40}, "do_resize": False}, (3, 16, 16), None),
+        (VIT, {"size": {"shortest_edge": 40}, "crop_size": {"height": 32, "width": 32}}, (3, 32, 32), None),
+        (VIT, {"size": {"shortest_edge": 40}, "crop_size": 32, "do_center_crop": False}, (3, 40, 40), None),
+        (VIT | {"num_channels": 1, "image_size": [8, 12]}, {}, (1, 8, 12), None),
+        (VIT | {"model_type": "resnet", "image_size": None}, {}, (3, 224, 224), None),
+        (DETR, {"size": {"shortest_edge": 800, "longest_edge": 1333}}, (3, "height", "width"), Axis("height", 64, 1312, 800, 32)),
+    ],
+)  # fmt: skip
+def test_images_have_the_size_that_their_processor_makes(
+    load, tmp_path, *, config, processor, shape, height
+):
+    folder(tmp_path / "weights", config, preprocessor_config=processor)
+    recipe = only(load)
+    assert recipe.inputs == (DummyInput("pixel_values", "float32", ("batch", *shape)),)
+    assert [axis for axis in recipe.axes if axis.name == "height"] == ([height] if height else [])
+
+
+def test_sizes_of_an_axis_that_are_written_fit_the_step_of_the_models(load, tmp_path):
+    size = {"size": {"shortest_edge": 800, "longest_edge": 1333}}
+    folder(tmp_path / "weights", DETR, processor_config={"image_processor": size})
+    recipe = only(load, HEAD + "dynamic_axes: {height: {max: 96}, width: {multiple_of: 1}}\n")
+    named = {axis.name: axis for axis in recipe.axes}
+    assert named["height"] == Axis("height", 64, 96, 96, 32)
+    assert named["width"].multiple_of == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "processor", "inputs", "axis"),
+    [
+        (WAVE, {}, [("input_values", ("batch", "samples"))], Axis("samples", 1600, 160_000, 16_000)),
+        (WAVE, {"sampling_rate": 100, "return_attention_mask": True},
+         [("input_values", ("batch", "samples")), ("attention_mask", ("batch", "samples"))],
+         Axis("samples", 55, 1000, 100)),
+        ({"model_type": "audio-spectrogram-transformer", "architectures": ["ASTForAudioClassification"],
+          "max_length": 32, "num_mel_bins": 8}, {}, [("input_values", ("batch", 32, 8))], None),
+        ({"model_type": "whisper", "architectures": ["WhisperForAudioClassification"], "vocab_size": 9,
+          "max_source_positions": 20, "num_mel_bins": 8, "is_encoder_decoder": True}, {},
+         [("input_features", ("batch", 8, 40))], None),
+    ],
+)  # fmt: skip
+def test_sounds_go_in_as_waves_or_spectrograms(load, tmp_path, *, config, processor, inputs, axis):
+    folder(tmp_path / "weights", config, preprocessor_config=processor)
+    recipe = only(load)
+    assert [(each.name, each.shape) for each in recipe.inputs] == inputs
+    assert [each for each in recipe.axes if each.name == "samples"] == ([axis] if axis else [])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "config", "task", "outputs"),
+    [
+        ("BertModel", BERT, "feature-extraction", ("last_hidden_state",)),
+        ("BertForMaskedLM", BERT, "fill-mask", ("logits",)),
+        ("BertForTokenClassification", BERT, "token-classification", ("logits",)),
+        ("BertForQuestionAnswering", BERT, "question-answering", ("start_logits", "end_logits")),
+        ("ViTModel", VIT, "feature-extraction", ("last_hidden_state",)),
+        ("SegformerForSemanticSegmentation", VIT, "image-segmentation", ("logits",)),
+        ("Mask2FormerForUniversalSegmentation", DETR, "image-segmentation", ("class_queries_logits", "masks_queries_logits")),
+        ("DetrForSegmentation", DETR, "image-segmentation", ("logits", "pred_boxes", "pred_masks")),
+        ("Wav2Vec2ForSequenceClassification", WAVE, "audio-classification", ("logits",)),
+        ("Wav2Vec2Model", WAVE, "feature-extraction", ("last_hidden_state",)),
+        ("Wav2Vec2ForCTC", WAVE, "ctc", ("logits",)),
+    ],
+)  # fmt: skip
+def test_the_architecture_says_the_task(load, tmp_path, *, architecture, config, task, outputs):
+    folder(tmp_path / "weights", config | {"architectures": [architecture]})
+    recipe = only(load)
+    assert (recipe.model.args["task"], recipe.outputs) == (task, outputs)
+    assert recipe.model.args["architecture"] == architecture
+
+
+def test_a_pipelines_name_of_a_task_is_taken(load, tmp_path):
+    folder(tmp_path / "weights", WAVE)
+    text = HEAD.replace("weights}", "weights, task: automatic-speech-recognition}")
+    assert only(load, text).model.args["task"] == "ctc"
+
+
+def test_it_is_read_again_when_a_description_changes(load, tmp_path):
+    path = folder(tmp_path / "weights")
+    loaded = load(HEAD)
+    assert path / "config.json" in loaded.models
+    assert path in loaded.folders, "a processor's file that comes later would say more"
+    assert path / "model.safetensors" not in loaded.witnesses, "weights decide no recipe"
+    folder(path, tokenizer_config={"model_max_length": 7})
+    assert only(load).axes[1].max == 7
+
+
+def test_a_folder_of_the_hubs_cache_is_taken_with_its_links(load, tmp_path):
+    cache = tmp_path / "models--org--name"
+    blobs = folder(cache / "blobs")
+    for commit in ("abc", "def"):
+        (cache / "snapshots" / commit).mkdir(parents=True)
+        for name in ("config.json", "model.safetensors"):
+            (cache / "snapshots" / commit / name).symlink_to(blobs / name)
+    (cache / "refs").mkdir()
+    (cache / "refs/main").write_text("def")
+    loaded = load(HEAD.replace("weights}", "models--org--name}"))
+    snapshot = cache / "snapshots/def"
+    assert loaded.recipes[0].model.files[0] == "models--org--name/snapshots/def/config.json"
+    assert {cache / "refs/main", snapshot / "config.json"} <= set(loaded.models)
+    assert {snapshot / "config.json", snapshot / "model.safetensors"} <= set(loaded.folders)
+    (cache / "refs/main").write_text("gone")
+    ((what, where, fix),) = faults(load, HEAD.replace("weights}", "models--org--name}"))
+    assert "is a hub's cache with 2 snapshots, and refs/main names none of them" in what
+    assert (where, fix) == ("demo.yaml:3:23", "name one: `models--org--name/snapshots/abc`")
+
+
+def test_shards_are_declared_with_their_index(load, tmp_path):
+    names = ["model-1-of-2.safetensors", "model-2-of-2.safetensors"]
+    index = {"weight_map": dict(zip("ab", names, strict=True))}
+    path = folder(tmp_path / "weights", weights="")
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
+    for name in names:
+        (path / name).write_bytes(b"")
+    assert only(load).model.files == (
+        "weights/config.json", f"weights/{names[0]}", f"weights/{names[1]}",
+        "weights/model.safetensors.index.json",
+    )  # fmt: skip
+    (path / names[1]).unlink()
+    ((what, where, fix),) = faults(load, HEAD)
+    assert (
+        "model.safetensors.index.json names model-2-of-2.safetensors, and there is no such" in what
+    )
+    assert where == "demo.yaml:3:23"
+    assert fix.startswith("download the missing shards")
+
+
+def test_a_folder_in_an_installed_package_has_one_name_wherever_that_is(
+    load, tmp_path, monkeypatch
+):
+    folder(tmp_path / ".venv/lib/some_weights_of_a_test/model")
+    monkeypatch.syspath_prepend(str(tmp_path / ".venv/lib"))
+    (tmp_path / ".venv/lib/some_weights_of_a_test/__init__.py").write_text("raise RuntimeError")
+    recipe = only(load, HEAD.replace("weights}", '"package:some_weights_of_a_test/model"}'))
+    assert recipe.model.files == ("<model 1>/config.json", "<model 1>/model.safetensors")
+    assert recipe.model.outside == {
+        "<model 1>": str(tmp_path / ".venv/lib/some_weights_of_a_test/model")
+    }
+
+
+def test_a_pickle_is_loaded_where_the_recipe_allows_it(load, tmp_path):
+    folder(tmp_path / "weights", weights="pytorch_model.bin")
+    ((what, where, fix),) = faults(load, HEAD)
+    assert (
+        what == "the folder's weights are a pickle, pytorch_model.bin: a program that loading runs"
+    )
+    assert where == "demo.yaml:3:23"
+    assert fix.endswith("`allow_pickle: true`")
+    allowed = HEAD.replace("weights}", "weights, allow_pickle: true}")
+    assert only(load, allowed).model.files[1] == "weights/pytorch_model.bin"
+    folder(tmp_path / "weights")
+    recipe = only(load, allowed)
+    assert recipe.model.files[1] == "weights/model.safetensors", (
+        "a pickle that nobody needs is left"
+    )
+    assert recipe.model.args["allow_pickle"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        ("weight", "there is no folder 'weight'; did you mean 'weights'?", "write `weights`"),
+        ("weights/config.json", "config.json is a file; expected the folder", "write the folder's path"),
+        ("weights, task: text-clasification", "task is 'text-clasification'; expected one of feature-", "did you mean 'text-classification'?"),
+        ("weights, task: fill-mask", "task is 'fill-mask', and the folder holds BertForSequenceClassification", "write `task: text-classification`"),
+        ("weights, task: text-generation", "task is 'text-generation': text generation and encoder-decoder models", "recipes/gpt2.yaml"),
+        ("weights, task: translation", "encoder-decoder models (a cache, several graphs) come later", "entrypoint"),
+        ("weights, inputs: [ids]", "`inputs` names 'ids', which is no input of the task", "it has input_ids"),
+        ("weights, zero_padding: true", "`zero_padding` is for feature-extraction of text", "remove it"),
+        ("weights, rename: {}", "model has `transformers` and `rename`", "remove `rename`"),
+        ("weights, args: {}", "model has `transformers` and `args`", "remove `args`"),
+        ("weights, onnx: a.onnx", "model has `transformers` and `onnx`", "remove `onnx`"),
+        ("'package:no_such_thing_here/model'", "no package 'no_such_thing_here' is installed", "pip install"),
+        ("'package:a-b/model'", "'package:a-b/model' is no path in a package", "write `package:NAME/PATH`"),
+        ("'package:json/no'", "there is no folder", "relative to this recipe"),
+        ("weights}\nfrontend: onnx\nvars: {", "frontend is 'onnx', and the model is named by `transformers`", "remove `frontend`"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_reported_with_its_line_and_the_fix(load, tmp_path, text, what, fix):
+    folder(tmp_path / "weights")
+    found = faults(load, f"version: 1\nname: demo\nmodel: {{transformers: {text}}}\n")
+    assert any(what in each for each, _, _ in found), found
+    assert any(fix in each for _, _, each in found), found
+    assert all(where.startswith("demo.yaml:") for _, where, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("config", "weights", "what", "fix"),
+    [
+        (None, "model.safetensors", "the folder weights has no config.json", "name a folder that"),
+        (BERT, "", "the folder weights has no model.safetensors", "save_pretrained"),
+        (BERT, "tf_model.h5", "no model.safetensors; tf_model.h5 holds TensorFlow's weights", "save_pretrained"),
+        (BERT, "adapter_model.safetensors", "holds an adapter (LoRA) without its base model", "save_pretrained"),
+        ([], "model.safetensors", "config.json holds no mapping", "save it again"),
+        (BERT | {"auto_map": {"AutoModel": "mine.Model"}}, "model.safetensors", "(trust_remote_code)", "entrypoint"),
+        (BERT | {"quantization_config": {"bits": 4}}, "model.safetensors", "quantized for another runtime", "name the original"),
+        (BERT | {"architectures": ["BertForPreTraining"]}, "model.safetensors", "does not say the task: architectures is BertForPreTraining", "write `task:`"),
+        ({"model_type": "bert"}, "model.safetensors", "there is no `architectures`, model_type is bert", "write `task:`"),
+        (BERT | {"architectures": ["GPT2LMHeadModel"]}, "model.safetensors", "GPT2LMHeadModel generates text: text generation", "recipes/gpt2.yaml"),
+        (BERT | {"architectures": ["T5ForConditionalGeneration"]}, "model.safetensors", "come later", "entrypoint"),
+        (BERT | {"architectures": ["T5Model"], "is_encoder_decoder": True}, "model.safetensors", "T5Model has an encoder and a decoder", "entrypoint"),
+        (BERT | {"architectures": ["CLIPModel"], "vision_config": {}}, "model.safetensors", "does not say the task: architectures is CLIPModel", "write `task:`"),
+        (BERT | {"vocab_size": "many"}, "model.safetensors", "vocab_size is 'many'", "save_pretrained"),
+        (WAVE | {"architectures": ["ClapForAudioClassification"], "model_type": "clap", "conv_kernel": None}, "model.safetensors", "nothing is known of the inputs of a model of sounds with model_type clap", "write `dummy_inputs`"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_can_not_be_taken_is_refused_in_one_sentence(
+    load, tmp_path, *, config, weights, what, fix
+):
+    folder(tmp_path / "weights", config, weights=weights)
+    ((found, where, mend),) = faults(load, HEAD)
+    assert what in found
+    assert fix in mend
+    assert where == "demo.yaml:3:23"
+
+
+def test_files_that_are_damaged_are_named(load, tmp_path):
+    path = folder(tmp_path / "weights")
+    (path / "config.json").write_text('{"model_type": ')
+    ((what, where, _),) = faults(load, HEAD)
+    assert what.startswith("config.json is no JSON: ")
+    assert where == "demo.yaml:3:23"
+    (path / "config.json").write_text("[" * 100_000)
+    ((what, _, _),) = faults(load, HEAD)
+    assert what.startswith("config.json is no JSON: ")
+
+
+def test_a_folder_one_level_up_says_where_the_model_is(load, tmp_path):
+    folder(tmp_path / "weights/model")
+    ((_, _, fix),) = faults(load, HEAD)
+    assert fix == "it is one folder down: write `weights/model`"

@@ -1,0 +1,205 @@
+"""`init MODEL.onnx`: the file says its recipe, which lints, builds, and is never put over another."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+import yaml
+from onnx import TensorProto, helper, numpy_helper
+
+from onnxbuild.catalog import MODES
+from tests.first_recipe.conftest import files_in
+
+VALUE = helper.make_tensor_value_info
+
+
+def save_model(path, *, inputs=("x",), opset=17, shape=("n", 3)):
+    """A sum of inputs, times a table."""
+    weights = numpy_helper.from_array(np.eye(3, 2, dtype=np.float32), "w")
+    nodes = [
+        helper.make_node("Sum", list(inputs), ["sum"]),
+        helper.make_node("MatMul", ["sum", "w"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [VALUE(name, TensorProto.FLOAT, shape) for name in inputs],
+        [VALUE("y", TensorProto.FLOAT, ["n", 2])],
+        [weights],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    path.parent.mkdir(exist_ok=True)
+    onnx.save(model, path)
+
+
+def written(path):
+    return yaml.safe_load(path.read_text())
+
+
+def test_the_recipe_has_what_the_file_says_and_lints(here, onnxbuild):
+    save_model(here / "weights/two.onnx", inputs=("a", "b"))
+    said = onnxbuild("init", "weights/two.onnx")
+    assert said.code == 0
+    assert said.err == ""
+    assert said.out.splitlines() == [
+        "wrote recipes/two.yaml",
+        "  2 inputs: a, b",
+        "  outputs: y",
+        "next: onnxbuild run recipes/two.yaml",
+    ]
+    assert files_in(here) - {".git"} == {
+        "recipes",
+        "recipes/two.yaml",
+        "weights",
+        "weights/two.onnx",
+    }
+    assert written(here / "recipes/two.yaml") == {
+        "version": 1,
+        "name": "two",
+        "model": {"onnx": "../weights/two.onnx"},
+        "dummy_inputs": {name: {"dtype": "float32", "shape": ["n", 3]} for name in "ab"},
+        "outputs": ["y"],
+        "dynamic_axes": {"n": {"min": 1, "max": 8, "example": 2}},
+        "opset": 17,
+        "quantization": {"fp32": "none"},
+    }
+    assert onnxbuild("lint", "recipes/two.yaml").code == 0
+
+
+def test_every_mode_has_a_line_that_lints_once_it_is_a_line_or_says_what_it_needs(here, onnxbuild):
+    save_model(here / "two.onnx")
+    onnxbuild("init", "two.onnx", "-o", "two.yaml")
+    text = (here / "two.yaml").read_text()
+    lines = re.findall(r"^  # (\S+: \S+)(  # needs more: .*)?$", text, re.MULTILINE)
+    assert {line.split(": ")[1] for line, _ in lines} == {
+        name for name, mode in MODES.items() if not mode.is_plain
+    }
+    for line, needed in lines:
+        (here / "other.yaml").write_text(text.replace(f"  # {line}", f"  {line}"))
+        said = onnxbuild("lint", "other.yaml")
+        assert (said.code == 0) == (not needed)
+        assert needed.removeprefix("  # needs more: ") in said.err
+
+
+@pytest.mark.slow
+def test_the_recipe_builds_as_it_is(here, onnxbuild):
+    save_model(here / "two.onnx")
+    assert onnxbuild("init", "two.onnx").code == 0
+    assert onnxbuild("run", "recipes/two.yaml").code == 0
+    assert (here / "artifacts/out/two/fp32/model.onnx").is_file()
+
+
+def test_nothing_is_overwritten(here, onnxbuild):
+    save_model(here / "two.onnx")
+    onnxbuild("init", "two.onnx")
+    (here / "recipes/two.yaml").write_text("mine")
+    said = onnxbuild("init", "two.onnx")
+    assert said.code == 2
+    assert said.err.startswith(
+        "error: recipes/two.yaml exists, and nothing is overwritten\n  fix: "
+    )
+    assert (here / "recipes/two.yaml").read_text() == "mine"
+    assert onnxbuild("init", "two.onnx", "--name", "other").code == 0
+    (here / "link.yaml").symlink_to("nowhere.yaml")
+    assert onnxbuild("init", "two.onnx", "-o", "link.yaml").code == 2
+    assert not (here / "nowhere.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "fix"),
+    [
+        ("two.onx", "there is no two.onx; did you mean 'two.onnx'?", "write `two.onnx`"),
+        (
+            "notes.txt",
+            "notes.txt is no model that onnxbuild knows by its name",
+            "name the model's",
+        ),
+        ("empty", "there is no model in empty", "name the model's file, or the folder"),
+        ("models", "models is a folder; it has deep.onnx", "onnxbuild init models/deep.onnx"),
+        ("recipe.yaml", "recipe.yaml is a recipe, or could be one", "onnxbuild run recipe.yaml"),
+        ("text.onnx", "text.onnx can't be read", "git-lfs"),
+        ("code.py", "code.py names no callable", "write `code.py:load`"),
+        ("code.py:lod", "code.py defines no 'lod'; did you mean 'load'?", "write `code.py:load`"),
+        ("cod.py:load", "there is no cod.py; did you mean 'code.py'?", "write `code.py:load`"),
+        ("far/away.py:load", "there is no far/away.py", "write the path of a model"),
+        ("code.py:a b", "'a b' is no name of a callable", "write `code.py:load`"),
+    ],
+)
+def test_what_is_no_model_is_one_error_and_nothing_is_written(here, onnxbuild, source, what, fix):
+    save_model(here / "two.onnx")
+    save_model(here / "models/deep.onnx")
+    (here / "empty").mkdir()
+    (here / "code.py").write_text("def load(): pass\n")
+    for name in ("notes.txt", "text.onnx", "recipe.yaml"):
+        (here / name).write_text("some words\n")
+    before = files_in(here)
+    said = onnxbuild("init", source)
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.startswith(f"error: {what}")
+    assert fix in said.err
+    assert said.err.count("error:") == 1
+    assert files_in(here) == before
+
+
+@pytest.mark.parametrize("name", ["a b", "", "../x", "-x"])
+def test_a_name_that_no_recipe_can_have_is_refused(here, onnxbuild, name):
+    save_model(here / "two.onnx")
+    said = onnxbuild("init", "two.onnx", f"--name={name}")
+    assert (said.code, said.out) == (2, "")
+    assert "can be no recipe's name" in said.err
+
+
+def test_a_name_is_made_of_a_files_that_can_be_none(here, onnxbuild):
+    save_model(here / "größe 2 (neu).onnx")
+    assert onnxbuild("init", "größe 2 (neu).onnx").code == 0
+    assert written(here / "recipes/gr-e-2-neu.yaml")["model"] == {"onnx": "../größe 2 (neu).onnx"}
+
+
+def test_a_file_has_no_task(here, onnxbuild):
+    save_model(here / "two.onnx")
+    said = onnxbuild("init", "two.onnx", "--task", "classification")
+    assert said.code == 2
+    assert said.err.startswith("error: `task` says nothing of two.onnx")
+    assert onnxbuild("init", "two.onnx", "--allow-pickle").code == 2
+    assert files_in(here) == {".git", "two.onnx"}
+
+
+def test_a_folder_that_can_not_be_written_is_one_error(here, onnxbuild):
+    save_model(here / "two.onnx")
+    (here / "recipes").write_text("a file")
+    said = onnxbuild("init", "two.onnx")
+    assert said.code != 0
+    assert "bug" not in said.err
+    assert files_in(here) == {".git", "two.onnx", "recipes"}
+
+
+@pytest.mark.slow
+def test_what_a_recipe_must_say_to_mend_a_file_is_written_and_builds(here, onnxbuild):
+    save_model(here / "old.onnx", inputs=("x:0", "a b"), opset=9)
+    said = onnxbuild("init", "old.onnx", "-o", "old.yaml")
+    assert said.code == 0, said.err
+    found = written(here / "old.yaml")
+    assert found["opset"] == 18
+    assert found["model"] == {"onnx": "old.onnx", "rename": {"x:0": "x_0", "a b": "a_b"}}
+    assert set(found["dummy_inputs"]) == {"x_0", "a_b"}
+    assert "fill in" not in said.out
+    assert onnxbuild("run", "old.yaml").code == 0
+
+
+def test_dimensions_that_a_file_does_not_say_are_marked(here, onnxbuild):
+    save_model(here / "any.onnx", inputs=("a", "b"), shape=None)
+    said = onnxbuild("init", "any.onnx", "-o", "any.yaml")
+    assert said.code == 0, said.err
+    text = (here / "any.yaml").read_text()
+    marks = [n for n, line in enumerate(text.splitlines(), 1) if "FILL IN: write `dummy" in line]
+    assert len(marks) == 2
+    assert f"fill in first: any.yaml, line {marks[0]}, {marks[1]}\n" in said.out
+    assert written(here / "any.yaml")["dummy_inputs"]["b"] == {
+        "dtype": "float32",
+        "shape": ["batch"],
+    }
+    assert onnxbuild("lint", "any.yaml").code == 0

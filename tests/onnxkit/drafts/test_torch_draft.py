@@ -1,0 +1,112 @@
+"""What is known of a module's inputs, by its layers, its annotations and what it gives itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module
+
+
+def inputs_of(module):
+    return dict(draft_of_module(module).recipe["dummy_inputs"])
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (nn.Linear(5, 2), {"dtype": "float32", "shape": ["batch", 5]}),
+        (nn.Linear(5, 2).double(), {"dtype": "float64", "shape": ["batch", 5]}),
+        (nn.Conv1d(2, 3, 5), {"dtype": "float32", "shape": ["batch", 2, 16]}),
+        (nn.Conv3d(2, 3, 5), {"dtype": "float32", "shape": ["batch", 2, 32, 32, 32]}),
+        (nn.LSTM(6, 3), {"dtype": "float32", "shape": ["sequence", "batch", 6]}),
+        (nn.GRU(6, 3, batch_first=True), {"dtype": "float32", "shape": ["batch", "sequence", 6]}),
+        (nn.Embedding(9, 3), {"dtype": "int64", "shape": ["batch", "sequence"], "low": 0, "high": 9}),
+        (nn.LayerNorm(4), {"dtype": "float32", "shape": ["batch", 4]}),
+        (nn.BatchNorm1d(4), {"dtype": "float32", "shape": ["batch", 4]}),
+    ],
+    ids=lambda each: type(each).__name__ if isinstance(each, nn.Module) else "",
+)  # fmt: skip
+def test_a_first_layer_says_what_the_module_takes(layer, expected):
+    (found,) = inputs_of(layer).values()
+    assert found == expected
+
+
+def test_an_encoder_of_sequences_is_not_taken_for_one_of_rows():
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
+
+        def forward(self, x):
+            batch, sequence, width = x.shape
+            return self.layer(x).reshape(batch, sequence, width)
+
+    assert inputs_of(Encoder())["x"]["shape"] == ["batch", "sequence", 8]
+
+
+def test_a_size_that_is_baked_in_is_no_axis():
+    class Baked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.layer(x).reshape(2, 2)
+
+    draft = draft_of_module(Baked())
+    assert "did not run" in draft.holes["dummy_inputs.x"]
+
+
+def test_an_annotation_comes_first():
+    class Annotated3(nn.Module):
+        def forward(self, x: Annotated[Tensor, "batch 3 time"], ids: torch.LongTensor):
+            return x[:, :, 0].sum(1), ids
+
+    found = inputs_of(Annotated3())
+    assert found["x"] == {"dtype": "float32", "shape": ["batch", 3, "time"]}
+    assert found["ids"]["dtype"] == "int64"
+
+
+def test_what_the_module_gives_as_inputs_comes_first():
+    class Given(nn.Module):
+        main_input_name = "ids"
+
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(50, 4)
+
+        @property
+        def dummy_inputs(self):
+            return {"ids": torch.zeros(2, 7, dtype=torch.int64)}
+
+        def forward(self, ids=None, other=None):
+            return self.table(ids)
+
+    assert inputs_of(Given()) == {
+        "ids": {"dtype": "int64", "shape": ["batch", "sequence"], "low": 0, "high": 50}
+    }
+
+
+def test_two_inputs_of_two_layers_are_tried_together():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 3), nn.Linear(5, 3)
+
+        def forward(self, a, b):
+            return self.a(a) + self.b(b)
+
+    draft = draft_of_module(Two())
+    assert [each["shape"] for each in draft.recipe["dummy_inputs"].values()] == [
+        ["batch", 4],
+        ["batch", 5],
+    ]
+    assert draft.recipe["outputs"] == ["output"]
+
+
+def test_what_is_no_module_has_no_draft():
+    assert draft_of_module(3) is None
