@@ -8,8 +8,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-os.environ["KERAS_BACKEND"] = "torch"
-os.environ["KERAS_TORCH_DEVICE"] = "cpu"
+os.environ["KERAS_BACKEND"] = "torch"  # noqa: TID251 - before Keras is imported
+os.environ["KERAS_TORCH_DEVICE"] = "cpu"  # noqa: TID251
 
 import keras
 import numpy as np

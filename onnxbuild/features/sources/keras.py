@@ -10,7 +10,12 @@ from typing import Any
 from onnxbuild.core.recipe import FRONTEND
 from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
 from onnxbuild.expansion.source_format import SourceFormat
-from onnxbuild.onnxkit.keras_models.archive import ArchiveError, KerasOutline, read_archive
+from onnxbuild.onnxkit.keras_models.archive import (
+    ArchiveError,
+    KerasOutline,
+    is_earlier_form,
+    read_archive,
+)
 from onnxbuild.onnxkit.keras_models.declared import (
     DeclaredError,
     chosen_outputs,
@@ -79,5 +84,6 @@ FEATURE = SourceFormat(
         read=_read,
         frontend=FRONTEND,
         suffixes=(".keras",),
+        recognizes=is_earlier_form,
     ),
 )

@@ -77,22 +77,34 @@ def read_archive(path: Path) -> KerasOutline:
         ArchiveError: It is none, parts of it are missing, or it holds code or a class of the user's.
         OSError: It can't be read.
     """
+    convert = "or convert it by tf2onnx in a callable of yours, and write `frontend: onnx`"
     if path.is_dir():
-        kind = "a SavedModel of TensorFlow" if (path / "saved_model.pb").exists() else "a folder"
+        kind = "a SavedModel of TensorFlow" if _is_saved_model(path) else "a folder"
         raise ArchiveError(
             f"{path.name} is {kind}; expected an archive of Keras 3",
-            "save the model again by `model.save('model.keras')`; or convert it by tf2onnx in a callable of yours, and "
-            "write `frontend: onnx`",
+            f"save the model by `model.save('model.keras')`; {convert}",
         )
-    with path.open("rb") as file:
-        if file.read(len(_HDF5)) == _HDF5:
-            raise ArchiveError(
-                f"{path.name} is an HDF5 file of an earlier Keras; expected an archive of Keras 3",
-                "load it in Keras and save it again: `model.save('model.keras')`; or convert it by tf2onnx in a "
-                "callable of yours, and write `frontend: onnx`",
-            )
+    if _is_hdf5(path):
+        raise ArchiveError(
+            f"{path.name} is an HDF5 file of an earlier Keras; expected an archive of Keras 3",
+            f"load it in Keras and save it again: `model.save('model.keras')`; {convert}",
+        )
     config, metadata = _json_of(path)
     return _outline(path.name, config, str(metadata.get("keras_version", "")))
+
+
+def is_earlier_form(path: Path) -> bool:
+    """Whether a path is an HDF5 file or a SavedModel: `read_archive` says what to do with these."""
+    return _is_saved_model(path) or (path.is_file() and _is_hdf5(path))
+
+
+def _is_saved_model(path: Path) -> bool:
+    return (path / "saved_model.pb").is_file()
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_HDF5)) == _HDF5
 
 
 def _json_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
