@@ -65,6 +65,8 @@ def load_keras(path: Path, name: str, facts: Mapping[str, Any], where: str) -> t
 def module_of_keras(made: object, where: str) -> torch.nn.Module | None:
     """A keras.Model on the torch backend as a module that takes its inputs by name; None for all else.
 
+    A class of the user's takes the arguments of its `call` by name already.
+
     Raises:
         StepError: It was never called, so that nothing says what it takes.
     """
@@ -83,7 +85,7 @@ def module_of_keras(made: object, where: str) -> torch.nn.Module | None:
                 where=where,
                 fix="call it once, or load its weights, before it is returned",
             )
-        return _called(made)
+        return None
     if isinstance(struct, Mapping):
         names = sorted(struct)
     else:
@@ -145,23 +147,6 @@ def _named(
         return dict(zip(outputs, keras.tree.flatten(made), strict=True)) if outputs else made
 
     return _module(model, names, call)
-
-
-def _called(model: Any) -> torch.nn.Module:
-    """A module that calls a model of the user's own class by the arguments of its `call`."""
-    found = inspect.signature(model.call).parameters
-    takes_mode = "training" in found
-    names = [
-        name
-        for name, each in found.items()
-        if name not in ("training", "mask") and each.kind is each.POSITIONAL_OR_KEYWORD
-    ]
-    required = [name for name in names if found[name].default is inspect.Parameter.empty]
-
-    def call(given: Mapping[str, Any]) -> Any:
-        return model(**given, **({"training": False} if takes_mode else {}))
-
-    return _module(model, required, call)
 
 
 def _module(model: Any, names: Sequence[str], call: Any) -> torch.nn.Module:
