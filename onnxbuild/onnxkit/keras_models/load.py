@@ -24,8 +24,8 @@ INPUTS, OUTPUTS, WRITTEN_BY = "inputs", "outputs", "written_by"
 
 INSTALL = "pip install 'onnxbuild[keras]'"
 _BACKEND = "torch"
-_SETTINGS = {"KERAS_BACKEND": _BACKEND, "KERAS_TORCH_DEVICE": "cpu", "KERAS_HOME": "keras_home"}
-"""Environment of Keras: its folder, whose keras.json would set types, is one in the step's own."""
+_SETTINGS = {"KERAS_BACKEND": _BACKEND, "KERAS_TORCH_DEVICE": "cpu"}
+"""Environment of Keras. Its keras.json, which would set types, is looked for at home: in a step, an empty folder."""
 
 
 def load_keras(path: Path, name: str, facts: Mapping[str, Any], where: str) -> torch.nn.Module:
