@@ -48,7 +48,7 @@ from onnxbuild.features.settings import (
     session,
     target,
 )
-from onnxbuild.features.sources import transformers
+from onnxbuild.features.sources import keras, transformers
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.providers import use_providers
 
@@ -56,6 +56,7 @@ FEATURES: tuple[Feature, ...] = (
     pytorch.FEATURE,
     onnx.FEATURE,
     transformers.FEATURE,
+    keras.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,

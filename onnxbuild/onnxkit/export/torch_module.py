@@ -14,6 +14,7 @@ from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.user_code import call_user
 from onnxbuild.onnxkit.export.module_outputs import has_keys, named_outputs
 from onnxbuild.onnxkit.huggingface.load import load_folder
+from onnxbuild.onnxkit.keras_models.load import KERAS, load_keras, module_of_keras
 from onnxbuild.onnxkit.model.tensor_types import STRING, tensor_of
 from onnxbuild.onnxkit.modules.no_module import no_module
 from onnxbuild.onnxkit.modules.program_modules import FORM, load_program, module_of_program
@@ -53,7 +54,9 @@ def load_module_noted(
     """As `load_module`, with a line for the user where it was in training mode."""
     if entrypoint.target == FILE_DATA:
         shown, path = context.files(entrypoint)[0]
-        if FORM in entrypoint.args:
+        if entrypoint.args.get(FORM) == KERAS:
+            module = load_keras(path, shown, entrypoint.args, context.where)
+        elif FORM in entrypoint.args:
             module = load_program(path, shown, entrypoint.args, context.where)
         else:
             module = load_folder(context, entrypoint)
@@ -90,7 +93,7 @@ def as_module(made: object, where: str) -> torch.nn.Module | None:
     """
     import torch
 
-    program = module_of_program(made, where)
+    program = module_of_program(made, where) or module_of_keras(made, where)
     return program or (made if isinstance(made, torch.nn.Module) else None)
 
 

@@ -19,7 +19,8 @@ _BY_PACKAGE = {
     "sklearn": "write `frontend: sklearn` below `name`",
     "xgboost": "write `frontend: xgboost` below `name`",
     "lightgbm": "write `frontend: lightgbm` below `name`",
-    "keras": "save it by `model.export('model.onnx', format='onnx')`, and write `model: {onnx: model.onnx}`",
+    "keras": "save it by `model.save('FILE.keras')`, and write `model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch before "
+    "keras is imported",
     "tensorflow": "convert it (tf2onnx), return that, and write `frontend: onnx`",
     "jax": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",
     "jaxlib": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",

@@ -33,7 +33,7 @@ class FromSklearn(type(a("sklearn", "BaseEstimator"))):
         (FromSklearn(), "a FromSklearn;", "write `frontend: sklearn`"),
         (a("xgboost"), "a Thing of xgboost;", "write `frontend: xgboost`"),
         (a("lightgbm"), "a Thing of lightgbm;", "write `frontend: lightgbm`"),
-        (a("keras", "Model"), "a Model of keras;", "format='onnx'"),
+        (a("keras", "Model"), "a Model of keras;", "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"),
         (a("jaxlib"), "a Thing of jaxlib;", "jax2onnx"),
         ({"weight": torch.ones(1)}, "a dict;", "load_state_dict"),
         ((torch.nn.Linear(2, 2), 3), "a tuple;", "return the module alone: the item 0"),

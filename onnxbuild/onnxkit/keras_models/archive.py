@@ -1,0 +1,280 @@
+"""What a .keras archive says of its model, read without Keras: inputs, outputs, layers.
+
+Names of keys are those of keras/src/saving/saving_lib.py and serialization_lib.py.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_CONFIG, _METADATA = "config.json", "metadata.json"
+_WEIGHTS = ("model.weights.h5", "model.weights.npz")
+_LARGEST = 1 << 28
+"""Bytes of a config or metadata that is read at most."""
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_SEQUENTIAL, _FUNCTIONAL = "Sequential", "Functional"
+_RECURRENT = frozenset(
+    {"LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}
+)
+_CALLABLE = "load the model by `model: {entrypoint: FILE.py:CALLABLE}`, which returns it on the torch backend"
+
+
+class ArchiveError(ValueError):
+    """A file is no archive of Keras that a recipe can name.
+
+    Attributes:
+        fix: Something to type.
+    """
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class KerasInput:
+    """An input of a model's.
+
+    Attributes:
+        dtype: As Keras names it.
+        shape: None for sizes that vary.
+        table: Rows of the embedding that it indexes; 0 where it does not.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+    table: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KerasOutline:
+    """A model's outside.
+
+    Attributes:
+        inputs: In the order in which Keras flattens them.
+        outputs: Names, in that order.
+        recurrent: Name of its first recurrent layer; empty for none.
+        keras: Version of Keras that wrote it.
+    """
+
+    inputs: tuple[KerasInput, ...]
+    outputs: tuple[str, ...]
+    recurrent: str
+    keras: str
+
+
+def read_archive(path: Path) -> KerasOutline:
+    """What an archive says.
+
+    Raises:
+        ArchiveError: It is none, parts of it are missing, or it holds code or a class of the user's.
+        OSError: It can't be read.
+    """
+    convert = "or convert it by tf2onnx in a callable of yours, and write `frontend: onnx`"
+    if path.is_dir():
+        kind = "a SavedModel of TensorFlow" if _is_saved_model(path) else "a folder"
+        raise ArchiveError(
+            f"{path.name} is {kind}; expected an archive of Keras 3",
+            f"save the model by `model.save('model.keras')`; {convert}",
+        )
+    if _is_hdf5(path):
+        raise ArchiveError(
+            f"{path.name} is an HDF5 file of an earlier Keras; expected an archive of Keras 3",
+            f"load it in Keras and save it again: `model.save('model.keras')`; {convert}",
+        )
+    config, metadata = _json_of(path)
+    return _outline(path.name, config, str(metadata.get("keras_version", "")))
+
+
+def is_earlier_form(path: Path) -> bool:
+    """Whether a path is an HDF5 file or a SavedModel: `read_archive` says what to do with these."""
+    return _is_saved_model(path) or (path.is_file() and _is_hdf5(path))
+
+
+def _is_saved_model(path: Path) -> bool:
+    return (path / "saved_model.pb").is_file()
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_HDF5)) == _HDF5
+
+
+def _json_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(config, metadata) of an archive that has weights."""
+    again = "save the model again by `model.save('model.keras')`"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if _CONFIG not in names or _METADATA not in names:
+                raise ArchiveError(
+                    f"{path.name} is a zip without {_CONFIG} and {_METADATA}: no archive of Keras 3",
+                    again,
+                )
+            if not any(each in names for each in _WEIGHTS):
+                raise ArchiveError(
+                    f"{path.name} has no {_WEIGHTS[0]}: its weights are missing", again
+                )
+            if any(archive.getinfo(each).file_size > _LARGEST for each in (_CONFIG, _METADATA)):
+                raise ArchiveError(
+                    f"{path.name} has a {_CONFIG} above {_LARGEST >> 20} MiB", again
+                )
+            found = [json.loads(archive.read(each)) for each in (_CONFIG, _METADATA)]
+    except zipfile.BadZipFile as error:
+        raise ArchiveError(
+            f"{path.name} is no complete zip, as a .keras archive is: {error}",
+            "copy it again; git-lfs pointers are a frequent cause",
+        ) from error
+    except (ValueError, RecursionError, NotImplementedError, RuntimeError, EOFError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"{path.name} can't be read: {error}", again) from error
+    if not all(isinstance(each, dict) for each in found):
+        raise ArchiveError(f"{path.name} has a {_CONFIG} that is no object", again)
+    return found[0], found[1]
+
+
+def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline:
+    own = config.get("config")
+    layers = own.get("layers") if isinstance(own, Mapping) else None
+    objects = list(_objects(config.get("config")))
+    for each in (config, *objects):
+        _refuse_code(name, each)
+    kind = config.get("class_name")
+    if not isinstance(own, Mapping) or not isinstance(layers, list):
+        raise ArchiveError(
+            f"{name} holds a {kind}, which does not say its layers; expected a Sequential or Functional model",
+            _CALLABLE,
+        )
+    try:
+        inputs, outputs = (
+            _sequential(own, layers) if kind == _SEQUENTIAL else _functional(own, layers)
+        )
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(
+            f"the inputs and outputs of {name} can't be read from its {_CONFIG} ({type(error).__name__}: {error})",
+            f"save the model again with a later Keras, or {_CALLABLE}",
+        ) from error
+    found = (each for each in objects if each.get("class_name") in _RECURRENT)
+    recurrent = next((str(each["config"].get("name") or each["class_name"]) for each in found), "")
+    return KerasOutline(
+        inputs, _unique(outputs, {each.name for each in inputs}), recurrent, version
+    )
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    """All that Keras makes an object of, from the outside in."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, Mapping):
+            if "class_name" in value and isinstance(value.get("config"), Mapping):
+                yield value
+            waiting += reversed(list(value.values()))
+
+
+def _refuse_code(name: str, made: Mapping[str, Any]) -> None:
+    kind = str(made.get("class_name"))
+    if kind in ("Lambda", "__lambda__"):
+        layer = made["config"].get("name", "lambda")
+        raise ArchiveError(
+            f"layer '{layer}' of {name} is a Lambda, which is code; an archive's code never runs",
+            f"make it of `keras.ops` in a model without it; or {_CALLABLE}",
+        )
+    module = made.get("module")
+    package = module.partition(".")[0] if isinstance(module, str) else None
+    if "registered_name" in made and package not in ("keras", "builtins"):
+        whose = f" of {module}" if module else ""
+        raise ArchiveError(
+            f"{name} needs the class {kind}{whose}, which is no part of Keras: an archive does not hold its code",
+            _CALLABLE,
+        )
+
+
+def _sequential(
+    own: Mapping[str, Any], layers: list[Any]
+) -> tuple[tuple[KerasInput, ...], list[str]]:
+    first = layers[0]
+    if first["class_name"] == "InputLayer":
+        after = layers[1] if len(layers) > 1 else first
+        given = _input(first["config"], str(first["config"]["name"]), _rows(after))
+    else:
+        shape = own.get("build_input_shape") or first["build_config"]["input_shape"]
+        given = _input({"batch_shape": shape}, "input", _rows(first))
+    return (given,), [str(layers[-1]["config"]["name"])]
+
+
+def _functional(
+    own: Mapping[str, Any], layers: list[Any]
+) -> tuple[tuple[KerasInput, ...], list[str]]:
+    by_name = {each["config"]["name"]: each["config"] for each in layers}
+    rows = {
+        source: _rows(each)
+        for each in layers
+        for node in each.get("inbound_nodes", ())
+        for source in _sources(node)
+    }
+    inputs = tuple(
+        _input(by_name[layer], shown, rows.get(layer, 0))
+        for shown, layer in _leaves(own["input_layers"])
+    )
+    return inputs, [shown for shown, _ in _leaves(own["output_layers"])]
+
+
+def _sources(node: Any) -> Iterator[str]:
+    """Layers whose outputs a node takes."""
+    for each in _objects(node):
+        if each["class_name"] == "__keras_tensor__":
+            yield str(each["config"]["keras_history"][0])
+
+
+def _leaves(structure: Any, shown: str = "") -> Iterator[tuple[str, str]]:
+    """(name, layer) of each place, in the order in which Keras flattens them; keys come before layers' names."""
+    if isinstance(structure, Mapping):
+        for key in sorted(structure):
+            yield from _leaves(structure[key], key)
+    elif len(structure) == 3 and isinstance(structure[0], str) and isinstance(structure[1], int):  # noqa: PLR2004
+        yield shown or structure[0], structure[0]
+    else:
+        for each in structure:
+            yield from _leaves(each)
+
+
+def _input(config: Mapping[str, Any], name: str, rows: int) -> KerasInput:
+    for form in ("sparse", "ragged"):
+        if config.get(form):
+            raise ArchiveError(
+                f"input '{name}' is {form}; a recipe feeds dense tensors", _CALLABLE
+            )
+    shape = config.get("batch_shape") or config["batch_input_shape"]
+    if isinstance(shape[0], (list, tuple)):
+        raise ArchiveError(f"the model takes several inputs without names ({shape})", _CALLABLE)
+    dtype = config.get("dtype") or "float32"
+    return KerasInput(name, str(dtype), tuple(shape), 0 if "float" in str(dtype) else rows)
+
+
+def _rows(layer: Mapping[str, Any]) -> int:
+    """Rows of the table that a layer looks its input up in; 0 where it does not."""
+    rows = layer["config"].get("input_dim") if layer["class_name"] == "Embedding" else 0
+    return rows if isinstance(rows, int) else 0
+
+
+def _unique(names: list[str], taken: set[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in names:
+        given, n = (f"{name}_out" if name in taken else name), 1
+        while given in found:
+            given, n = f"{name}_{n}", n + 1
+        found.append(given)
+    return tuple(found)
