@@ -20,6 +20,7 @@ ARGUMENTS = {
     "diagnose": ("diagnose", "tiny:fp32"),
     "release": ("release", "tiny.yaml", "--version", "2", "--allow-dirty"),
     "verify": ("verify", "dist/tiny-1"),
+    "init": ("init", "models/tiny.py:load", "--name", "first"),
     "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
     "log": ("log", "tiny:export"),
     "schema": ("schema",),

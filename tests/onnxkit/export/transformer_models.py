@@ -37,4 +37,4 @@ def load(name):
     }  # fmt: skip
     model, config, own = kinds[name]
     torch.manual_seed(0)
-    return Hidden(model(config(**SIZES | own)))
+    return Hidden(model(config(**SIZES | own))).eval()
