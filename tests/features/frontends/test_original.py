@@ -173,7 +173,6 @@ def test_another_kind_of_type_is_left_to_be_found(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.smoke
 def test_a_planted_wrong_weight_is_found_only_against_the_original(tmp_path):
     project(tmp_path, wrong=True)
     assert build(tmp_path, "").exit_code == 0, "held against itself nothing is wrong"
