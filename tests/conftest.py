@@ -27,6 +27,8 @@ LONGEST = (
     "test_other_bundles",
     "test_readme",
     "test_aotinductor",
+    "test_transformers_build",
+    "test_unobserved",
     "test_invalidation",
     "test_damage",
 )
