@@ -7,22 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
-from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import check, convert_estimator, estimator_reference
 
-_INPUT, _BATCH = "features", "batch"
-"""The input of a file that says how wide its rows are, and its axis."""
+_INPUT = "features"
+"""The input of a file that says how wide its rows are."""
 
 
 def estimator_frontend(name: str, source: ModelSource) -> Frontend:
@@ -103,6 +104,30 @@ def _score(name: str, scope: Scope) -> OutputRef | None:
     return baseline_score(scope, OutputRef(_converted(name, scope), "model"), AS_WRITTEN)
 
 
+def booster_source(
+    outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...], about: str
+) -> ModelSource:
+    """Return the source of files that hold no code and need no options.
+
+    Args:
+        outline_of: Reads one.
+        suffixes: Endings of such files' names, which many others have, too.
+        about: One line.
+    """
+
+    def read(
+        path: Path, outline: EstimatorOutline, _: NoOptions, written: Mapping[str, Any]
+    ) -> SourceFacts:
+        return read_estimator(path, outline, written)
+
+    return ModelSource(
+        help=f"{about}, relative to this file: it says how many columns its rows have",
+        look=look_with(outline_of),
+        read=read,
+        recognizes=_recognized_by(outline_of, suffixes),
+    )
+
+
 def look_with(
     outline_of: Callable[[Path], EstimatorOutline],
 ) -> Callable[[Path], EstimatorOutline]:
@@ -118,7 +143,7 @@ def look_with(
     return look
 
 
-def recognized_by(
+def _recognized_by(
     outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...]
 ) -> Callable[[Path], bool]:
     """Return a `ModelSource.recognizes` for files whose names end as many others do."""
@@ -152,29 +177,19 @@ def read_estimator(
     Raises:
         SourceError: It does not say how wide its rows are, and neither does the recipe.
     """
-    inputs = written.get("dummy_inputs")
+    inputs = mapping_in(written, "dummy_inputs")
     declared: dict[str, Any] = {}
-    if not isinstance(inputs, Mapping) or not inputs:
+    if not inputs:
         if not outline.features:
             raise SourceError(
                 f"{path.name} does not say what its inputs are",
                 "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
                 "`{text: {dtype: string, shape: [batch]}}`",
             )
-        inputs = {_INPUT: {"dtype": "float32", "shape": [_BATCH, outline.features]}}
+        inputs = {_INPUT: {"dtype": "float32", "shape": [BATCH, outline.features]}}
         declared["dummy_inputs"] = inputs
-    shapes = [_shape(each) for each in inputs.values()]
-    axes = completed_axes(shapes, _mapping(written.get("dynamic_axes")))
+    shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
+    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
     if axes:
         declared["dynamic_axes"] = axes
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))
-
-
-def _shape(each: Any) -> list[int | str]:
-    shape = _mapping(each).get("shape")
-    found = shape if isinstance(shape, list) else []
-    return [size for size in found if isinstance(size, (int, str))]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -5,32 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-
-
-class SourceError(ValueError):
-    """What is wrong with a model's file.
-
-    Attributes:
-        what: One sentence.
-        fix: Something to type.
-        key: Path of the key of the recipe that is at fault; empty for the file itself.
-        mend: Keys of a recipe that mend it, as JSON; `init` writes them, inputs with a mark to fill them in.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        fix: str,
-        key: tuple[str, ...] = (),
-        mend: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(what)
-        self.what = what
-        self.fix = fix
-        self.key = key
-        self.mend = mend
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +30,11 @@ def _never(_path: Path) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """Keys next to NAME in `model`: none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
@@ -73,9 +53,9 @@ class ModelSource:
     """
 
     help: str
-    options: type
     look: Callable[[Path], Any]
     read: Callable[[Path, Any, Any, Mapping[str, Any]], SourceFacts]
+    options: type = NoOptions
     frontend: str = ""
     is_folder: bool = False
     suffixes: tuple[str, ...] = ()

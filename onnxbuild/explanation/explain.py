@@ -54,7 +54,7 @@ def explain_file(
 
 
 class _Explanation:
-    """One recipe, told in full; tried before it is given away.
+    """One recipe in full; it is read again, and must say the same, before it is returned.
 
     Args:
         file: Of the recipe, absolute.

@@ -8,7 +8,7 @@ from typing import Any
 
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.params import from_json
-from onnxbuild.expansion.model_source import SourceError
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.first_recipe.recipe_text import HOLE
 
 _INPUTS = "dummy_inputs"

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.source_error import about
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.module_source import module_reference, module_source
 from onnxbuild.onnxkit.modules.program_modules import EXPORTED, FORM, MADE_BY
-from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.programs.exported_outline import ExportedOutline
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedFileOptions:
-    """Keys next to `exported` in `model`: none."""
 
 
 def _look(path: Path) -> ExportedOutline:
@@ -30,16 +24,13 @@ def _look(path: Path) -> ExportedOutline:
         SourceError: It holds no exported program.
         OSError: It can't be read.
     """
-    from onnxbuild.onnxkit.programs.exported_outline import ProgramError, exported_outline
+    from onnxbuild.onnxkit.programs.exported_outline import exported_outline
 
-    try:
-        return exported_outline(path)
-    except ProgramError as error:
-        raise SourceError(str(error), error.fix) from error
+    return exported_outline(path)
 
 
 def _read(
-    path: Path, outline: ExportedOutline, _: ExportedFileOptions, written: Mapping[str, Any]
+    path: Path, outline: ExportedOutline, _: NoOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
     """Inputs, ranges of axes and outputs of an exported program.
 
@@ -48,10 +39,8 @@ def _read(
     """
     from onnxbuild.onnxkit.programs.exported_declared import recipe_of_exported
 
-    try:
+    with about(path):
         recipe = recipe_of_exported(outline, written)
-    except InterfaceError as error:
-        raise SourceError(f"{path.name}: {error}", error.fix, error.key) from error
     facts = {FORM: EXPORTED, MADE_BY: outline.made_by}
     return SourceFacts(files=(path,), read=(path,), recipe=recipe, facts=facts)
 
@@ -64,7 +53,6 @@ FEATURE = Frontend(
     model_source=ModelSource(
         help="a program of torch.export (.pt2), relative to this file: it says its inputs, the ranges of its axes "
         "and its outputs. It holds code, which runs in fenced steps",
-        options=ExportedFileOptions,
         look=_look,
         read=_read,
         suffixes=(".pt2",),

@@ -13,13 +13,14 @@ from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Variant
+from onnxbuild.core.source_error import SourceError, about
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.expansion.needs_frontend import key_of
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
@@ -155,12 +156,10 @@ def _read(
     Raises:
         SourceError: No recipe can declare it, or it lacks a file.
     """
-    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
 
-    try:
+    with about(path):
         recipe = recipe_of(outline, options.rename, written)
-    except InterfaceError as error:
-        raise SourceError(f"{path.name}: {error}", error.fix, error.key, error.mend) from error
     for name in outline.files:
         if not is_name_below(name) or not (path.parent / name).is_file():
             raise SourceError(
@@ -192,15 +191,14 @@ def _draft(model: object) -> Draft | None:
 
 
 def _draft_of_file(path: Path, files: tuple[Path, ...]) -> Draft:
-    from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, recipe_of
+    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
 
     try:
         outline = _look(path)
-        said = recipe_of(outline, {}, {})
+        with about(path):
+            said = recipe_of(outline, {}, {})
     except OSError as error:
         raise StepError(f"the callable returned {path}, which can't be read: {error}") from error
-    except InterfaceError as error:
-        raise StepError(f"{path.name}: {error}", fix=error.fix) from error
     except SourceError as error:
         raise StepError(error.what, fix=error.fix) from error
     del said["opset"]  # a callable's model keeps its own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
@@ -11,7 +12,6 @@ from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
 from onnxbuild.expansion.module_source import module_reference, module_source
 from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, key_of
-from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"
@@ -24,6 +24,13 @@ _ADVICE = (
 
 def _faults(parts: Parts) -> Iterator[Fault]:
     yield from key_of(parts, MODULE_FRONTENDS, "export")
+
+
+def _draft(model: object) -> Draft | None:
+    """What a module that a callable returned says of its first recipe."""
+    from onnxbuild.onnxkit.drafts.torch_draft import draft_of_module  # `init` alone asks
+
+    return draft_of_module(model)
 
 
 FEATURE = Frontend(
@@ -45,6 +52,6 @@ FEATURE = Frontend(
     source=module_source,
     reference=module_reference,
     score=baseline_score,
-    draft=draft_of_module,
+    draft=_draft,
     diagnosis=DiagnosisHints(advice={export.KIND.name: _ADVICE}),
 )

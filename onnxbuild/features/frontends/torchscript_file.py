@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from onnxbuild.core.params import option
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.expansion.module_source import module_reference, module_source
 from onnxbuild.onnxkit.modules.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
-from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
@@ -33,13 +32,9 @@ def _look(path: Path) -> TorchScriptOutline:
         SourceError: It is none.
         OSError: It can't be read.
     """
-    from onnxbuild.onnxkit.programs.exported_outline import ProgramError
     from onnxbuild.onnxkit.programs.torchscript_outline import TorchScriptOutline
 
-    try:
-        return TorchScriptOutline(path)
-    except ProgramError as error:
-        raise SourceError(str(error), error.fix) from error
+    return TorchScriptOutline(path)
 
 
 def _read(
@@ -53,15 +48,9 @@ def _read(
     Raises:
         SourceError: There is no such submodule, or inputs are not written as forward takes them.
     """
-    from onnxbuild.onnxkit.programs.exported_outline import ProgramError
     from onnxbuild.onnxkit.programs.torchscript_declared import recipe_of_torchscript
 
-    try:
-        arguments = outline.arguments(options.submodule)
-        recipe = recipe_of_torchscript(path.name, arguments, written)
-    except (ProgramError, InterfaceError) as error:
-        key = getattr(error, "key", ("model", "submodule"))
-        raise SourceError(str(error), error.fix, key) from error
+    recipe = recipe_of_torchscript(path.name, outline.arguments(options.submodule), written)
     facts = {FORM: TORCHSCRIPT, SUBMODULE: options.submodule, MADE_BY: ""}
     return SourceFacts(files=(path,), read=(path,), recipe=recipe, facts=facts)
 

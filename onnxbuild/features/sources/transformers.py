@@ -7,26 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.completed_axes import completed_axes, mapping_in
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import FRONTEND
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.expansion.source_format import SourceFormat
 from onnxbuild.onnxkit.huggingface.folder import (
     CONFIG,
-    FolderError,
     ModelFolder,
     declared_weights,
     is_model_folder,
     read_folder,
 )
-from onnxbuild.onnxkit.huggingface.inputs import (
-    check_zero_padding,
-    declared_inputs,
-    mapping_in,
-    shapes_of,
-)
 from onnxbuild.onnxkit.huggingface.tasks import TASKS, purpose_of
-from onnxbuild.onnxkit.ready_onnx.declared import completed_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +44,25 @@ class TransformersOptions:
 
 
 def _look(path: Path) -> ModelFolder:
-    try:
-        return read_folder(path)
-    except FolderError as error:
-        raise SourceError(str(error), error.fix, error.key) from error
+    """What a folder says of its model.
+
+    Raises:
+        SourceError: It holds no model that can be loaded.
+        OSError: It can't be read.
+    """
+    return read_folder(path)
 
 
 def _read(
-    path: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
+    _: Path, folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
 ) -> SourceFacts:
-    """What a folder says: inputs, axes, outputs, tolerances, files of weights.
+    """What a folder says of a recipe: inputs, axes, outputs, tolerances, files of weights.
 
     Raises:
         SourceError: It does not say the task, or that comes later; or its weights are a pickle.
     """
-    del path
-    try:
-        return _facts(folder, options, written)
-    except FolderError as error:
-        raise SourceError(str(error), error.fix, error.key) from error
+    from onnxbuild.onnxkit.huggingface.inputs import check_zero_padding, declared_inputs, shapes_of
 
-
-def _facts(
-    folder: ModelFolder, options: TransformersOptions, written: Mapping[str, Any]
-) -> SourceFacts:
     purpose = purpose_of(folder.config, options.task)
     weights = declared_weights(folder, allow_pickle=options.allow_pickle)
     own = mapping_in(written, "dummy_inputs")

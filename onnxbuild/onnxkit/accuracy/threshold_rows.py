@@ -40,7 +40,7 @@ class ThresholdRows:
 
 
 def excused_rows(expected: Outputs, actual: Outputs, on_threshold: np.ndarray) -> np.ndarray:
-    """Rows that lie on a threshold and differ there, shape (rows,), bool.
+    """Return which rows are on a threshold and differ, shape (rows,), bool.
 
     Args:
         expected: The reference's outputs.
@@ -64,7 +64,7 @@ def excused_rows(expected: Outputs, actual: Outputs, on_threshold: np.ndarray) -
 
 
 def without(outputs: Outputs, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Outputs without some rows; one that has no such rows stays as it is."""
+    """Return outputs without some rows; one that has another number of rows stays as it is."""
     return {
         name: array[~rows] if array.shape[:1] == rows.shape else array
         for name, array in outputs.items()
@@ -72,7 +72,7 @@ def without(outputs: Outputs, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def threshold_report(found: Sequence[ThresholdRows]) -> dict[str, Any]:
-    """The part of report.json on thresholds; empty where no row lies on one."""
+    """Return the key `thresholds` of report.json; empty where no row is on a threshold."""
     touching = [each for each in found if each.on_threshold]
     if not touching:
         return {}
@@ -93,7 +93,7 @@ def threshold_report(found: Sequence[ThresholdRows]) -> dict[str, Any]:
 
 
 def threshold_note(found: Sequence[ThresholdRows], subject: str) -> str:
-    """One line on the rows that are left out; empty for none."""
+    """Return one line on the rows that are left out; empty if none is."""
     excused = [(each.point, row) for each in found for row in each.excused]
     if not excused:
         return ""
@@ -107,7 +107,7 @@ def threshold_note(found: Sequence[ThresholdRows], subject: str) -> str:
 
 
 def threshold_findings(found: Sequence[ThresholdRows], subject: str) -> tuple[Finding, ...]:
-    """A finding if too many rows are left out to judge by the rest."""
+    """Return a finding if too many rows are left out to judge by the rest."""
     rows, excused = sum(each.rows for each in found), sum(len(each.excused) for each in found)
     if excused <= _MOST_EXCUSED * rows:
         return ()

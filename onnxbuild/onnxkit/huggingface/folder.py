@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.core.user_files import read_user_file
 
 CONFIG = "config.json"
@@ -21,20 +22,6 @@ _OTHER_WEIGHTS = {
     "adapter_model.safetensors": "an adapter (LoRA) without its base model",
 }
 _ENTRYPOINT = "load it by a callable: `model: {entrypoint: models/mine.py:load}`"
-
-
-class FolderError(ValueError):
-    """What is wrong with a model's folder, or with what a recipe says of it.
-
-    Attributes:
-        fix: Something to type.
-        key: The key of the recipe that is at fault; empty where it is the folder.
-    """
-
-    def __init__(self, what: str, fix: str, *key: str) -> None:
-        super().__init__(what)
-        self.fix = fix
-        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +54,13 @@ def read_folder(path: Path) -> ModelFolder:
         path: The folder, or that of a whole model in a hub's cache (`models--ORG--NAME`).
 
     Raises:
-        FolderError: It holds no model that can be loaded, or code that would have to be run.
+        SourceError: It holds no model that can be loaded, or code that would have to be run.
         OSError: It is not there, or a file can't be read.
     """
     if not path.exists():
         raise FileNotFoundError(path)
     if not path.is_dir():
-        raise FolderError(
+        raise SourceError(
             f"{path.name} is a file; expected the folder that holds {CONFIG} and the weights",
             "write the folder's path",
         )
@@ -107,12 +94,12 @@ def declared_weights(folder: ModelFolder, *, allow_pickle: bool) -> Sequence[Pat
     """The files of weights that are loaded.
 
     Raises:
-        FolderError: There are pickles alone, and they are not allowed.
+        SourceError: There are pickles alone, and they are not allowed.
     """
     if folder.weights:
         return folder.weights
     if not allow_pickle:
-        raise FolderError(
+        raise SourceError(
             f"the folder's weights are a pickle, {folder.pickles[0].name}: a program that loading runs",
             "save them by `save_pretrained`, which writes safetensors; or, if you trust it, write "
             "`allow_pickle: true`",
@@ -133,7 +120,7 @@ def _snapshot(path: Path) -> tuple[Path, list[Path]]:
     found = sorted(each.name for each in snapshots.iterdir() if each.is_dir())
     if len(found) == 1:
         return snapshots / found[0], []
-    raise FolderError(
+    raise SourceError(
         f"{path.name} is a hub's cache with {len(found)} snapshots, and refs/main names none of them",
         f"name one: `{path.name}/snapshots/{found[0] if found else 'COMMIT'}`",
     )
@@ -144,11 +131,11 @@ def _json(file: Path) -> dict[str, Any]:
         found = json.loads(read_user_file(file))
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
-        raise FolderError(
+        raise SourceError(
             f"{file.name} is no JSON: {reason}", "check that the file is complete"
         ) from error
     if not isinstance(found, dict):
-        raise FolderError(
+        raise SourceError(
             f"{file.name} holds no mapping", f"save it again by `save_pretrained`, {file.name} too"
         )
     return found
@@ -165,12 +152,12 @@ def _processor(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refuse_code(config: Mapping[str, Any]) -> None:
     if config.get("auto_map"):
-        raise FolderError(
+        raise SourceError(
             f"{CONFIG} has `auto_map`: the model is code that comes with the folder (trust_remote_code)",
             f"read that code and {_ENTRYPOINT}",
         )
     if config.get("quantization_config"):
-        raise FolderError(
+        raise SourceError(
             f"{CONFIG} has `quantization_config`: its weights are quantized for another runtime",
             "name the original model; `quantization` makes fewer bits of it",
         )
@@ -187,13 +174,13 @@ def _weights(folder: Path, name: str, read: list[Path]) -> tuple[Path, ...]:
     places = _json(index).get("weight_map")
     shards = set(places.values()) if isinstance(places, Mapping) else set()
     if not shards or not all(isinstance(each, str) and _is_name(each) for each in shards):
-        raise FolderError(
+        raise SourceError(
             f"{index.name} names no files of weights in its folder", "download the folder again"
         )
     missing = sorted(each for each in shards if not (folder / each).is_file())
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise FolderError(
+        raise SourceError(
             f"{index.name} names {missing[0]}{more}, and there is no such file in the folder",
             "download the missing shards, or save the model again",
         )
@@ -204,7 +191,7 @@ def _is_name(text: str) -> bool:
     return text not in {"", ".", ".."} and not {"/", "\\", "\0"} & set(text)
 
 
-def _without_config(folder: Path) -> FolderError:
+def _without_config(folder: Path) -> SourceError:
     names = sorted(each.name for each in folder.iterdir())
     below = next((name for name in names if (folder / name / CONFIG).is_file()), "")
     if below:
@@ -214,15 +201,15 @@ def _without_config(folder: Path) -> FolderError:
     else:
         near = did_you_mean(CONFIG, [name for name in names if name.endswith(".json")])
         fix = f"{near} save the model by `save_pretrained`" if near else ""
-    return FolderError(
+    return SourceError(
         f"the folder {folder.name} has no {CONFIG}, which says what the model is",
         fix or "name a folder that `save_pretrained` wrote, or that the hub's cache holds",
     )
 
 
-def _without_weights(folder: Path) -> FolderError:
+def _without_weights(folder: Path) -> SourceError:
     found = next((name for name in _OTHER_WEIGHTS if (folder / name).is_file()), "")
     what = f"the folder {folder.name} has no {_SAFETENSORS}"
     if found:
         what += f"; {found} holds {_OTHER_WEIGHTS[found]}"
-    return FolderError(what, "save the model with transformers: `model.save_pretrained(FOLDER)`")
+    return SourceError(what, "save the model with transformers: `model.save_pretrained(FOLDER)`")

@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.onnxkit.huggingface.folder import FolderError, ModelFolder
+from onnxbuild.core.completed_axes import BATCH, mapping_in
+from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
 
-BATCH, SEQUENCE, SAMPLES, FRAMES = "batch", "sequence", "samples", "frames"
+SEQUENCE, SAMPLES, FRAMES = "sequence", "samples", "frames"
 _SEQUENCE_MAX = 512
 _IMAGE_SIZE = 224
 """Of a model of images whose files say no size: what nearly all such models were trained on."""
@@ -48,21 +50,21 @@ def declared_inputs(
         own: `dummy_inputs` of the recipe; values may be anything.
 
     Raises:
-        FolderError: Nothing says it, or the task has no such input.
+        SourceError: Nothing says it, or the task has no such input.
     """
     made = {"text": _text, "image": _image, "audio": _audio}
     if purpose.modality is None and own:
         return Inputs({}, {})
     if purpose.modality is None:
         kind = folder.config.get("model_type", "no model_type")
-        raise FolderError(
+        raise SourceError(
             f"config.json ({kind}) does not say whether text, images or sounds go into the model",
             "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
         )
     found = made[purpose.modality](folder, purpose)
     for name in names:
         if name not in found.inputs:
-            raise FolderError(
+            raise SourceError(
                 f"`inputs` names '{name}', which is no input of the task",
                 f"it has {', '.join(found.inputs)}; others stand under `dummy_inputs`",
                 "model", "inputs",
@@ -95,20 +97,14 @@ def shapes_of(
     return [each if isinstance(each, list) else [] for each in shapes]
 
 
-def mapping_in(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the mapping below a key of a recipe; empty where there is none."""
-    value = written.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def check_zero_padding(purpose: Purpose, inputs: Collection[str]) -> None:
     """See that there are hidden states, and a mask that says which of them are padding.
 
     Raises:
-        FolderError: There are not.
+        SourceError: There are not.
     """
     if purpose.task.name != "feature-extraction" or "attention_mask" not in inputs:
-        raise FolderError(
+        raise SourceError(
             "`zero_padding` is for feature-extraction of text with an `attention_mask`",
             "remove it",
             "model", "zero_padding",
@@ -244,7 +240,7 @@ def _audio(folder: ModelFolder, purpose: Purpose) -> Inputs:
         features = {"dtype": "float32", "shape": [BATCH, FRAMES, width]}
         sizes = {"min": 10, "max": 500, "example": 50}
         return Inputs({"input_features": features}, {**batch, FRAMES: sizes})
-    raise FolderError(
+    raise SourceError(
         f"nothing is known of the inputs of a model of sounds with model_type {kind}",
         "write `dummy_inputs`, or load the model by `model: {entrypoint: ...}`",
     )
@@ -265,7 +261,7 @@ def _count(config: Mapping[str, Any], key: str) -> int:
     found = config.get(key)
     if type(found) is not int or found < 1:
         shown = f"{key} is {found!r:.50}" if key in config else f"there is no `{key}`"
-        raise FolderError(
+        raise SourceError(
             f"config.json does not say what goes into the model: {shown}",
             "save the model again by `save_pretrained`, or write `dummy_inputs`",
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from onnxbuild.core.errors import did_you_mean
-from onnxbuild.onnxkit.huggingface.folder import CONFIG, FolderError
+from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.huggingface.folder import CONFIG
 
 Modality = Literal["text", "image", "audio"]
 
@@ -161,7 +162,7 @@ def purpose_of(config: Mapping[str, Any], asked: str) -> Purpose:
         asked: The recipe's `task`; empty where it leaves that to the config.
 
     Raises:
-        FolderError: There is no such task, or the config does not say one, or it is another's.
+        SourceError: There is no such task, or the config does not say one, or it is another's.
     """
     architecture = _architecture(config)
     modality = modality_of(config)
@@ -212,14 +213,14 @@ def _asked(asked: str, config: Mapping[str, Any], architecture: str) -> Task:
     task = TASKS.get(ALIASES.get(asked, asked))
     if task is None:
         near = did_you_mean(asked, [*TASKS, *ALIASES])
-        raise FolderError(
+        raise SourceError(
             f"task is '{asked}'; expected one of {', '.join(TASKS)}",
             near or "write one of these, or load the model by `model: {entrypoint: ...}`",
             "model", "task",
         )  # fmt: skip
     own = _of_architecture(architecture, modality_of(config))
     if own is not None and task is not own and task.name != "feature-extraction":
-        raise FolderError(
+        raise SourceError(
             f"task is '{task.name}', and the folder holds {architecture}, which has no head for it",
             f"write `task: {own.name}`, or name a folder with a model for {task.name}",
             "model", "task",
@@ -236,7 +237,7 @@ def _said(config: Mapping[str, Any], architecture: str, modality: Modality | Non
         return own
     shown = f"architectures is {architecture}" if architecture else "there is no `architectures`"
     kind = config.get("model_type")
-    raise FolderError(
+    raise SourceError(
         f"{CONFIG} does not say the task: {shown}" + (f", model_type is {kind}" if kind else ""),
         f"write `task:` next to `transformers`, one of {', '.join(TASKS)}",
     )
@@ -253,9 +254,9 @@ def _of_architecture(architecture: str, modality: Modality | None) -> Task | Non
     return None
 
 
-def _later(what: str, asked: str) -> FolderError:
+def _later(what: str, asked: str) -> SourceError:
     key = ("model", "task") if asked else ()
-    return FolderError(
+    return SourceError(
         f"{what}: text generation and encoder-decoder models (a cache, several graphs) come later",
         _LATER,
         *key,

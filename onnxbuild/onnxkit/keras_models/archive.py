@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.source_error import SourceError
+
 _CONFIG, _METADATA = "config.json", "metadata.json"
 _WEIGHTS = ("model.weights.h5", "model.weights.npz")
 _LARGEST = 1 << 28
@@ -23,18 +25,6 @@ _RECURRENT = frozenset(
     {"LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"}
 )
 _CALLABLE = "load the model by `model: {entrypoint: FILE.py:CALLABLE}`, which returns it on the torch backend"
-
-
-class ArchiveError(ValueError):
-    """A file is no archive of Keras that a recipe can name.
-
-    Attributes:
-        fix: Something to type.
-    """
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +64,18 @@ def read_archive(path: Path) -> KerasOutline:
     """What an archive says.
 
     Raises:
-        ArchiveError: It is none, parts of it are missing, or it holds code or a class of the user's.
+        SourceError: It is none, parts of it are missing, or it holds code or a class of the user's.
         OSError: It can't be read.
     """
     convert = "or convert it by tf2onnx in a callable of yours, and write `frontend: onnx`"
     if path.is_dir():
         kind = "a SavedModel of TensorFlow" if _is_saved_model(path) else "a folder"
-        raise ArchiveError(
+        raise SourceError(
             f"{path.name} is {kind}; expected an archive of Keras 3",
             f"save the model by `model.save('model.keras')`; {convert}",
         )
     if _is_hdf5(path):
-        raise ArchiveError(
+        raise SourceError(
             f"{path.name} is an HDF5 file of an earlier Keras; expected an archive of Keras 3",
             f"load it in Keras and save it again: `model.save('model.keras')`; {convert}",
         )
@@ -114,30 +104,28 @@ def _json_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             if _CONFIG not in names or _METADATA not in names:
-                raise ArchiveError(
+                raise SourceError(
                     f"{path.name} is a zip without {_CONFIG} and {_METADATA}: no archive of Keras 3",
                     again,
                 )
             if not any(each in names for each in _WEIGHTS):
-                raise ArchiveError(
+                raise SourceError(
                     f"{path.name} has no {_WEIGHTS[0]}: its weights are missing", again
                 )
             if any(archive.getinfo(each).file_size > _LARGEST for each in (_CONFIG, _METADATA)):
-                raise ArchiveError(
-                    f"{path.name} has a {_CONFIG} above {_LARGEST >> 20} MiB", again
-                )
+                raise SourceError(f"{path.name} has a {_CONFIG} above {_LARGEST >> 20} MiB", again)
             found = [json.loads(archive.read(each)) for each in (_CONFIG, _METADATA)]
     except zipfile.BadZipFile as error:
-        raise ArchiveError(
+        raise SourceError(
             f"{path.name} is no complete zip, as a .keras archive is: {error}",
             "copy it again; git-lfs pointers are a frequent cause",
         ) from error
     except (ValueError, RecursionError, NotImplementedError, RuntimeError, EOFError) as error:
-        if isinstance(error, ArchiveError):
+        if isinstance(error, SourceError):
             raise
-        raise ArchiveError(f"{path.name} can't be read: {error}", again) from error
+        raise SourceError(f"{path.name} can't be read: {error}", again) from error
     if not all(isinstance(each, dict) for each in found):
-        raise ArchiveError(f"{path.name} has a {_CONFIG} that is no object", again)
+        raise SourceError(f"{path.name} has a {_CONFIG} that is no object", again)
     return found[0], found[1]
 
 
@@ -149,7 +137,7 @@ def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline
         _refuse_code(name, each)
     kind = config.get("class_name")
     if not isinstance(own, Mapping) or not isinstance(layers, list):
-        raise ArchiveError(
+        raise SourceError(
             f"{name} holds a {kind}, which does not say its layers; expected a Sequential or Functional model",
             _CALLABLE,
         )
@@ -158,9 +146,9 @@ def _outline(name: str, config: Mapping[str, Any], version: str) -> KerasOutline
             _sequential(own, layers) if kind == _SEQUENTIAL else _functional(own, layers)
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ArchiveError):
+        if isinstance(error, SourceError):
             raise
-        raise ArchiveError(
+        raise SourceError(
             f"the inputs and outputs of {name} can't be read from its {_CONFIG} ({type(error).__name__}: {error})",
             f"save the model again with a later Keras, or {_CALLABLE}",
         ) from error
@@ -188,7 +176,7 @@ def _refuse_code(name: str, made: Mapping[str, Any]) -> None:
     kind = str(made.get("class_name"))
     if kind in ("Lambda", "__lambda__"):
         layer = made["config"].get("name", "lambda")
-        raise ArchiveError(
+        raise SourceError(
             f"layer '{layer}' of {name} is a Lambda, which is code; an archive's code never runs",
             f"make it of `keras.ops` in a model without it; or {_CALLABLE}",
         )
@@ -196,7 +184,7 @@ def _refuse_code(name: str, made: Mapping[str, Any]) -> None:
     package = module.partition(".")[0] if isinstance(module, str) else None
     if "registered_name" in made and package not in ("keras", "builtins"):
         whose = f" of {module}" if module else ""
-        raise ArchiveError(
+        raise SourceError(
             f"{name} needs the class {kind}{whose}, which is no part of Keras: an archive does not hold its code",
             _CALLABLE,
         )
@@ -254,12 +242,10 @@ def _leaves(structure: Any, shown: str = "") -> Iterator[tuple[str, str]]:
 def _input(config: Mapping[str, Any], name: str, rows: int) -> KerasInput:
     for form in ("sparse", "ragged"):
         if config.get(form):
-            raise ArchiveError(
-                f"input '{name}' is {form}; a recipe feeds dense tensors", _CALLABLE
-            )
+            raise SourceError(f"input '{name}' is {form}; a recipe feeds dense tensors", _CALLABLE)
     shape = config.get("batch_shape") or config["batch_input_shape"]
     if isinstance(shape[0], (list, tuple)):
-        raise ArchiveError(f"the model takes several inputs without names ({shape})", _CALLABLE)
+        raise SourceError(f"the model takes several inputs without names ({shape})", _CALLABLE)
     dtype = config.get("dtype") or "float32"
     return KerasInput(name, str(dtype), tuple(shape), 0 if "float" in str(dtype) else rows)
 

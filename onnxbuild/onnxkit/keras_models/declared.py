@@ -6,29 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onnxbuild.core.completed_axes import BATCH
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.keras_models.archive import KerasOutline
-
-BATCH = "batch"
-
-
-class DeclaredError(ValueError):
-    """A recipe that can't declare a model of Keras.
-
-    Attributes:
-        fix: Something to type.
-        key: The key of the recipe that is at fault; empty for the file itself.
-        mend: Keys of a recipe that mend it.
-    """
-
-    def __init__(
-        self, what: str, fix: str, key: tuple[str, ...] = (), mend: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(what)
-        self.fix = fix
-        self.key = key
-        self.mend = mend or {}
 
 
 def names_of(outline: KerasOutline) -> tuple[str, ...]:
@@ -47,7 +29,7 @@ def declared_inputs(outline: KerasOutline, own: Mapping[str, Any]) -> dict[str, 
         own: `dummy_inputs` as they are written; values may be anything.
 
     Raises:
-        DeclaredError: The recipe names an input that there is none of, or a type or a size is one that
+        SourceError: The recipe names an input that there is none of, or a type or a size is one that
             can't be.
     """
     names = names_of(outline)
@@ -55,15 +37,16 @@ def declared_inputs(outline: KerasOutline, own: Mapping[str, Any]) -> dict[str, 
         if name not in names:
             near = did_you_mean(name, names)
             has = f"it has {', '.join(names)}"
-            raise DeclaredError(
+            raise SourceError(
                 f"the model has no input '{name}'",
                 f"{near} {has}" if near else has,
-                ("dummy_inputs", str(name)),
+                "dummy_inputs",
+                str(name),
             )
     found: dict[str, dict[str, Any]] = {}
     for name, each in zip(names, outline.inputs, strict=True):
         if each.dtype not in DTYPES or each.dtype == "string":
-            raise DeclaredError(
+            raise SourceError(
                 f"input '{each.name}' has the type {each.dtype}; PyTorch, which runs the model, has no such tensors",
                 "save a model without its preprocessing layers, which takes numbers",
             )
@@ -104,17 +87,17 @@ def _axis(name: str, n: int, size: int | None) -> int | str:
 def _fit(name: str, shape: Sequence[Any], theirs: Sequence[int | None]) -> None:
     key = ("dummy_inputs", name, "shape")
     if len(shape) != len(theirs):
-        raise DeclaredError(
+        raise SourceError(
             f"input '{name}' of the model has {len(theirs)} dimensions; the recipe has {len(shape)}",
             "remove `shape`: the model says it",
-            key,
+            *key,
         )
     for n, (size, fixed) in enumerate(zip(shape, theirs, strict=True)):
         if fixed is not None and size != fixed:
-            raise DeclaredError(
+            raise SourceError(
                 f"the model has the size {fixed} along axis {n} of input '{name}'; the recipe has {size}",
                 f"write {fixed}",
-                key,
+                *key,
             )
 
 
@@ -127,10 +110,12 @@ def _refuse_unrolled(
             sizes = [16 if m == n else each for m, each in enumerate(shape)]
             what = f"axis {n} of input '{name}'"
             whole = ", ".join(map(str, sizes))
-            raise DeclaredError(
+            raise SourceError(
                 f"layer '{outline.recurrent}' is recurrent: an export fixes its number of steps, and "
                 f"{what} is {'dynamic' if theirs[n] is None else size}",
                 f"write a number there: `dummy_inputs: {{{name}: {{shape: [{whole}]}}}}`",
-                ("dummy_inputs", name, "shape"),
-                {"dummy_inputs": {name: {"shape": sizes}}},
+                "dummy_inputs",
+                name,
+                "shape",
+                mend={"dummy_inputs": {name: {"shape": sizes}}},
             )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.axis import symbols_of
+from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.programs.exported_outline import ExportedInput, ExportedOutline, Size
-from onnxbuild.onnxkit.ready_onnx.declared import BATCH, InterfaceError, completed_axes
 
 _FIRST, _OTHER = (8, 2), (64, 16)
 """Greatest size and example along an input's first axis, and along others, where the program names none."""
@@ -20,7 +21,7 @@ _OFTEN = 64
 """A greatest size of the program's is taken up to so many times the usual one: all sizes are tried."""
 
 _UNSEEN = 2
-"""The least size of an axis that torch.export was not told the least size of: it never looks at 0 and 1."""
+"""What torch.export writes as the least size of an axis where the user named none: it does not try 0 and 1."""
 
 _AGAIN = "or export the program again with another `torch.export.Dim`"
 
@@ -68,27 +69,27 @@ def recipe_of_exported(outline: ExportedOutline, written: Mapping[str, Any]) -> 
         written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
-        InterfaceError: No recipe can declare the program, or this one asks for what it does not take.
+        SourceError: No recipe can declare the program, or this one asks for what it does not take.
     """
-    own = _mapping(written, "dummy_inputs")
+    own = mapping_in(written, "dummy_inputs")
     names = [each.name for each in outline.inputs]
     for name in own:
         if name not in names:
             near = did_you_mean(name, names)
             fix = f"{near} it has {', '.join(names)}" if near else f"it has {', '.join(names)}"
-            raise InterfaceError(f"the program has no input '{name}'", fix, "dummy_inputs", name)
+            raise SourceError(f"the program has no input '{name}'", fix, "dummy_inputs", name)
     inputs = _declared(outline)
     shapes, ranges = [], dict[str, _Range]()
     for each in outline.inputs:
-        written_shape = _mapping(own, each.name).get("shape")
+        written_shape = mapping_in(own, each.name).get("shape")
         shape = written_shape if isinstance(written_shape, list) else inputs[each.name]["shape"]
-        shapes.append([size for size in shape if isinstance(size, int | str)])
+        shapes.append(sizes_in(shape))
         _fit(each, shape, outline, ranges)
-    own_axes = _mapping(written, "dynamic_axes")
+    own_axes = mapping_in(written, "dynamic_axes")
     asked = {
         name: {
             **({"multiple_of": taken.step} if taken.step > 1 else {}),
-            **_mapping(own_axes, name),
+            **mapping_in(own_axes, name),
         }
         for name, taken in ranges.items()
     }
@@ -97,25 +98,20 @@ def recipe_of_exported(outline: ExportedOutline, written: Mapping[str, Any]) -> 
     )
     for name, taken in ranges.items():
         axes[name] |= {"multiple_of": taken.step} if taken.step > 1 else {}
-        _keep_to(name, taken, {**axes[name], **_mapping(own_axes, name)})
+        _keep_to(name, taken, {**axes[name], **mapping_in(own_axes, name)})
     found: dict[str, Any] = {"dummy_inputs": inputs}
     found |= {"outputs": list(outline.outputs)} if outline.outputs else {}
     return found | ({"dynamic_axes": axes} if axes else {})
 
 
-def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = written.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _declared(outline: ExportedOutline) -> dict[str, dict[str, Any]]:
     if not outline.inputs:
-        raise InterfaceError("the program takes no tensors", "export one that does")
+        raise SourceError("the program takes no tensors", "export one that does")
     axes = _names(outline)
     found = {}
     for each in outline.inputs:
         if each.dtype not in DTYPES:
-            raise InterfaceError(
+            raise SourceError(
                 f"input '{each.name}' has the type {each.dtype}; expected one of {', '.join(DTYPES)}",
                 "export the program again with another type of input",
             )
@@ -133,7 +129,7 @@ def _names(outline: ExportedOutline) -> dict[str, str]:
     """Symbol -> the recipe's axis; PyTorch keeps no names, so an input's first axis is `batch`.
 
     Raises:
-        InterfaceError: A size is another one twice.
+        SourceError: A size is another one twice.
     """
     names: dict[str, str] = {}
     factors: dict[str, int] = {}
@@ -143,7 +139,7 @@ def _names(outline: ExportedOutline) -> dict[str, str]:
                 continue
             ((symbol, factor),) = size.symbols.items()
             if factors.setdefault(symbol, factor) != factor:
-                raise InterfaceError(
+                raise SourceError(
                     f"input '{each.name}' has the size {size.name} along axis {n}, and another input "
                     f"{Size({symbol: factors[symbol]}).name}: no recipe can say that",
                     "export the program with fixed sizes there",
@@ -157,7 +153,7 @@ def _names(outline: ExportedOutline) -> dict[str, str]:
 def _spelled(size: Size, names: Mapping[str, str]) -> str:
     if len(size.symbols) > 1 or size.number:
         if any(by != 1 for by in size.symbols.values()) or size.number < 0:
-            raise InterfaceError(
+            raise SourceError(
                 f"the program has an input of the size {size.name}: a recipe has sums of axes alone",
                 "export the program with a fixed size there",
             )
@@ -172,7 +168,7 @@ def _fit(
     """Hold a shape to the program's; adds what the program says of its axes to `ranges`."""
     key = ("dummy_inputs", each.name, "shape")
     if len(shape) != len(each.shape):
-        raise InterfaceError(
+        raise SourceError(
             f"input '{each.name}' of the program has {len(each.shape)} dimensions; the recipe has {len(shape)}",
             "remove `shape`: the program says it",
             *key,
@@ -181,7 +177,7 @@ def _fit(
         place = f"axis {n} of input '{each.name}'"
         if isinstance(theirs, int):
             if isinstance(size, int | str) and size != theirs:
-                raise InterfaceError(
+                raise SourceError(
                     f"the program has the size {theirs} along {place}; the recipe has {size}",
                     f"write {theirs}, {_AGAIN}",
                     *key,
@@ -199,7 +195,7 @@ def _fit(
                 if axis == size:
                     _tie(axis, taken, ranges, key)
         elif isinstance(size, int) and not _takes(taken, size, size):
-            raise InterfaceError(
+            raise SourceError(
                 f"the program takes {taken.rule} along {place}; the recipe has {size}",
                 f"write a size that it takes, {_AGAIN}",
                 *key,
@@ -210,7 +206,7 @@ def _tie(axis: str, taken: _Range, ranges: dict[str, _Range], key: tuple[str, ..
     """Add an axis; the program has one size wherever it has one symbol."""
     for other, known in ranges.items():
         if known.symbol == taken.symbol and other != axis:
-            raise InterfaceError(
+            raise SourceError(
                 f"the program has one size along {known.place} and {taken.place}; the recipe has "
                 f"'{other}' and '{axis}'",
                 f"write '{other}' in both",
@@ -242,7 +238,7 @@ def _keep_to(axis: str, taken: _Range, sizes: Mapping[str, Any]) -> None:
     if taken.step > 1:
         default["multiple_of"] = taken.step
     shown = ", ".join(f"{key}: {value}" for key, value in default.items())
-    raise InterfaceError(
+    raise SourceError(
         f"axis '{axis}' is {low} to {high}"
         + (f" in steps of {step}" if step > 1 else "")
         + f"; the program takes {taken.rule} along {taken.place}",

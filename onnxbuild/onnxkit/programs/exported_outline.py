@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.source_error import SourceError
+
 _MODEL = "models/model.json"
 _FIRST_FORM = "serialized_exported_program.json"
 """The record's name in archives of earlier versions of PyTorch."""
@@ -25,18 +27,6 @@ _DTYPES = {
     9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16", 34: "uint32",
     35: "uint64",
 }  # fmt: skip
-
-
-class ProgramError(ValueError):
-    """A file is no program that can be read.
-
-    Attributes:
-        fix: Something to type.
-    """
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ def exported_outline(path: Path) -> ExportedOutline:
         path: The file.
 
     Raises:
-        ProgramError: It holds no exported program, or one of another form.
+        SourceError: It holds no exported program, or one of another form.
         OSError: It can't be read.
     """
     content = _content(path)
@@ -113,10 +103,10 @@ def exported_outline(path: Path) -> ExportedOutline:
         SyntaxError,
         RecursionError,
     ) as error:
-        if isinstance(error, ProgramError):
+        if isinstance(error, SourceError):
             raise
         made = content.get("torch_version") if isinstance(content, dict) else None
-        raise ProgramError(
+        raise SourceError(
             f"{path.name} describes its graph in another way than PyTorch 2.13 does"
             + (f"; it was made by {made}" if made else ""),
             "save it again by `torch.export.save` of the PyTorch that is installed here",
@@ -134,13 +124,11 @@ def _content(path: Path) -> Any:
         with path.open("rb") as file:
             is_cut = file.read(2) == b"PK"
         what = "it was cut short, or is damaged" if is_cut else "it is no archive of PyTorch"
-        raise ProgramError(
+        raise SourceError(
             f"{path.name} can't be read: {what}",
             "copy it again; git-lfs pointers are a frequent cause",
         ) from error
-    raise ProgramError(
-        f"{path.name} holds no exported program: {_other(names)}", _other_fix(names)
-    )
+    raise SourceError(f"{path.name} holds no exported program: {_other(names)}", _other_fix(names))
 
 
 def _other(names: Sequence[str]) -> str:
@@ -179,7 +167,7 @@ def _outline(content: Any) -> ExportedOutline:
     )
     called = module["module_call_graph"][0]["signature"]
     if not all(each["type"] is None for part in _children(called["in_spec"]) for each in part):
-        raise ProgramError(
+        raise SourceError(
             "the program takes tensors in a list, tuple or dict; a recipe feeds tensors by name",
             "export a wrapper again whose forward takes each tensor as an argument of its own",
         )

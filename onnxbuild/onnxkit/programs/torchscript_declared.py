@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from onnxbuild.core.completed_axes import completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.programs.torchscript_outline import Argument
-from onnxbuild.onnxkit.ready_onnx.declared import InterfaceError, completed_axes
 
 
 def recipe_of_torchscript(
@@ -21,13 +22,12 @@ def recipe_of_torchscript(
         written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
-        InterfaceError: Inputs are not written as forward takes them.
+        SourceError: Inputs are not written as forward takes them.
     """
-    inputs = written.get("dummy_inputs")
-    inputs = inputs if isinstance(inputs, Mapping) else {}
+    inputs = mapping_in(written, "dummy_inputs")
     _check(name, tuple(arguments), inputs)
-    axes = written.get("dynamic_axes")
-    completed = completed_axes(_shapes(inputs.values()), axes if isinstance(axes, Mapping) else {})
+    shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
+    completed = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
     return {"dynamic_axes": completed} if completed else {}
 
 
@@ -35,7 +35,7 @@ def _check(name: str, arguments: tuple[Argument, ...], inputs: Mapping[str, Any]
     tensors = [each for each in arguments if each.is_tensor]
     fixed = [each for each in arguments if not each.is_tensor and not each.has_default]
     if fixed:
-        raise InterfaceError(
+        raise SourceError(
             f"forward of {name} takes `{fixed[0].name}: {fixed[0].type}`; a recipe feeds tensors",
             "name a part that takes tensors alone (`submodule: NAME` next to `torchscript`), or write a callable "
             f"that returns a module which loads it and passes `{fixed[0].name}` on",
@@ -45,7 +45,7 @@ def _check(name: str, arguments: tuple[Argument, ...], inputs: Mapping[str, Any]
     if missing:
         given = ", ".join(f"`{each}`" for each in missing)
         lines = ", ".join(f"{each}: {{dtype: float32, shape: [batch, ...]}}" for each in missing)
-        raise InterfaceError(
+        raise SourceError(
             f"forward of {name} takes {given}, and TorchScript says no types and shapes",
             f"write `dummy_inputs: {{{lines}}}`",
             *(("dummy_inputs",) if inputs else ()),
@@ -53,16 +53,9 @@ def _check(name: str, arguments: tuple[Argument, ...], inputs: Mapping[str, Any]
     for each in inputs if known else ():
         if each not in known:
             near = did_you_mean(str(each), known)
-            raise InterfaceError(
+            raise SourceError(
                 f"forward of {name} takes no tensor '{each}'",
                 f"{near} it takes {', '.join(known)}".strip(),
                 "dummy_inputs",
                 str(each),
             )
-
-
-def _shapes(inputs: Iterable[object]) -> Iterable[list[int | str]]:
-    for each in inputs:
-        shape = each.get("shape") if isinstance(each, Mapping) else None
-        if isinstance(shape, list):
-            yield [size for size in shape if isinstance(size, int | str)]

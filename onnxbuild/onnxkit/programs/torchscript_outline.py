@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import did_you_mean
-from onnxbuild.onnxkit.programs.exported_outline import ProgramError
+from onnxbuild.core.source_error import SourceError
 
 _ROOT = "__torch__"
 
@@ -42,7 +42,7 @@ class TorchScriptOutline:
         path: The archive.
 
     Raises:
-        ProgramError: It is none.
+        SourceError: It is none.
         OSError: It can't be read.
     """
 
@@ -59,7 +59,7 @@ class TorchScriptOutline:
                         self._code[file] = archive.read(each).decode()
                 pickled = next(n for n in names if n.endswith("/data.pkl") and n.count("/") == 1)
                 self._root = _first_class(archive.read(pickled))
-        except ProgramError:
+        except SourceError:
             raise
         except (
             zipfile.BadZipFile,
@@ -72,7 +72,7 @@ class TorchScriptOutline:
             with path.open("rb") as opened:
                 is_cut = opened.read(2) == b"PK"
             what = "it was cut short, or is damaged" if is_cut else "it is no archive of PyTorch"
-            raise ProgramError(
+            raise SourceError(
                 f"{path.name} can't be read: {what}",
                 "copy it again; git-lfs pointers are a frequent cause",
             ) from error
@@ -81,17 +81,17 @@ class TorchScriptOutline:
         if any("/code/" in name for name in names):
             return
         if any(name.endswith("models/model.json") for name in names):
-            raise ProgramError(
+            raise SourceError(
                 f"{self._name} holds no TorchScript: it is a program of torch.export",
                 "write `exported:` in place of `torchscript:`",
             )
         if any(name.endswith("data.pkl") for name in names):
-            raise ProgramError(
+            raise SourceError(
                 f"{self._name} holds weights alone, or a pickled module (torch.save), and no program",
                 "write a callable that builds the module and loads them (`module.load_state_dict(torch.load(path, "
                 "weights_only=True))`), and name it: `model: {entrypoint: FILE.py:CALLABLE, files: [...]}`",
             )
-        raise ProgramError(
+        raise SourceError(
             f"{self._name} holds no TorchScript: it is another kind of archive",
             "name the file that `torch.jit.save` wrote",
         )
@@ -103,7 +103,7 @@ class TorchScriptOutline:
             submodule: A dotted path; empty for the whole.
 
         Raises:
-            ProgramError: There is no such submodule.
+            SourceError: There is no such submodule.
         """
         name = self._root
         for n, part in enumerate(submodule.split(".") if submodule else ()):
@@ -113,10 +113,12 @@ class TorchScriptOutline:
             parts = _submodules(found)
             if part not in parts:
                 at = ".".join(submodule.split(".")[:n])
-                raise ProgramError(
+                raise SourceError(
                     f"{self._name} has no submodule '{submodule}'",
                     did_you_mean(part, list(parts))
                     or f"{at or 'it'} has {', '.join(list(parts)[:8]) or 'none'}",
+                    "model",
+                    "submodule",
                 )
             name = parts[part]
         found = self._class(name)

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any
 
-from onnxbuild.core.axis import symbols_of
+from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
 
-BATCH = "batch"
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _GENERATED = re.compile(r"unk__\d+|dim_\d+|d\d+|s\d+|N|None")
 """Names that converters give to axes without one: tf2onnx, torch, Keras."""
 
 _NO_TENSORS = ("sequence", "map", "optional", "sparse tensor")
-
-_FIRST, _OTHER = {"min": 1, "max": 8, "example": 2}, {"min": 1, "max": 64, "example": 16}
-"""Sizes along an input's first axis, and along others, where nothing says them."""
-
-
-_NONE: Mapping[str, Any] = MappingProxyType({})
-
-
-class InterfaceError(ValueError):
-    """A model's input that no recipe can declare as it is.
-
-    Attributes:
-        fix: Something to type.
-        key: The key of the recipe that is at fault; empty where it is the file.
-        mend: Keys of a recipe that mend it, as JSON; empty where none is known.
-    """
-
-    def __init__(self, what: str, fix: str, *key: str, mend: Mapping[str, Any] = _NONE) -> None:
-        super().__init__(what)
-        self.fix = fix
-        self.key = key
-        self.mend = mend
 
 
 def recipe_of(
@@ -53,28 +30,24 @@ def recipe_of(
         written: The recipe as it is written, rendered; values may be anything.
 
     Raises:
-        InterfaceError: The model can't be declared, or the recipe names what it has not.
+        SourceError: The model can't be declared, or the recipe names what it has not.
     """
     outputs = [rename.get(value.name, value.name) for value in outline.outputs]
     _check_names(outline, rename, outputs, written)
     _check_outputs(outline, outputs, written)
     inputs = declared_inputs(outline, rename)
-    own = _mapping(written, "dummy_inputs")
+    own = mapping_in(written, "dummy_inputs")
     shapes = []
     for name, each in inputs.items():
-        shape = _mapping(own, name).get("shape", each.get("shape"))
+        shape = mapping_in(own, name).get("shape", each.get("shape"))
         if shape is None:
-            raise InterfaceError(
+            raise SourceError(
                 f"the model does not say how many dimensions input '{name}' has",
                 f"write `dummy_inputs: {{{name}: {{shape: [batch, ...]}}}}`",
                 mend={"dummy_inputs": {name: {"shape": [BATCH]}}},
             )
-        shapes.append(
-            [each for each in shape if isinstance(each, (int, str))]
-            if isinstance(shape, list)
-            else []
-        )
-    axes = completed_axes(shapes, _mapping(written, "dynamic_axes"))
+        shapes.append(sizes_in(shape))
+    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
     found: dict[str, Any] = {
         "dummy_inputs": inputs,
         "outputs": outputs,
@@ -83,26 +56,21 @@ def recipe_of(
     return {**found, **({"dynamic_axes": axes} if axes else {})}
 
 
-def _mapping(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = written.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _opset(outline: Outline, written: Mapping[str, Any]) -> int:
     if outline.opset > OPSET_MAX:
-        raise InterfaceError(
+        raise SourceError(
             f"the model has opset {outline.opset}; expected at most {OPSET_MAX}",
             f"convert it again with opset {OPSET_MAX} or an earlier one",
         )
     if outline.opset < OPSET_MIN and "opset" not in written:
-        raise InterfaceError(
+        raise SourceError(
             f"the model has opset {outline.opset}; expected at least {OPSET_MIN}",
             "write `opset: 18`: the model is raised to it, and held against what it computes now",
             mend={"opset": 18},
         )
     wanted = written.get("opset")
     if type(wanted) is int and wanted < outline.opset:
-        raise InterfaceError(
+        raise SourceError(
             f"opset is {wanted}, and the model has opset {outline.opset}; it can be raised, not lowered",
             f"write `opset: {outline.opset}` or greater, or remove it",
             "opset",
@@ -116,31 +84,31 @@ def _check_names(
     theirs = [value.name for value in (*outline.inputs, *outline.outputs)]
     for name in rename:
         if name not in theirs:
-            raise InterfaceError(
+            raise SourceError(
                 f"`rename` names '{name}', which is neither an input nor an output of the model",
                 _nearest(name, theirs),
                 "model", "rename", name,
             )  # fmt: skip
     inputs = [rename.get(value.name, value.name) for value in outline.inputs]
     if not inputs:
-        raise InterfaceError("the model takes no inputs", "name a model that does")
+        raise SourceError("the model takes no inputs", "name a model that does")
     for name in inputs:
         if not re.search(INPUT_NAME, name):
             better = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "x"
-            raise InterfaceError(
+            raise SourceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
                 f'write `rename: {{"{name}": {better}}}` next to `onnx`',
                 mend={"model": {"rename": {name: better}}},
             )
-    for name in _mapping(written, "dummy_inputs"):
+    for name in mapping_in(written, "dummy_inputs"):
         if name not in inputs:
-            raise InterfaceError(
+            raise SourceError(
                 f"the model has no input '{name}'", _nearest(name, inputs), "dummy_inputs", name
             )
     chosen = written.get("outputs")
     for name in chosen if isinstance(chosen, list) else ():
         if name not in outputs:
-            raise InterfaceError(
+            raise SourceError(
                 f"the model has no output '{name}'", _nearest(str(name), outputs), "outputs"
             )
 
@@ -149,7 +117,7 @@ def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, A
     """See that the outputs that the recipe takes are tensors.
 
     Raises:
-        InterfaceError: One is not.
+        SourceError: One is not.
     """
     chosen = written.get("outputs")
     tensors = [
@@ -160,7 +128,7 @@ def _check_outputs(outline: Outline, outputs: list[str], written: Mapping[str, A
     for name, value in zip(outputs, outline.outputs, strict=True):
         if name not in tensors and (not isinstance(chosen, list) or name in chosen):
             instead = f"write `outputs: [{', '.join(tensors)}]`, or " if tensors else ""
-            raise InterfaceError(
+            raise SourceError(
                 f"output '{name}' is a {value.dtype}; outputs are tensors",
                 f"{instead}convert the model again (skl2onnx: `options={{'zipmap': False}}`)",
             )
@@ -182,7 +150,7 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
         rename: Its names -> the recipe's.
 
     Raises:
-        InterfaceError: An input is no tensor, or of a type or rank that no recipe can declare.
+        SourceError: An input is no tensor, or of a type or rank that no recipe can declare.
     """
     axes = _Axes()
     found = {}
@@ -200,12 +168,12 @@ def declared_inputs(outline: Outline, rename: Mapping[str, str]) -> dict[str, di
 
 def _check(value: OutlinedValue) -> None:
     if value.dtype in _NO_TENSORS:
-        raise InterfaceError(
+        raise SourceError(
             f"input '{value.name}' is a {value.dtype}; a recipe feeds tensors",
             "convert the model again with tensors as inputs (skl2onnx: `options={'zipmap': False}`)",
         )
     if value.dtype not in DTYPES:
-        raise InterfaceError(
+        raise SourceError(
             f"input '{value.name}' has the type {value.dtype}; expected one of {', '.join(DTYPES)}",
             "convert the model again with another type of input",
         )
@@ -236,41 +204,3 @@ class _Axes:
     def _free(self, given: str, stem: str, n: int) -> str:
         """A name for an axis that has a generated one: another axis may be `batch` already."""
         return given if given not in self._named.values() else f"{stem}_{n}"
-
-
-def completed_axes(
-    shapes: Iterable[Iterable[int | str]],
-    written: Mapping[str, Any],
-    known: Mapping[str, Mapping[str, int]] | None = None,
-) -> dict[str, dict[str, int]]:
-    """A recipe's `dynamic_axes`: for each symbol in a shape what is not written, fitting what is.
-
-    Args:
-        shapes: Of all dummy inputs.
-        written: `dynamic_axes` of the recipe; values may be anything.
-        known: Symbol -> `min`, `max` and `example` where nothing is written, if the model says them.
-    """
-    completed: dict[str, dict[str, int]] = {}
-    for shape in shapes:
-        for n, dimension in enumerate(shape):
-            for symbol in symbols_of(dimension):
-                if symbol not in completed:
-                    own = written.get(symbol)
-                    own = own if isinstance(own, Mapping) else {}
-                    default = (known or {}).get(symbol, _FIRST if n == 0 else _OTHER)
-                    completed[symbol] = _completed(own, default)
-    return completed
-
-
-def _completed(written: Mapping[str, Any], default: Mapping[str, int]) -> dict[str, int]:
-    known = {key: value for key, value in written.items() if type(value) is int and value >= 0}
-    step = max(1, known.get("multiple_of", default.get("multiple_of", 1)))
-    least = known.get("min", _up(default["min"], step))
-    most = known.get("max", max(_up(default["max"], step), least, known.get("example", 0)))
-    example = min(max(_up(default["example"], step), least), most // step * step)
-    sizes = {"min": least, "max": most, "example": max(1, example)}
-    return {**sizes, "multiple_of": step} if "multiple_of" in default else sizes
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step) * step

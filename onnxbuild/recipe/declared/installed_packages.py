@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.faults import show
-from onnxbuild.expansion.model_source import SourceError
 
 _PREFIX = "package:"
 

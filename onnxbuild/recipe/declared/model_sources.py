@@ -9,9 +9,10 @@ from pathlib import Path
 from onnxbuild.catalog import MODEL_SOURCES
 from onnxbuild.core.params import from_json
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Location
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
 from onnxbuild.document.node import Node, locate_key, node_of, plain, unknown_paths
-from onnxbuild.expansion.model_source import ModelSource, SourceError, SourceFacts
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import (
