@@ -38,3 +38,8 @@ def run_id() -> str:
     now_ns = time.time_ns()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_ns // 1_000_000_000))
     return f"{stamp}.{now_ns // 1_000_000 % 1000:03d}Z-{os.getpid()}-{os.urandom(2).hex()}"
+
+
+def pause(seconds: float) -> None:
+    """Wait, before something is tried again."""
+    time.sleep(seconds)

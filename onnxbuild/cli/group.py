@@ -15,6 +15,9 @@ from onnxbuild.adapters.console.standard_streams import columns, is_pipe_closed
 from onnxbuild.cli.help import VERBS, help_text
 from onnxbuild.core.errors import UsageError
 
+_ELSEWHERE = {"push": "registry", "pull": "registry"}
+"""Verb -> the room that has its command, where that is another than this one."""
+
 
 class ClosedPipeError(Exception):
     """The output is a pipe that nobody reads; click would exit with 1 for the OSError."""
@@ -59,8 +62,11 @@ class Verbs(click.Group):
         del ctx
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"onnxbuild.cli.{cmd_name}")
-        command: click.Command = module.command
+        room = _ELSEWHERE.get(cmd_name)
+        module = importlib.import_module(
+            f"onnxbuild.{room}.command" if room else f"{__package__}.{cmd_name}"
+        )
+        command: click.Command = getattr(module, cmd_name if room else "command")
         return command
 
     def resolve_command(

@@ -16,6 +16,8 @@ VERBS = {
     "reproduce": "Build again from nothing in another folder, and compare every byte.",
     "release": "Write a release of a locked build: a folder and an archive.",
     "verify": "Check a release: checksums, signature, provenance, golden outputs.",
+    "push": "Push a variant or a release to an OCI registry, or into an OCI layout.",
+    "pull": "Pull what was pushed into a new folder, and check every blob and the signature.",
     "graph": "Draw the graph of steps.",
     "inspect": "Show a model's inputs, outputs, operators and size.",
     "log": "Show what a step printed.",

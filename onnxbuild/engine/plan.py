@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxbuild.core.artifact import Artifact
 from onnxbuild.core.decision import Hit, Reason
@@ -27,6 +27,7 @@ class Planned:
         error: Why it can't run at all, or the gate that it fails.
         blocked: Steps that it needs and that fail.
         left_out: Why it is left out: it, or a step that it needs, is not applicable.
+        outputs: Of a result that is there.
     """
 
     step: str
@@ -36,6 +37,7 @@ class Planned:
     error: BuildError | None = None
     blocked: tuple[str, ...] = ()
     left_out: str = ""
+    outputs: Mapping[str, Artifact] = field(default_factory=dict)
 
 
 def plan(
@@ -99,7 +101,7 @@ def plan(
                     planned.append(Planned(name, left_out=not_applicable.what))
             elif error is None:
                 outputs[name] = decision.result.outputs
-                planned.append(Planned(name, hit=True))
+                planned.append(Planned(name, hit=True, outputs=outputs[name]))
             else:
                 failing.add(name)
                 planned.append(Planned(name, error=error))

@@ -63,8 +63,17 @@ class Files:
 def check_sums(folder: Path) -> Files:
     """Hash every file, and compare with SHA256SUMS."""
     there, faults = _files(folder)
-    recorded, bad_lines = _recorded(folder / SUMS_FILE)
-    faults += bad_lines
+    return Files(folder, there, (*faults, *compare_sums(there, folder / SUMS_FILE)))
+
+
+def compare_sums(there: Mapping[str, Digest], sums: Path) -> tuple[ReleaseFault, ...]:
+    """Compare files with SHA256SUMS; return what differs.
+
+    Args:
+        there: Path -> digest.
+        sums: SHA256SUMS.
+    """
+    recorded, faults = _recorded(sums)
     for path, sha256 in recorded.items():
         if path not in there:
             faults.append(ReleaseFault(path, "is missing"))
@@ -78,7 +87,7 @@ def check_sums(folder: Path) -> Files:
         for path in there
         if path not in recorded and path not in NOT_SUMMED
     ]
-    return Files(folder, there, tuple(faults))
+    return tuple(faults)
 
 
 def _files(folder: Path) -> tuple[dict[str, Digest], list[ReleaseFault]]:

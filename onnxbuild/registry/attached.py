@@ -1,0 +1,158 @@
+"""What is attached to an artifact: its signature and its provenance, found, chosen and checked."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.registry.manifest import SHA256, read_manifest
+from onnxbuild.registry.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.registry.repository import BlobFile, Repository
+from onnxbuild.release_format.checksums import Files, compare_sums
+from onnxbuild.release_format.layout import (
+    ENVELOPE_FILE,
+    PROVENANCE_FILE,
+    SIGNATURE_FILE,
+    SIGNATURES,
+    SUMS_FILE,
+)
+from onnxbuild.verification.signature import check_signatures, read_public_key
+
+SIGNED_FILES = (SUMS_FILE, PROVENANCE_FILE, *SIGNATURES)
+"""What is read before anything else is fetched, where the artifact has it."""
+SMALL_MAX_BYTES = 16 << 20
+_REFERRERS_MAX = 64
+_FILE_OF = {(SIGNATURE, SIGNATURE): SIGNATURE_FILE, (PROVENANCE, ENVELOPE): ENVELOPE_FILE}
+"""Artifact type and the layer's media type -> the file that it is in a signed release."""
+
+State = Literal["checked", "not checked", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The signature files that belong to an artifact.
+
+    Attributes:
+        files: Name -> content.
+        state: What is known of the signature.
+    """
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    state: State = "none"
+
+
+def attached_to(
+    subject: str, files: Mapping[str, Digest], repository: Repository, where: str
+) -> dict[str, list[bytes]]:
+    """Return file name -> each content that somebody has attached as such; anybody who may write there can.
+
+    Args:
+        subject: sha256 of the manifest.
+        files: The artifact's own; what is among them is not looked for.
+        repository: Where it is.
+        where: The reference, for messages.
+
+    Raises:
+        NotReproducibleError: A referrer is not what its digest says.
+    """
+    found: dict[str, list[bytes]] = {}
+    for each in list(repository.referrers(subject))[:_REFERRERS_MAX]:
+        if each.artifact_type not in (SIGNATURE, PROVENANCE) or each.media_type != MANIFEST:
+            continue
+        content = repository.manifest(f"{SHA256}{each.digest.sha256}")
+        if content is None or Digest.of(content).sha256 != each.digest.sha256:
+            raise NotReproducibleError(
+                f"the referrer {SHA256}{each.digest.sha256} is missing or altered", where=where
+            )
+        manifest = read_manifest(content, where)
+        layer = manifest.layers[0] if len(manifest.layers) == 1 else None
+        if layer is None or manifest.subject != subject:
+            continue
+        name = _FILE_OF.get((manifest.artifact_type, layer.media_type))
+        if name and name not in files and layer.digest.size_bytes <= SMALL_MAX_BYTES:
+            found.setdefault(name, []).append(_fetched(repository, layer.digest, where))
+    return found
+
+
+def _fetched(repository: Repository, digest: Digest, where: str) -> bytes:
+    file = BytesIO()
+    taken = BlobFile(file, digest, where)
+    repository.save_blob(digest, taken, lambda _: None)
+    taken.check()
+    return file.getvalue()
+
+
+def check_signed(
+    files: Mapping[str, Digest],
+    small: Mapping[str, bytes],
+    attached: Mapping[str, list[bytes]],
+    key: Path | None,
+    where: str,
+) -> Attached:
+    """Check SHA256SUMS against the manifest, and the signatures over it, before anything large is fetched.
+
+    Args:
+        files: Path -> digest, of the artifact's layers.
+        small: Content of those SIGNED_FILES that are layers.
+        attached: See `attached_to`.
+        key: File of the public key; None to look at the form alone.
+        where: The reference, for messages.
+
+    Returns: The signature files that go with it: with a key, those that it made.
+
+    Raises:
+        UsageError: The key is none.
+        NotReproducibleError: Anything is not as it was signed.
+    """
+    public_key = None if key is None else read_public_key(key)
+    if SUMS_FILE not in small:
+        if key is not None:
+            raise _refused(f"it has no {SUMS_FILE}, which a signature is made over", where)
+        return Attached()
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-pull-") as temporary:
+        folder = Path(temporary)
+        for name, content in small.items():
+            (folder / name).write_bytes(content)
+        faults = compare_sums(files, folder / SUMS_FILE)
+        if faults:
+            raise _refused(str(faults[0]), where)
+        wanted = [n for n in SIGNATURES if n == SIGNATURE_FILE or PROVENANCE_FILE in files]
+        if not any(name in small or attached.get(name) for name in wanted):
+            if key is not None:
+                raise _refused("it is not signed", where)
+            return Attached()
+        chosen = {}
+        for name in wanted:
+            wrong = []
+            for content in _candidates(name, small, attached):
+                (folder / name).write_bytes(content)
+                found = Files(folder, {**files, name: Digest.of(content)}, ())
+                wrong = [f for f in check_signatures(found, public_key) if f.file == name]
+                if not wrong:
+                    if name not in small:
+                        chosen[name] = content
+                    break
+            else:
+                raise _refused(str(wrong[0]) if wrong else f"{name} is missing", where)
+    return Attached(chosen, "not checked" if key is None else "checked")
+
+
+def _candidates(
+    name: str, small: Mapping[str, bytes], attached: Mapping[str, list[bytes]]
+) -> Iterator[bytes]:
+    if name in small:
+        yield small[name]
+    else:
+        yield from sorted(attached.get(name, ()))
+
+
+def _refused(why: str, where: str) -> NotReproducibleError:
+    return NotReproducibleError(
+        f"{why}; nothing was written", where=where, fix="ask whoever pushed it, or check the key"
+    )

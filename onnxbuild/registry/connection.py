@@ -1,0 +1,356 @@
+"""One registry over HTTP: TLS, authentication, redirects, and what went wrong in words."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from onnxbuild import __version__
+from onnxbuild.adapters import clock
+from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
+from onnxbuild.registry.credentials import ANONYMOUS, Credentials
+from onnxbuild.registry.refusals import refusal
+from onnxbuild.registry.repository import Source
+from onnxbuild.release_format.forms import printable
+
+T = TypeVar("T")
+_TIMEOUT_S = 60.0
+_PAUSES_S = (0.5, 1.0, 2.0)
+"""Between attempts: four in all."""
+_LONGEST_PAUSE_S = 30.0
+_HOPS_MAX = 8
+_BLOCK_BYTES = 1 << 18
+_SMALL_BYTES = 1 << 20
+_REST_BYTES = 1 << 16
+_REDIRECTS = (301, 302, 303, 307, 308)
+_UNAUTHORIZED = 401
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a registry is reached.
+
+    Attributes:
+        plain_http: No TLS.
+        ca_file: Certificates to trust besides the system's, PEM.
+        credentials: Those for the registry.
+    """
+
+    plain_http: bool = False
+    ca_file: Path | None = None
+    credentials: Credentials = ANONYMOUS
+
+
+class RegistryUnavailableError(BuildError):
+    """The registry can't be reached now, or broke off: trying again may help.
+
+    Args:
+        what: One sentence.
+        where: The registry.
+        fix: Something to do.
+        after_s: How long the registry asks to wait; 0 if it does not say.
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", after_s: float = 0.0) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.after_s = after_s
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A registry's answer.
+
+    Attributes:
+        status: HTTP's.
+        response: The rest; its body is read once.
+        url: What gave it, after redirects.
+    """
+
+    status: int
+    response: http.client.HTTPResponse
+    url: str
+
+    def header(self, name: str) -> str:
+        """A header's value; empty if there is none."""
+        return self.response.headers.get(name) or ""
+
+    def content(self, limit_bytes: int = _SMALL_BYTES) -> bytes:
+        """The body.
+
+        Raises:
+            BuildError: It is longer than the limit.
+        """
+        found = self.response.read(limit_bytes + 1)
+        if len(found) > limit_bytes:
+            raise BuildError(f"the registry's answer is longer than {limit_bytes} bytes")
+        return found
+
+
+class Connection:
+    """Requests to one registry.
+
+    Args:
+        registry: HOST or HOST:PORT.
+        access: How it is reached.
+        pause: Waits some seconds.
+    """
+
+    def __init__(
+        self, registry: str, access: Access, pause: Callable[[float], None] = clock.pause
+    ) -> None:
+        self._registry, self._access, self._pause = registry, access, pause
+        host = "registry-1.docker.io" if registry == "docker.io" else registry
+        self._base = f"{'http' if access.plain_http else 'https'}://{host}"
+        self._origin = _origin(self._base)
+        self._authorization = ""
+        self._idle: dict[tuple[str, str, int], http.client.HTTPConnection] = {}
+        self._tls: ssl.SSLContext | None = None
+
+    def close(self) -> None:
+        """Let go of open connections."""
+        for connection in self._idle.values():
+            connection.close()
+        self._idle.clear()
+
+    def retried(self, action: Callable[[], T]) -> T:
+        """Return what an action gives; try again where the registry can't be reached for a moment.
+
+        Raises:
+            RegistryUnavailableError: It could not be reached four times.
+        """
+        for pause_s in _PAUSES_S:
+            try:
+                return action()
+            except RegistryUnavailableError as error:
+                self._pause(min(max(error.after_s, pause_s), _LONGEST_PAUSE_S))
+        return action()
+
+    @contextmanager
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: Callable[[], Source] | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[Answer]:
+        """Send a request; what an answer's status says is the caller's to judge, but those that may pass.
+
+        Args:
+            method: HTTP's.
+            url: Whole, or below the registry's root. Only the registry itself is sent credentials.
+            body: Content, or what opens it: a request may be sent again.
+            headers: Besides Authorization and the like.
+
+        Raises:
+            RegistryUnavailableError: The registry can't be reached, broke off, or says that it can't serve now.
+            BuildError: It can't be reached in this way at all.
+        """
+        target = urljoin(self._base, url)
+        connection, answer = self._answered(method, target, body, headers or {})
+        try:
+            if answer.status in _TRANSIENT:
+                found = self.fault(answer)
+                raise RegistryUnavailableError(
+                    found.what, where=found.where, fix=found.fix, after_s=_seconds(answer)
+                )
+            yield answer
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from error
+        finally:
+            self._let_go(connection, answer)
+
+    def fault(self, answer: Answer) -> BuildError:
+        """Return what to say of an answer that is a refusal."""
+        said = answer.response.read(_SMALL_BYTES)
+        return refusal(self._registry, answer.status, said, self._access.credentials)
+
+    def _answered(
+        self,
+        method: str,
+        url: str,
+        body: Callable[[], Source] | bytes | None,
+        headers: Mapping[str, str],
+    ) -> tuple[http.client.HTTPConnection, Answer]:
+        """Follow redirects, and authenticate where it is asked for."""
+        asked = 0
+        for _ in range(_HOPS_MAX):
+            is_own = _origin(url) == self._origin
+            sent = dict(headers)
+            if is_own and self._authorization:
+                sent["Authorization"] = self._authorization
+            connection, answer = self._once(method, url, body, sent)
+            if is_own and answer.status == _UNAUTHORIZED and asked <= 1:
+                asked += 1
+                challenges = challenges_in(answer.response.headers.get_all("WWW-Authenticate", []))
+                if self._is_authorized_for(challenges, used=sent.get("Authorization", "")):
+                    self._let_go(connection, answer)
+                    continue
+            if answer.status in _REDIRECTS and method in ("GET", "HEAD"):
+                self._let_go(connection, answer)
+                url = self._redirected(url, answer.header("Location"))
+                continue
+            return connection, answer
+        raise BuildError("the registry redirects in circles", where=self._registry)
+
+    def _redirected(self, url: str, location: str) -> str:
+        found = urljoin(url, location)
+        scheme = urlsplit(found).scheme
+        if scheme not in ("http", "https") or (scheme == "http" and self._origin[0] == "https"):
+            raise BuildError("the registry redirects to a place without TLS", where=self._registry)
+        return found
+
+    def _is_authorized_for(self, challenges: tuple[Challenge, ...], used: str) -> bool:
+        """Take up a challenge; return whether there is an authorization that was not sent yet."""
+        credentials = self._access.credentials
+        for challenge in challenges:
+            if challenge.scheme == "bearer":
+                self._authorization = f"Bearer {self._token(challenge)}"
+                return self._authorization != used
+        if credentials.username and any(each.scheme == "basic" for each in challenges):
+            self._authorization = credentials.basic
+            return self._authorization != used
+        return False
+
+    def _token(self, challenge: Challenge) -> str:
+        """Ask the registry's token service.
+
+        Source: https://distribution.github.io/distribution/spec/auth/token/.
+        """
+        url, credentials = challenge.token_url(), self._access.credentials
+        if urlsplit(url).scheme != "https" and self._origin[0] == "https":
+            raise BuildError("the registry's token service has no TLS", where=self._registry)
+        headers = {"Authorization": credentials.basic} if credentials.username else {}
+        connection, answer = self._once("GET", url, None, headers)
+        try:
+            content = answer.content()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from error
+        finally:
+            self._let_go(connection, answer)
+        if answer.status != http.client.OK:
+            raise refusal(self._registry, answer.status, content, credentials)
+        return read_token(content, self._registry)
+
+    def _once(
+        self,
+        method: str,
+        url: str,
+        body: Callable[[], Source] | bytes | None,
+        headers: Mapping[str, str],
+    ) -> tuple[http.client.HTTPConnection, Answer]:
+        origin, parts = _origin(url), urlsplit(url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection = self._idle.pop(origin, None) or self._connection(origin)
+        sent = {"User-Agent": f"onnxbuild/{__version__}", **headers}
+        try:
+            content = body() if callable(body) else body
+            try:
+                connection.request(method, target, content, sent)
+            except (BrokenPipeError, ConnectionResetError):
+                if content is None:
+                    raise  # else it may have answered before it had all of the body
+            response = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise self._lost(error) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection, Answer(response.status, response, url)
+
+    def _connection(self, origin: tuple[str, str, int]) -> http.client.HTTPConnection:
+        scheme, host, port = origin
+        if scheme == "http":
+            return http.client.HTTPConnection(
+                host, port, timeout=_TIMEOUT_S, blocksize=_BLOCK_BYTES
+            )
+        if self._tls is None:
+            self._tls = _tls_context(self._access.ca_file)
+        return http.client.HTTPSConnection(
+            host, port, timeout=_TIMEOUT_S, context=self._tls, blocksize=_BLOCK_BYTES
+        )
+
+    def _let_go(self, connection: http.client.HTTPConnection, answer: Answer) -> None:
+        """Keep a connection whose answer was read to its end, for the next request."""
+        with suppress(OSError, http.client.HTTPException):
+            if (answer.response.length or 0) <= _REST_BYTES:
+                answer.response.read(_REST_BYTES)
+        if answer.response.isclosed() and connection.sock is not None:
+            self._idle[_origin(answer.url)] = connection
+        else:
+            connection.close()
+
+    def _lost(self, error: OSError | http.client.HTTPException) -> BuildError:
+        """Say why there was no answer."""
+        where = self._registry
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return BuildError(
+                f"its certificate is not trusted: {error.verify_message}",
+                where=where,
+                fix="--ca-file CA.pem, the certificate of the authority that issued it",
+            )
+        if isinstance(error, ssl.SSLError):
+            return BuildError(
+                f"no TLS connection: {error.reason or error}",
+                where=where,
+                fix="if it is a registry without TLS: --plain-http",
+            )
+        if isinstance(error, socket.gaierror):
+            return BuildError(
+                f"there is no such host: {error.strerror}", where=where, fix="check the name"
+            )
+        if isinstance(error, TimeoutError):
+            why = f"it did not answer for {_TIMEOUT_S:.0f} s"
+        elif isinstance(
+            error, http.client.BadStatusLine | ConnectionError | http.client.IncompleteRead
+        ):
+            why = "the connection broke off"
+            if isinstance(error, ConnectionRefusedError):
+                why = "it can't be reached: connection refused"
+        else:
+            text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            why = f"it can't be reached: {printable(text)}"
+        return RegistryUnavailableError(
+            why,
+            where=where,
+            fix="see that it runs, then type the same command: what was sent or fetched is kept",
+        )
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return parts.scheme, parts.hostname or "", port or (80 if parts.scheme == "http" else 443)
+
+
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            why = (
+                "it holds no certificate in PEM"
+                if isinstance(error, ssl.SSLError)
+                else error.strerror
+            )
+            raise UsageError(f"can't use --ca-file {ca_file}: {why}") from error
+    return context
+
+
+def _seconds(answer: Answer) -> float:
+    text = answer.header("Retry-After")
+    return float(text) if text.isascii() and text.isdigit() else 0.0

@@ -1,0 +1,213 @@
+"""What is pushed: a bundle of an up-to-date build, or a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters.disk.locks import wait_lock
+from onnxbuild.adapters.store.delivery import Blob, Content
+from onnxbuild.api import Request, graph_of, plan
+from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
+from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.step import StepKind
+from onnxbuild.engine.plan import Planned
+from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
+from onnxbuild.registry.media_types import REVISION, TITLE, VERSION
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.forms import read_json
+from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_FILE, SIGNATURES
+from onnxbuild.release_format.opened import opened
+from onnxbuild.release_format.released import read_release
+from onnxbuild.release_format.tree import Tree, bytes_of
+from onnxbuild.typed_names import split_name
+from onnxbuild.verification.signature import check_signatures
+from onnxbuild.wiring import open_workspace
+
+_ONNX = "onnx"
+_PRECISIONS = {
+    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8",
+}  # fmt: skip
+"""Ours -> ModelPack's; others are left out."""
+_PREFIXES = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is pushed.
+
+    Attributes:
+        name: What a person calls it: `digits:int8`, `digits-1.0.0`.
+        files: Path -> content; each is a layer.
+        attached: Signature and provenance, by file name.
+        about: The config's `descriptor`.
+        technical: The config's `config`.
+        annotations: Of the manifest.
+        is_release: Whether it is a release.
+    """
+
+    name: str
+    files: Tree
+    attached: Mapping[str, bytes] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    technical: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    is_release: bool = False
+
+
+@contextmanager
+def contents_of(
+    source: str, store: str | None, catalog: Mapping[str, StepKind]
+) -> Iterator[Contents]:
+    """The contents that a person names; what they are read from stays until the end.
+
+    Args:
+        source: RECIPE:VARIANT, or the folder or archive of a release.
+        store: `--store`.
+        catalog: Step kinds by name.
+
+    Raises:
+        UsageError: There is no such thing, or it is not built as its recipe says.
+        NotReproducibleError: The release is damaged.
+        BuildError: A gate fails.
+    """
+    path = Path(source)
+    if path.is_dir() or (path.is_file() and not source.endswith((".yaml", ".yml"))):
+        with opened(path) as folder:
+            yield _release(folder, source)
+    elif path.is_file():
+        what = f"{source} holds several variants, each pushed on its own"
+        raise UsageError(what, fix=f"onnxbuild push {path.stem}:VARIANT REGISTRY/REPOSITORY:TAG")
+    else:
+        with _variant(source, store, catalog) as found:
+            yield found
+
+
+def _release(folder: Path, source: str) -> Contents:
+    if not (folder / RELEASE_FILE).is_file():
+        raise UsageError(
+            f"{source} is no release: it has no {RELEASE_FILE}",
+            fix="name a release, or a variant as RECIPE:VARIANT",
+        )
+    files = check_sums(folder)
+    is_signed = any(name in files.digests for name in SIGNATURES)
+    faults = [*files.faults, *(check_signatures(files, None) if is_signed else ())]
+    if faults:
+        raise NotReproducibleError(
+            f"the release is damaged: {faults[0]}", where=source, fix=f"onnxbuild verify {source}"
+        )
+    about = read_release(files).about
+    name, commit = f"{about['name']}-{about['version']}", about["source"]["commit"]
+    revision = {} if commit is None else {"revision": commit}
+    attached = SIGNATURES if is_signed else (PROVENANCE_FILE,)
+    return Contents(
+        name,
+        {
+            path: Blob(folder / path, digest)
+            for path, digest in files.digests.items()
+            if path not in SIGNATURES
+        },
+        {path: files.read(path) for path in attached},
+        {"name": about["name"], "title": name, "version": about["version"], **revision},
+        {"format": _ONNX} if about["variants"] else {},
+        {TITLE: name, VERSION: about["version"], **({REVISION: commit} if commit else {})},
+        is_release=True,
+    )
+
+
+@contextmanager
+def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> Iterator[Contents]:
+    recipe, name = split_name(text, store)
+    request = Request((recipe,), store=store)
+    whole = graph_of(request)
+    found = _deliverable(whole, text, name, recipe)
+    graph = whole.pruned([found.bundle.step, *found.judged_by])
+    root = request.store_root
+    lock = wait_lock(root / "locks" / "store", shared=True) if root.is_dir() else None
+    try:
+        planned = {each.step: each for each in plan(request, graph, catalog=catalog)}
+        _check_up_to_date(f"{found.recipe}:{found.name}", recipe, found.name, planned)
+        artifact = planned[graph.resolve(found.bundle.step)].outputs[found.bundle.output]
+        with closing(open_workspace(request.project, root, make=False)) as workspace:
+            paths = workspace.store.paths(artifact)
+            files: dict[str, Content] = {
+                path: Blob(paths[path], digest) for path, digest in artifact.files
+            }
+            yield _bundle(found, files)
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _deliverable(graph: Graph, text: str, name: str, recipe: Path) -> Deliverable:
+    """The folder below out/ that a person names; of a matrix, with the recipe's whole name."""
+    exact = [e for e in graph.deliverables if f"{e.recipe}:{e.name}" == text]
+    found = exact or [each for each in graph.deliverables if each.name == name]
+    if not found:
+        known = list(dict.fromkeys(each.name for each in graph.deliverables))
+        raise UsageError(
+            f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
+            fix=did_you_mean(name, known),
+        )
+    if len(found) > 1:
+        names = [f"{each.recipe}:{each.name}" for each in found]
+        raise UsageError(
+            f"'{name}' is a variant of several recipes: {', '.join(names)}",
+            fix=f"write {names[0]}",
+        )
+    return found[0]
+
+
+def _check_up_to_date(
+    name: str, recipe: Path, variant: str, planned: Mapping[str, Planned]
+) -> None:
+    """Refuse what is not built as its recipe says now.
+
+    Raises:
+        UsageError: A step would run.
+        BuildError: One can't, or its gate fails.
+    """
+    for each in planned.values():
+        if each.error is not None:
+            raise each.error
+    first = next((each for each in planned.values() if not each.hit and not each.left_out), None)
+    if first is not None:
+        why = f" ({'; '.join(map(str, first.reasons))})" if first.reasons else ""
+        raise UsageError(
+            f"{name} is not built as its recipe says now: {first.step} would run{why}",
+            fix=f"onnxbuild run {recipe} --only {variant}",
+        )
+
+
+def _bundle(found: Deliverable, files: Tree) -> Contents:
+    title = f"{found.recipe}:{found.name}"
+    about = {"name": found.recipe, "title": title}
+    technical = _technical(files)
+    return Contents(title, files, {}, about, technical, {TITLE: title})
+
+
+def _technical(files: Tree) -> dict[str, str]:
+    """The config's technical part: format, precision and size, as far as the bundle says."""
+    if MANIFEST not in files:
+        return {}
+    try:
+        manifest = read_manifest(read_json(bytes_of(files[MANIFEST])))
+    except ValueError:
+        return {}  # a package's own, which is no bundle's
+    found = {
+        "format": manifest.kind,
+        "precision": _PRECISIONS.get(manifest.precision, ""),
+        "paramSize": _param_size(manifest),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _param_size(manifest: Manifest) -> str:
+    """`22.7M`; empty below a thousand, for which ModelPack has no form."""
+    for size, prefix in _PREFIXES:
+        if (manifest.parameters or 0) >= size:
+            return f"{(manifest.parameters or 0) / size:.1f}{prefix}"
+    return ""

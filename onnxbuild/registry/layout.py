@@ -1,0 +1,213 @@
+"""An OCI layout: a repository as a folder, `oci:FOLDER:TAG`.
+
+Source: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnxbuild.adapters.disk.atomic_files import fsync_folder, temp_name
+from onnxbuild.adapters.disk.locks import FileLock, wait_lock
+from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
+from onnxbuild.core.regular_files import open_regular, read_regular
+from onnxbuild.registry.manifest import (
+    MANIFEST_MAX_BYTES,
+    SHA256,
+    Descriptor,
+    read_index,
+    read_manifest,
+)
+from onnxbuild.registry.media_types import INDEX, MANIFEST, REF_NAME
+from onnxbuild.registry.repository import BlobFile, Report, Source
+
+_CHUNK_BYTES = 1 << 20
+_MARK, _INDEX = "oci-layout", "index.json"
+_MARKED = canonical_json({"imageLayoutVersion": "1.0.0"})
+_MODE = 0o644
+
+
+class LayoutRepository:
+    """One layout; all its tags.
+
+    Args:
+        folder: Where it is.
+        make: Make it where there is nothing yet.
+
+    Raises:
+        UsageError: There is none, or the folder holds other things.
+        BuildError: It can't be made.
+    """
+
+    def __init__(self, folder: Path, *, make: bool = False) -> None:
+        self._folder, self._lock = folder, FileLock(None)
+        mark = folder / _MARK
+        if mark.is_file():
+            if make:
+                self._lock = wait_lock(mark)
+            return
+        if not make:
+            raise UsageError(f"there is no OCI layout in {folder}", fix="oci:FOLDER:TAG")
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(
+                f"{folder} is no OCI layout, and not empty", fix="choose another folder"
+            )
+        try:
+            (folder / "blobs/sha256").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(error, folder) from error
+        self._write(mark, _MARKED)
+        self._lock = wait_lock(mark)
+
+    def close(self) -> None:
+        """Let others write to it."""
+        self._lock.release()
+
+    # --- blobs ---------------------------------------------------------------------------------------
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Return whether it has a blob, with the right size."""
+        try:
+            return self._blob(digest.sha256).stat().st_size == digest.size_bytes
+        except FileNotFoundError:
+            return False
+
+    def put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+        """Store a blob; return True.
+
+        Raises:
+            NotReproducibleError: It is not what it should be.
+        """
+        source = opened()
+
+        def write(path: Path) -> None:
+            with path.open("xb") as file:
+                blob = BlobFile(file, digest, str(path))
+                while chunk := source.read(_CHUNK_BYTES):
+                    blob.write(chunk)
+                    report(blob.size_bytes)
+                blob.check()
+                file.flush()
+                os.fsync(file.fileno())
+
+        self._put(self._blob(digest.sha256), write)
+        return True
+
+    def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
+        """Copy a blob to a file.
+
+        Raises:
+            NotReproducibleError: There is none, or it can't be read.
+        """
+        try:
+            with open_regular(self._blob(digest.sha256), null_is_empty=False) as blob:
+                while chunk := blob.read(_CHUNK_BYTES):
+                    file.write(chunk)
+                    report(file.size_bytes)
+        except OSError as error:
+            if error.filename is None:
+                raise  # of the file that is written
+            what = f"the blob sha256:{digest.sha256} can't be read: {error.strerror}"
+            raise NotReproducibleError(what, where=str(self._folder)) from error
+
+    def _blob(self, sha256: str) -> Path:
+        return self._folder / "blobs/sha256" / sha256
+
+    # --- manifests -----------------------------------------------------------------------------------
+
+    def manifest(self, target: str) -> bytes | None:
+        """Return the manifest of a tag, or of `sha256:...`; None if there is none."""
+        if not target.startswith(SHA256):
+            tagged = [each for each in self._entries() if each.annotations.get(REF_NAME) == target]
+            if not tagged:
+                return None
+            target = f"{SHA256}{tagged[0].digest.sha256}"
+        return self._small(self._blob(target.removeprefix(SHA256)))
+
+    def put_manifest(self, content: bytes, tag: str = "") -> None:
+        """Store a manifest, and let a tag name it, if one is given."""
+        digest = Digest.of(content)
+        self._write(self._blob(digest.sha256), content)
+        if tag:
+            artifact_type = read_manifest(content, str(self._folder)).artifact_type
+            entry = Descriptor(MANIFEST, digest, artifact_type, {REF_NAME: tag})
+            others = [e for e in self._entries() if e.annotations.get(REF_NAME) != tag]
+            self._write_index([*others, entry])
+
+    def attach(self, content: bytes, descriptor: Descriptor, subject: str) -> None:
+        """Store a manifest that refers to another: the layout's index lists it, without a name."""
+        del subject
+        self.put_manifest(content)
+        entries = self._entries()
+        if all(each.digest != descriptor.digest for each in entries):
+            self._write_index([*entries, replace(descriptor, annotations={})])
+
+    def referrers(self, subject: str) -> Sequence[Descriptor]:
+        """Return the manifests of the layout's index that refer to one."""
+        found = []
+        for each in self._entries():
+            content = self._small(self._blob(each.digest.sha256))
+            if content is None or each.media_type != MANIFEST or Digest.of(content) != each.digest:
+                continue
+            manifest = read_manifest(content, str(self._folder))
+            if manifest.subject == subject:
+                found.append(replace(each, artifact_type=manifest.artifact_type))
+        return found
+
+    def _entries(self) -> tuple[Descriptor, ...]:
+        content = self._small(self._folder / _INDEX)
+        return () if content is None else read_index(content, str(self._folder / _INDEX))
+
+    def _write_index(self, entries: list[Descriptor]) -> None:
+        ordered = sorted(entries, key=lambda e: (e.annotations.get(REF_NAME, "\uffff"), e.digest))
+        listed = [each.to_json() for each in ordered]
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
+        self._write(self._folder / _INDEX, canonical_json(index))
+
+    # --- files ---------------------------------------------------------------------------------------
+
+    def _small(self, path: Path) -> bytes | None:
+        try:
+            if path.stat().st_size > MANIFEST_MAX_BYTES:
+                raise NotReproducibleError(
+                    f"it has more than {MANIFEST_MAX_BYTES} bytes", where=str(path)
+                )
+            return read_regular(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BuildError(f"can't read {path}: {error.strerror}") from error
+
+    def _write(self, path: Path, content: bytes) -> None:
+        def write(temporary: Path) -> None:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+
+        self._put(path, write)
+
+    def _put(self, path: Path, write: Callable[[Path], None]) -> None:
+        """Write a file next to its place, then move it there."""
+        temporary = path.with_name(f".{temp_name()}")
+        try:
+            try:
+                write(temporary)
+                temporary.chmod(_MODE)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+            fsync_folder(path.parent)
+        except OSError as error:
+            raise _unwritable(error, path) from error
+
+
+def _unwritable(error: OSError, path: Path) -> BuildError:
+    return BuildError(
+        f"can't write {error.filename or path}: {error.strerror or error}",
+        fix="free some space, make the folder writable, or choose another",
+    )

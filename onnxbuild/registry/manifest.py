@@ -1,0 +1,280 @@
+"""Manifests and configs of model artifacts: written so that equal contents give equal bytes, and read with distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.file_names import check_file_names
+from onnxbuild.registry.media_types import (
+    EMPTY,
+    FILE_PATH,
+    INDEX,
+    MANIFEST,
+    MODEL,
+    MODEL_CONFIG,
+    RAW,
+    TITLE,
+    media_type_of,
+)
+from onnxbuild.release_format.forms import printable, read_json
+
+MANIFEST_MAX_BYTES = 4 << 20  # the distribution specification has every registry take this much
+LAYERS_MAX = 10_000
+_PART_MAX = 255
+SHA256 = "sha256:"
+_SCHEMA = 2
+EMPTY_CONFIG = b"{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """What a manifest says of a blob, or an index of a manifest.
+
+    Attributes:
+        media_type: Of its content.
+        digest: Its sha256 and size.
+        artifact_type: Of a manifest; empty elsewhere.
+        annotations: As they are.
+    """
+
+    media_type: str
+    digest: Digest
+    artifact_type: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the specification has it."""
+        found: dict[str, Any] = {
+            "mediaType": self.media_type,
+            "digest": f"{SHA256}{self.digest.sha256}",
+            "size": self.digest.size_bytes,
+        }
+        if self.artifact_type:
+            found["artifactType"] = self.artifact_type
+        if self.annotations:
+            found["annotations"] = dict(self.annotations)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An image manifest.
+
+    Attributes:
+        artifact_type: What it is of; the config's media type where it says nothing else.
+        config: Its config.
+        layers: In order.
+        subject: sha256 of the manifest that it is attached to; empty if it is on its own.
+        annotations: As they are.
+    """
+
+    artifact_type: str
+    config: Descriptor
+    layers: tuple[Descriptor, ...]
+    subject: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def model_config(
+    about: Mapping[str, Any], technical: Mapping[str, Any], files: Mapping[str, Digest]
+) -> bytes:
+    """Return the config of a model artifact.
+
+    Args:
+        about: `descriptor`: name, title, version, revision.
+        technical: `config`: format, precision, paramSize.
+        files: Path -> digest.
+    """
+    layers = [f"{SHA256}{files[path].sha256}" for path in sorted(files)]
+    return canonical_json(
+        {
+            "descriptor": dict(about),
+            "config": dict(technical),
+            "modelfs": {"type": "layers", "diffIds": layers},
+        }
+    )
+
+
+def model_manifest(
+    config: bytes, files: Mapping[str, Digest], annotations: Mapping[str, str]
+) -> bytes:
+    """Return the manifest of a model artifact: one raw layer a file, by path.
+
+    Args:
+        config: See `model_config`.
+        files: Path -> digest.
+        annotations: Of the manifest.
+    """
+    return canonical_json(
+        {
+            "schemaVersion": _SCHEMA,
+            "mediaType": MANIFEST,
+            "artifactType": MODEL,
+            "config": Descriptor(MODEL_CONFIG, Digest.of(config)).to_json(),
+            "layers": [
+                Descriptor(
+                    media_type_of(path), files[path], annotations={FILE_PATH: path, TITLE: path}
+                ).to_json()
+                for path in sorted(files)
+            ],
+            "annotations": dict(annotations),
+        }
+    )
+
+
+def referrer_manifest(
+    artifact_type: str, layer_type: str, path: str, content: bytes, subject: Digest
+) -> bytes:
+    """Return the manifest of one file that is attached to another manifest.
+
+    Args:
+        artifact_type: What it is.
+        layer_type: Media type of the file.
+        path: The file's name.
+        content: The file's.
+        subject: The manifest that it is attached to.
+    """
+    return canonical_json(
+        {
+            "schemaVersion": _SCHEMA,
+            "mediaType": MANIFEST,
+            "artifactType": artifact_type,
+            "config": Descriptor(EMPTY, Digest.of(EMPTY_CONFIG)).to_json(),
+            "layers": [
+                Descriptor(layer_type, Digest.of(content), annotations={TITLE: path}).to_json()
+            ],
+            "subject": Descriptor(MANIFEST, subject).to_json(),
+        }
+    )
+
+
+def index_of(entries: list[Descriptor]) -> bytes:
+    """Return an image index of manifests, by digest."""
+    ordered = sorted(entries, key=lambda each: each.digest)
+    listed = [each.to_json() for each in ordered]
+    return canonical_json({"schemaVersion": _SCHEMA, "mediaType": INDEX, "manifests": listed})
+
+
+def read_index(content: bytes, where: str) -> tuple[Descriptor, ...]:
+    """Return the manifests that an index names.
+
+    Raises:
+        NotReproducibleError: It is no index.
+    """
+    try:
+        return _descriptors(_mapping(read_json(content)).get("manifests"), "manifests")
+    except ValueError as error:
+        raise _refused(f"is no OCI index: {error}", where) from error
+
+
+def read_manifest(content: bytes, where: str) -> Manifest:
+    """Return a manifest that somebody else may have written.
+
+    Args:
+        content: Its bytes; what they hash to is the caller's to check.
+        where: The reference, for messages.
+
+    Raises:
+        NotReproducibleError: It is none.
+    """
+    try:
+        return _manifest(_mapping(read_json(content)))
+    except ValueError as error:
+        raise _refused(f"is no OCI image manifest: {error}", where) from error
+
+
+def _manifest(value: Mapping[str, Any]) -> Manifest:
+    if "manifests" in value:
+        raise ValueError("it is an index of several manifests; name one of them by its digest")
+    if value.get("schemaVersion") != _SCHEMA or value.get("mediaType", MANIFEST) != MANIFEST:
+        raise ValueError(f"its media type is '{value.get('mediaType', '')}'")
+    config = _descriptor(value.get("config"), "config")
+    subject = value.get("subject")
+    return Manifest(
+        _text(value, "artifactType") or config.media_type,
+        config,
+        _descriptors(value.get("layers"), "layers"),
+        "" if subject is None else _descriptor(subject, "subject").digest.sha256,
+        _annotations(value),
+    )
+
+
+def model_files(manifest: Manifest, where: str) -> dict[str, Digest]:
+    """Return path -> digest of the files of a model artifact; every path is below its folder.
+
+    Raises:
+        NotReproducibleError: It is another artifact, a layer is no plain file, or a path leads elsewhere.
+    """
+    if manifest.artifact_type not in {MODEL, MODEL_CONFIG}:
+        raise _refused(
+            f"has the type '{manifest.artifact_type}'; expected a model, {MODEL}", where
+        )
+    files: dict[str, Digest] = {}
+    paths = []
+    for layer in manifest.layers:
+        path = layer.annotations.get(FILE_PATH) or layer.annotations.get(TITLE, "")
+        if layer.media_type not in RAW:
+            raise _refused(
+                f"has a layer of type '{layer.media_type}'; onnxbuild pulls raw layers, one a file",
+                where,
+            )
+        if not path.isprintable() or any(
+            len(each.encode()) > _PART_MAX for each in path.split("/")
+        ):
+            raise _refused("has a layer whose path no file can have", where)
+        paths.append(path)
+        files[path] = layer.digest
+    try:
+        check_file_names(paths)
+    except ValueError as error:
+        raise _refused(f"has a layer whose path is refused: {error}", where) from error
+    if not files:
+        raise _refused("has no layers", where)
+    return files
+
+
+def _descriptors(value: object, name: str) -> tuple[Descriptor, ...]:
+    if not isinstance(value, list) or len(value) > LAYERS_MAX:
+        raise ValueError(f"its {name} are no list of at most {LAYERS_MAX}")
+    return tuple(_descriptor(each, name) for each in value)
+
+
+def _descriptor(value: object, name: str) -> Descriptor:
+    found = _mapping(value, name)
+    digest, size = found.get("digest"), found.get("size")
+    if not isinstance(digest, str) or not digest.startswith(SHA256) or type(size) is not int:
+        raise ValueError(f"its {name} have no sha256 digest and size")
+    return Descriptor(
+        _text(found, "mediaType"),
+        Digest(digest.removeprefix(SHA256), size),
+        _text(found, "artifactType"),
+        _annotations(found),
+    )
+
+
+def _annotations(value: Mapping[str, Any]) -> dict[str, str]:
+    found = _mapping(value.get("annotations") or {}, "annotations")
+    if not all(isinstance(each, str) for each in found.values()):
+        raise ValueError("an annotation is no text")
+    return dict(found)
+
+
+def _mapping(value: object, name: str = "content") -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"its {name} is no mapping")  # noqa: TRY004 - a fault of the file, not of a caller
+    return value
+
+
+def _text(value: Mapping[str, Any], key: str) -> str:
+    found = value.get(key, "")
+    if not isinstance(found, str):
+        raise ValueError(f"its {key} is no text")  # noqa: TRY004 - likewise
+    return found
+
+
+def _refused(why: str, where: str) -> NotReproducibleError:
+    return NotReproducibleError(f"it {printable(why)}", where=where)

@@ -1,0 +1,222 @@
+"""A repository of a registry: the distribution protocol.
+
+Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.0/spec.md.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Callable, Sequence
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import BuildError, NotReproducibleError
+from onnxbuild.registry.connection import Answer, Connection, RegistryUnavailableError
+from onnxbuild.registry.manifest import (
+    MANIFEST_MAX_BYTES,
+    SHA256,
+    Descriptor,
+    index_of,
+    read_index,
+)
+from onnxbuild.registry.media_types import INDEX, MANIFEST
+from onnxbuild.registry.repository import BlobFile, Report, Source
+
+_CHUNK_BYTES = 1 << 18
+_ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
+_OK, _CREATED, _ACCEPTED, _PARTIAL = 200, 201, 202, 206
+_NOT_FOUND = (404, 410)
+_UPDATES_MAX = 4
+
+
+class RemoteRepository:
+    """One repository.
+
+    Args:
+        connection: To its registry.
+        name: In the registry.
+        mount_from: Another repository of it, whose blobs need not be sent again; empty for none.
+    """
+
+    def __init__(self, connection: Connection, name: str, mount_from: str = "") -> None:
+        self._connection, self._mount_from = connection, mount_from
+        self._root = f"/v2/{name}"
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._connection.close()
+
+    # --- blobs ---------------------------------------------------------------------------------------
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Return whether it has a blob, with the right size."""
+
+        def look() -> bool:
+            with self._connection.exchange("HEAD", self._blob(digest)) as answer:
+                if answer.status in _NOT_FOUND:
+                    return False
+                if answer.status != _OK:
+                    raise self._connection.fault(answer)
+                return answer.header("Content-Length") in ("", str(digest.size_bytes))
+
+        return self._connection.retried(look)
+
+    def put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+        """Store a blob in one request, from its start again after a break; return whether it was sent.
+
+        Raises:
+            BuildError: The registry refuses it, can't be reached, or has it not although it said so.
+        """
+        is_sent = self._connection.retried(lambda: self._put_blob(digest, opened, report))
+        if not self.has_blob(digest):
+            raise BuildError(f"the registry took the blob sha256:{digest.sha256} and has it not")
+        return is_sent
+
+    def _put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+        name = f"{SHA256}{digest.sha256}"
+        start = f"{self._root}/blobs/uploads/"
+        if self._mount_from:
+            start += f"?{urlencode({'mount': name, 'from': self._mount_from})}"
+        with self._connection.exchange("POST", start, body=b"") as answer:
+            if answer.status == _CREATED:
+                return False
+            if answer.status != _ACCEPTED:
+                raise self._connection.fault(answer)
+            answer.content()
+            place = _location(answer)
+        url = f"{place}{'&' if urlsplit(place).query else '?'}{urlencode({'digest': name})}"
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(digest.size_bytes),
+        }
+        with self._connection.exchange(
+            "PUT", url, body=lambda: _Reported(opened(), report), headers=headers
+        ) as answer:
+            if answer.status != _CREATED:
+                raise self._connection.fault(answer)
+            answer.content()
+        return True
+
+    def save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
+        """Write a blob to a file; a break is followed by a request for the rest."""
+        self._connection.retried(lambda: self._save_blob(digest, file, report))
+
+    def _save_blob(self, digest: Digest, file: BlobFile, report: Report) -> None:
+        headers = {"Range": f"bytes={file.size_bytes}-"} if file.size_bytes else {}
+        with self._connection.exchange("GET", self._blob(digest), headers=headers) as answer:
+            if answer.status in _NOT_FOUND:
+                raise NotReproducibleError(f"the registry has no blob sha256:{digest.sha256}")
+            if answer.status not in (_OK, _PARTIAL):
+                raise self._connection.fault(answer)
+            is_other_part = answer.status == _PARTIAL and not _goes_on(answer, file.size_bytes)
+            if answer.status == _OK or is_other_part:
+                file.restart()
+            if is_other_part:
+                raise RegistryUnavailableError("the registry sent another part of a blob")
+            announced = answer.response.length
+            while chunk := answer.response.read(_CHUNK_BYTES):
+                file.write(chunk)
+                report(file.size_bytes)
+            if announced is not None and answer.response.length:
+                raise http.client.IncompleteRead(b"")
+
+    def _blob(self, digest: Digest) -> str:
+        return f"{self._root}/blobs/{SHA256}{digest.sha256}"
+
+    # --- manifests -----------------------------------------------------------------------------------
+
+    def manifest(self, target: str) -> bytes | None:
+        """Return the manifest of a tag, or of `sha256:...`; None if there is none."""
+        url = f"{self._root}/manifests/{quote(target, safe=':')}"
+        return self._fetched(url, _ACCEPT)
+
+    def put_manifest(self, content: bytes, tag: str = "") -> None:
+        """Store a manifest, and let a tag name it, if one is given."""
+        self._put_manifest(content, tag, MANIFEST)
+
+    def _put_manifest(self, content: bytes, tag: str, media_type: str) -> str:
+        """Store a manifest or an index; return the subject that the registry says it has noted."""
+        target = tag or f"{SHA256}{Digest.of(content).sha256}"
+
+        def put() -> str:
+            with self._connection.exchange(
+                "PUT",
+                f"{self._root}/manifests/{target}",
+                body=content,
+                headers={"Content-Type": media_type},
+            ) as answer:
+                if answer.status != _CREATED:
+                    raise self._connection.fault(answer)
+                answer.content()
+                return answer.header("OCI-Subject")
+
+        return self._connection.retried(put)
+
+    # --- referrers -----------------------------------------------------------------------------------
+
+    def attach(self, content: bytes, descriptor: Descriptor, subject: str) -> None:
+        """Store a manifest that refers to another.
+
+        Where the registry has no referrers API, the tag `sha256-HEX` names an index of them. Somebody else may
+        write that at the same time, so that it is read again afterwards.
+        """
+        if self._put_manifest(content, "", MANIFEST):
+            return
+        tag = f"sha256-{subject}"
+        for _ in range(_UPDATES_MAX):
+            known = self._listed(tag)
+            if any(each.digest == descriptor.digest for each in known):
+                return
+            self._put_manifest(index_of([*known, descriptor]), tag, INDEX)
+        raise BuildError(
+            f"others write the tag {tag} at the same time", fix="type the same command again"
+        )
+
+    def referrers(self, subject: str) -> Sequence[Descriptor]:
+        """Return the manifests that refer to one: by the API, else by the fallback tag."""
+        content = self._fetched(f"{self._root}/referrers/{SHA256}{subject}", {"Accept": INDEX})
+        if content is not None:
+            return read_index(content, "the registry's list of referrers")
+        return self._listed(f"sha256-{subject}")
+
+    def _listed(self, tag: str) -> Sequence[Descriptor]:
+        content = self.manifest(tag)
+        return () if content is None else read_index(content, f"the tag {tag}")
+
+    def _fetched(self, url: str, headers: dict[str, str]) -> bytes | None:
+        def fetch() -> bytes | None:
+            with self._connection.exchange("GET", url, headers=headers) as answer:
+                if answer.status in _NOT_FOUND:
+                    return None
+                if answer.status != _OK:
+                    raise self._connection.fault(answer)
+                return answer.content(MANIFEST_MAX_BYTES)
+
+        return self._connection.retried(fetch)
+
+
+class _Reported:
+    """Reports how much of a blob was read."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self._source, self._report, self._done = source, report, 0
+
+    def read(self, size: int, /) -> bytes:
+        content = self._source.read(size)
+        self._done += len(content)
+        self._report(self._done)
+        return content
+
+
+def _location(answer: Answer) -> str:
+    """Where an upload goes on: whole, or relative to what was asked for."""
+    place = urljoin(answer.url, answer.header("Location"))
+    if not answer.header("Location") or urlsplit(place).scheme not in ("http", "https"):
+        raise BuildError("the registry does not say where an upload goes to")
+    if urlsplit(place).scheme == "http" and urlsplit(answer.url).scheme == "https":
+        raise BuildError("the registry has uploads go to a place without TLS")
+    return place
+
+
+def _goes_on(answer: Answer, start: int) -> bool:
+    return answer.header("Content-Range").startswith(f"bytes {start}-")
