@@ -112,17 +112,17 @@ def push(
         raise UsageError(
             "the digest follows from the contents", fix=f"write {reference.place}:TAG"
         )
-    with contents_of(source, store, _catalog(ctx)) as contents:
-        if sign is not None:
-            ask = _ask if sys.stdin.isatty() and not access["password_stdin"] else None
-            contents = replace(contents, attached=signature(contents, sign, ask))
+    ask = _ask if sys.stdin.isatty() and not access["password_stdin"] else None
+    with contents_of(source, store, _catalog(ctx)) as found:
+        attached = found.attached if sign is None else signature(found, sign, ask)
+        contents = replace(found, attached=attached)
         with closing(_repository(reference, access, mount_from, make=True)) as repository:
             pushed = push_contents(contents, reference, repository, _progress())
     if as_json:
         click.echo(json.dumps(_pushed_json(reference, pushed)))
         return
-    attached = f", with {' and '.join(pushed.attached)}" if pushed.attached else ""
-    click.echo(f"{contents.name}  {_files(pushed.files, pushed.size_bytes)}{attached}")
+    more = f", with {' and '.join(pushed.attached)}" if pushed.attached else ""
+    click.echo(f"{contents.name}  {_files(pushed.files, pushed.size_bytes)}{more}")
     click.echo(f"{_blobs(pushed.sent)} sent ({as_size(pushed.sent_bytes)}), {pushed.known} known")
     if pushed.was:
         click.echo(f"the tag was at {pushed.was}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxbuild.core.digest import Digest, canonical_json
-from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.file_names import check_file_names
 from onnxbuild.registry.media_types import (
     EMPTY,
@@ -207,7 +207,8 @@ def model_files(manifest: Manifest, where: str) -> dict[str, Digest]:
     """Return path -> digest of the files of a model artifact; every path is below its folder.
 
     Raises:
-        NotReproducibleError: It is another artifact, a layer is no plain file, or a path leads elsewhere.
+        UsageError: It is another kind of artifact, or a layer is packed.
+        NotReproducibleError: A path leads elsewhere, or is there twice.
     """
     if manifest.artifact_type not in {MODEL, MODEL_CONFIG}:
         raise _refused(
@@ -218,9 +219,9 @@ def model_files(manifest: Manifest, where: str) -> dict[str, Digest]:
     for layer in manifest.layers:
         path = layer.annotations.get(FILE_PATH) or layer.annotations.get(TITLE, "")
         if layer.media_type not in RAW:
-            raise _refused(
-                f"has a layer of type '{layer.media_type}'; onnxbuild pulls raw layers, one a file",
-                where,
+            raise UsageError(
+                f"it has a layer of type '{printable(layer.media_type)}'; onnxbuild pulls raw layers, one a file",
+                where=where,
             )
         if not path.isprintable() or any(
             len(each.encode()) > _PART_MAX for each in path.split("/")

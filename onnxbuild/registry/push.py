@@ -188,7 +188,7 @@ class _Checked:
         self._source, self._blob = source, blob
         self._hash, self._left = hashlib.sha256(), blob.digest.size_bytes
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         content = self._source.read(size)
         self._hash.update(content)
         self._left -= len(content)

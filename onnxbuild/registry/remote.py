@@ -201,7 +201,7 @@ class _Reported:
     def __init__(self, source: Source, report: Report) -> None:
         self._source, self._report, self._done = source, report, 0
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         content = self._source.read(size)
         self._done += len(content)
         self._report(self._done)

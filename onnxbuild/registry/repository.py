@@ -17,7 +17,7 @@ Report = Callable[[int], None]
 class Source(Protocol):
     """A blob's content, read from its start."""
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes; nothing at the end."""
         ...
 
