@@ -285,7 +285,8 @@ class Connection:
         with suppress(OSError, http.client.HTTPException):
             if (answer.response.length or 0) <= _REST_BYTES:
                 answer.response.read(_REST_BYTES)
-        if answer.response.isclosed() and connection.sock is not None:
+        is_at_end = answer.response.isclosed() and not answer.response.length
+        if is_at_end and connection.sock is not None:
             self._idle[_origin(answer.url)] = connection
         else:
             connection.close()

@@ -1,0 +1,398 @@
+"""Push and pull: the same bytes back, known blobs not sent again, and nothing half-there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
+from onnxbuild.registry.connection import RegistryUnavailableError
+from onnxbuild.registry.contents import Blob
+from onnxbuild.registry.push import signature
+from onnxbuild.release_format.forms import sums
+from tests.registry.conftest import WEIGHTS, Place, contents, tree
+
+LARGE = bytes(hashlib.sha256(b"weights").digest()) * 100_000
+MODEL = hashlib.sha256(WEIGHTS).hexdigest()
+
+
+def signed(keys):
+    return replace(contents(), attached=signature(contents(), keys.private, None))
+
+
+def folders(tmp_path):
+    """Names of what is there, besides the layout and keys."""
+    return sorted(p.name for p in tmp_path.iterdir() if p.name != "layout" and p.suffix == "")
+
+
+# --- the ordinary way --------------------------------------------------------------------------------
+
+
+def test_what_comes_back_is_what_was_pushed(any_place, tmp_path):
+    pushed = any_place.push(contents())
+    pulled = any_place.pull(tmp_path / "model")
+    assert (pulled.sha256, pulled.files, pulled.signature) == (pushed.sha256, 4, "none")
+    files = contents().files
+    assert tree(tmp_path / "model") == {n: hashlib.sha256(c).hexdigest() for n, c in files.items()}
+    assert folders(tmp_path) == ["model"]
+    assert (tmp_path / "model/cpp/main.cpp").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_second_push_of_equal_contents_sends_nothing_and_has_the_same_digest(any_place):
+    first, second = any_place.push(contents()), any_place.push(contents())
+    assert (first.sent, first.known) == (5, 0)
+    assert (second.sent, second.known, second.was) == (0, 5, "")
+    assert first.sha256 == second.sha256
+
+
+def test_the_digest_is_the_same_in_every_place(place, tmp_path):
+    assert (
+        place.push(contents()).sha256 == Place(f"oci:{tmp_path}/a").push(contents(), ":b").sha256
+    )
+
+
+def test_blobs_that_two_artifacts_share_are_sent_once(any_place):
+    any_place.push(contents())
+    other = contents({"model.onnx": WEIGHTS, "copy.onnx": WEIGHTS, "load.py": b"exit()\n"})
+    assert any_place.push(other, ":2").sent == 3  # load.py, SHA256SUMS, the config
+
+
+def test_one_blob_of_two_files_comes_back_as_two_files(any_place, tmp_path):
+    any_place.push(contents({"a.onnx": WEIGHTS, "b.onnx": WEIGHTS}))
+    any_place.pull(tmp_path / "model")
+    with (tmp_path / "model/a.onnx").open("ab") as file:
+        file.write(b"more")
+    assert (tmp_path / "model/b.onnx").read_bytes() == WEIGHTS
+
+
+def test_an_empty_file_is_a_blob_like_any_other(any_place, tmp_path):
+    any_place.push(contents({"__init__.py": b"", "model.onnx": WEIGHTS}))
+    any_place.pull(tmp_path / "model")
+    assert (tmp_path / "model/__init__.py").read_bytes() == b""
+
+
+def test_a_tag_that_moves_is_said_with_what_it_was(any_place, tmp_path):
+    first = any_place.push(contents())
+    second = any_place.push(contents({"model.onnx": b"another"}))
+    assert second.was == f"sha256:{first.sha256}"
+    assert any_place.pull(tmp_path / "new").sha256 == second.sha256
+    assert any_place.pull(tmp_path / "old", f"@sha256:{first.sha256}").sha256 == first.sha256
+
+
+def test_a_blob_of_another_repository_is_mounted(registry, place):
+    place.push(contents())
+    other = Place(f"{registry.host}/team/copy")
+    reference = other.reference(":1")
+    repository = other.opened(reference, make=True)
+    repository._mount_from = "team/tiny"
+    before = registry.count["blobs"]
+    assert repository.put_blob(Digest(MODEL, len(WEIGHTS)), lambda: None, print) is False
+    assert registry.count["blobs"] == before
+    repository.close()
+
+
+def test_what_is_not_there_is_said(any_place, tmp_path):
+    any_place.push(contents())
+    with pytest.raises(UsageError, match="no such artifact"):
+        any_place.pull(tmp_path / "model", ":2")
+    assert folders(tmp_path) == []
+
+
+# --- the folder that is pulled into ------------------------------------------------------------------
+
+
+def test_a_second_pull_into_the_same_folder_writes_nothing(any_place, tmp_path):
+    any_place.push(contents())
+    assert any_place.pull(tmp_path / "model").written
+    before = (tmp_path / "model/model.onnx").stat()
+    again = any_place.pull(tmp_path / "model")
+    assert not again.written
+    assert (tmp_path / "model/model.onnx").stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("change", ["another byte", "one more", "one less", "a link", "a file"])
+def test_a_folder_that_differs_is_left_as_it_is(place, tmp_path, change):
+    place.push(contents())
+    folder = tmp_path / "model"
+    place.pull(folder)
+    if change == "another byte":
+        (folder / "load.py").write_bytes(b"Pass\n")
+    elif change == "one more":
+        (folder / "mine.txt").write_bytes(b"")
+    elif change == "one less":
+        (folder / "load.py").unlink()
+    elif change == "a link":
+        (folder / "load.py").unlink()
+        (folder / "load.py").symlink_to("model.onnx")
+    else:
+        shutil.rmtree(folder)
+        folder.write_bytes(b"mine")
+    before = tree(tmp_path)
+    with pytest.raises(UsageError, match="is there and differs"):
+        place.pull(folder)
+    assert tree(tmp_path) == before
+    assert folders(tmp_path) == ["model"]
+
+
+def test_an_unwritable_place_is_said(place, tmp_path):
+    place.push(contents())
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(BuildError, match="can't write"):
+        place.pull(tmp_path / "file/model")
+
+
+# --- damage ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (b"x" * len(WEIGHTS), "was altered or damaged"),
+        (WEIGHTS[:-1], "is cut short: it has 10239 bytes, of 10240"),
+        (WEIGHTS + b"x", "is longer than the 10240 bytes"),
+    ],
+)
+def test_a_blob_that_the_registry_alters_is_refused(registry, place, tmp_path, other, sentence):
+    place.push(contents())
+    registry.behaviour.altered[MODEL] = other
+    with pytest.raises(NotReproducibleError, match=sentence) as caught:
+        place.pull(tmp_path / "model")
+    assert caught.value.exit_code == 4
+    assert folders(tmp_path) == []
+
+
+def test_a_blob_that_is_altered_in_a_layout_is_refused(tmp_path):
+    place = Place(f"oci:{tmp_path}/layout")
+    place.push(contents())
+    (tmp_path / f"layout/blobs/sha256/{MODEL}").write_bytes(b"x" * len(WEIGHTS))
+    with pytest.raises(NotReproducibleError, match="was altered or damaged"):
+        place.pull(tmp_path / "model")
+    (tmp_path / f"layout/blobs/sha256/{MODEL}").unlink()
+    with pytest.raises(NotReproducibleError, match="can't be read"):
+        place.pull(tmp_path / "model")
+    assert folders(tmp_path) == []
+
+
+def test_a_manifest_other_than_the_digest_asked_for_is_refused(registry, place, tmp_path):
+    pushed = place.push(contents())
+    other = place.push(contents({"model.onnx": b"another"}), ":2")
+    content = registry.manifests["team/tiny", f"sha256:{other.sha256}"][1]
+    registry.behaviour.altered[pushed.sha256] = content
+    with pytest.raises(NotReproducibleError, match="the manifest was altered"):
+        place.pull(tmp_path / "model", f"@sha256:{pushed.sha256}")
+
+
+@pytest.mark.parametrize(
+    "path", ["../evil", "/etc/evil", "a/../../evil", "", "a\nb", "C:/evil", "x" * 300]
+)
+@pytest.mark.parametrize("key", ["org.cncf.model.filepath", "org.opencontainers.image.title"])
+def test_a_path_that_leads_elsewhere_is_refused(registry, place, tmp_path, path, key):
+    pushed = place.push(contents())
+    value = json.loads(registry.manifests["team/tiny", "1"][1])
+    value["layers"][0]["annotations"] = {key: path}
+    registry.behaviour.altered[pushed.sha256] = json.dumps(value).encode()
+    with pytest.raises(NotReproducibleError, match="path"):
+        place.pull(tmp_path / "model")
+    assert folders(tmp_path) == []
+
+
+def test_a_file_of_the_store_that_was_altered_is_not_sent(any_place, tmp_path):
+    digest = Digest.of(WEIGHTS)
+    (tmp_path / "blob.bin").write_bytes(b"x" * len(WEIGHTS))
+    what = replace(contents(), files={"model.onnx": Blob(tmp_path / "blob.bin", digest)})
+    with pytest.raises(StoreError, match="damaged in the store"):
+        any_place.push(what)
+    (tmp_path / "blob.bin").write_bytes(WEIGHTS)
+    assert any_place.push(what).sent == 2
+
+
+# --- signatures --------------------------------------------------------------------------------------
+
+
+def test_a_signed_artifact_is_checked_with_the_key(any_place, keys, other_keys, tmp_path):
+    any_place.push(signed(keys))
+    assert any_place.pull(tmp_path / "model", key=keys.public).signature == "checked"
+    assert "SHA256SUMS.sig" in tree(tmp_path / "model")
+    assert any_place.pull(tmp_path / "plain").signature == "not checked"
+    with pytest.raises(NotReproducibleError, match="not this key's signature"):
+        any_place.pull(tmp_path / "other", key=other_keys.public)
+    assert folders(tmp_path) == ["model", "plain"]
+
+
+def test_an_artifact_without_a_signature_is_refused_where_a_key_is_given(
+    any_place, keys, tmp_path
+):
+    any_place.push(contents())
+    with pytest.raises(NotReproducibleError, match="it is not signed"):
+        any_place.pull(tmp_path / "model", key=keys.public)
+    assert folders(tmp_path) == []
+
+
+def test_a_signature_can_be_added_later_and_is_found_among_others(
+    any_place, keys, other_keys, tmp_path
+):
+    plain = any_place.push(contents())
+    for each in (other_keys, keys):
+        again = any_place.push(signed(each))
+        assert (again.sha256, again.was) == (plain.sha256, "")
+    assert any_place.push(signed(keys)).sent == 0
+    assert any_place.pull(tmp_path / "a", key=keys.public).signature == "checked"
+    assert any_place.pull(tmp_path / "b", key=other_keys.public).signature == "checked"
+
+
+def test_the_signature_of_another_artifact_is_refused(any_place, keys, tmp_path):
+    other = contents({"model.onnx": b"another"})
+    forged = replace(contents(), attached=signature(other, keys.private, None))
+    any_place.push(forged)
+    with pytest.raises(NotReproducibleError, match="not this key's signature"):
+        any_place.pull(tmp_path / "model", key=keys.public)
+
+
+@pytest.mark.parametrize("change", ["swapped", "added", "removed"])
+def test_files_that_are_not_those_that_were_signed_are_refused(any_place, keys, tmp_path, change):
+    """With a sound manifest and sound blobs: only SHA256SUMS and its signature stand against it."""
+    files = {"fp32.onnx": WEIGHTS, "int8.onnx": b"small", "load.py": b""}
+    right = contents(files)
+    attached = signature(right, keys.private, None)
+    forged = {
+        "swapped": {**right.files, "fp32.onnx": b"small", "int8.onnx": WEIGHTS},
+        "added": {**right.files, "evil.py": b""},
+        "removed": {n: c for n, c in right.files.items() if n != "load.py"},
+    }[change]
+    any_place.push(replace(right, files=forged, attached=attached))
+    with pytest.raises(NotReproducibleError, match="has changed|was added|is missing"):
+        any_place.pull(tmp_path / "model", key=keys.public)
+    assert folders(tmp_path) == []
+
+
+def test_sums_that_fit_the_forgery_do_not_fit_the_signature(any_place, keys, tmp_path):
+    files = {"model.onnx": b"evil"}
+    listed = sums({n: Digest.of(c) for n, c in files.items()})
+    attached = signature(contents(), keys.private, None)
+    any_place.push(replace(contents(), files={**files, "SHA256SUMS": listed}, attached=attached))
+    with pytest.raises(NotReproducibleError, match="not this key's signature"):
+        any_place.pull(tmp_path / "model", key=keys.public)
+
+
+def test_no_large_blob_is_fetched_before_the_signature_is_checked(
+    registry, place, keys, other_keys, tmp_path
+):
+    place.push(signed(keys))
+    registry.requests.clear()
+    with pytest.raises(NotReproducibleError):
+        place.pull(tmp_path / "model", key=other_keys.public)
+    assert not any(MODEL in path for _, path, _ in registry.requests)
+
+
+# --- a registry that fails ---------------------------------------------------------------------------
+
+
+def test_what_passes_is_tried_again(registry, place, tmp_path):
+    registry.behaviour.statuses = {("POST", "/uploads/"): [503, 429], ("GET", "/blobs/"): [502]}
+    registry.behaviour.cut_uploads = registry.behaviour.cut_downloads = 1
+    place.push(contents())
+    place.pull(tmp_path / "model")
+    assert place.pauses == [0.5, 1.0, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_download_that_breaks_off_goes_on_where_it_was(registry, place, tmp_path, ranges):
+    place.push(contents({"model.onnx": LARGE}))
+    registry.behaviour.cut_downloads, registry.behaviour.ranges = 2, ranges
+    registry.requests.clear()
+    place.pull(tmp_path / "model")
+    asked = [h["Range"] for _, _, h in registry.requests if "Range" in h]
+    assert asked == [f"bytes={len(LARGE) // 2}-"] + (
+        [f"bytes={len(LARGE) * 3 // 4}-"] if ranges else [f"bytes={len(LARGE) // 2}-"]
+    )
+
+
+def test_uploads_that_always_break_off_leave_no_tag(registry, place):
+    registry.behaviour.cut_uploads = 100
+    with pytest.raises(RegistryUnavailableError, match="broke off") as caught:
+        place.push(contents())
+    assert caught.value.exit_code == 1
+    assert registry.manifests == {}
+
+
+def test_a_registry_that_dies_midway_leaves_no_tag_and_the_next_push_sends_the_rest(
+    registry, place
+):
+    registry.behaviour.dies_after = 8
+    with pytest.raises(RegistryUnavailableError):
+        place.push(contents())
+    assert registry.manifests == {}
+    sent = registry.count["blobs"]
+    assert 0 < sent < 5
+    registry.behaviour.dies_after = 10**9
+    assert place.push(contents()).sent == 5 - sent
+
+
+def test_a_registry_that_dies_midway_leaves_no_folder_and_the_next_pull_fetches_the_rest(
+    registry, place, tmp_path
+):
+    place.push(contents())
+    registry.requests.clear()
+    registry.behaviour.dies_after = 5
+    with pytest.raises(RegistryUnavailableError):
+        place.pull(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    kept = [path for path in tree(tmp_path) if path.startswith(".model.pull/blobs/")]
+    assert kept
+    registry.behaviour.dies_after = 10**9
+    all_bytes = sum(map(len, contents().files.values()))
+    pulled = place.pull(tmp_path / "model")
+    assert pulled.fetched_bytes == all_bytes - sum(
+        len(c)
+        for c in contents().files.values()
+        if any(hashlib.sha256(c).hexdigest() in k for k in kept)
+    )
+    assert folders(tmp_path) == ["model"]
+
+
+def test_a_blob_that_was_kept_and_altered_is_fetched_again(registry, place, tmp_path):
+    place.push(contents())
+    kept = tmp_path / ".model.pull/blobs" / MODEL
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"x" * len(WEIGHTS))
+    place.pull(tmp_path / "model")
+    assert (tmp_path / "model/model.onnx").read_bytes() == WEIGHTS
+
+
+def test_a_registry_that_takes_blobs_and_has_them_not_is_found_out(registry, place):
+    registry.behaviour.forgets = True
+    with pytest.raises(BuildError, match="took the blob sha256:.* and has it not"):
+        place.push(contents())
+    assert registry.manifests == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence"), [(405, "read-only"), (403, "asks for a user"), (413, "larger than it takes"), (500, "HTTP status 500")]
+)  # fmt: skip
+def test_a_registry_that_can_not_be_written_is_said(registry, place, status, sentence):
+    registry.behaviour.statuses = {("POST", "/uploads/"): [status] * 4}
+    with pytest.raises(BuildError, match=sentence) as caught:
+        place.push(contents())
+    assert "not now" in caught.value.what
+    assert registry.manifests == {}
+
+
+def test_nobody_listening_is_said(place, registry, tmp_path, start):
+    gone = start()
+    place = Place(f"{gone.host}/team/tiny")
+    gone._server.socket.close()
+    with pytest.raises(RegistryUnavailableError, match="connection refused|broke off"):
+        place.pull(tmp_path / "model")
+    assert place.pauses == [0.5, 1.0, 2.0]
+
+
+def test_an_error_never_shows_where_an_upload_goes(registry, place):
+    registry.behaviour.statuses = {("PUT", "/uploads/"): [500] * 4}
+    with pytest.raises(BuildError) as caught:
+        place.push(contents())
+    assert "secret-of-the-upload" not in str(caught.value)
