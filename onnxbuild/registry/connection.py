@@ -6,7 +6,7 @@ import http.client
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -189,16 +189,19 @@ class Connection:
             if is_own and self._authorization:
                 sent["Authorization"] = self._authorization
             connection, answer = self._once(method, url, body, sent)
-            if is_own and answer.status == _UNAUTHORIZED and asked <= 1:
-                asked += 1
-                challenges = challenges_in(answer.response.headers.get_all("WWW-Authenticate", []))
-                if self._is_authorized_for(challenges, used=sent.get("Authorization", "")):
-                    self._let_go(connection, answer)
+            with ExitStack() as unless_returned:
+                unless_returned.callback(self._let_go, connection, answer)
+                if is_own and answer.status == _UNAUTHORIZED and asked <= 1:
+                    asked += 1
+                    asks = answer.response.headers.get_all("WWW-Authenticate", [])
+                    if self._is_authorized_for(
+                        challenges_in(asks), used=sent.get("Authorization", "")
+                    ):
+                        continue
+                if answer.status in _REDIRECTS and method in ("GET", "HEAD"):
+                    url = self._redirected(url, answer.header("Location"))
                     continue
-            if answer.status in _REDIRECTS and method in ("GET", "HEAD"):
-                self._let_go(connection, answer)
-                url = self._redirected(url, answer.header("Location"))
-                continue
+                unless_returned.pop_all()
             return connection, answer
         raise BuildError("the registry redirects in circles", where=self._registry)
 
@@ -286,8 +289,9 @@ class Connection:
             if (answer.response.length or 0) <= _REST_BYTES:
                 answer.response.read(_REST_BYTES)
         is_at_end = answer.response.isclosed() and not answer.response.length
-        if is_at_end and connection.sock is not None:
-            self._idle[_origin(answer.url)] = connection
+        origin = _origin(answer.url)
+        if is_at_end and connection.sock is not None and origin not in self._idle:
+            self._idle[origin] = connection
         else:
             connection.close()
 

@@ -58,9 +58,12 @@ def find_credentials(registry: str, username: str | None, password: str | None) 
     if username and password:
         return Credentials(username, password, "--username and --password-stdin")
     if username or password is not None:
-        what = "the password that came in on standard input is empty" if username else ""
+        what = "the password that came in on standard input is empty"
+        if password is None or not username:
+            given, other = ("--username", "--password-stdin")[:: 1 if username else -1]
+            what = f"{given} needs {other}"
         raise UsageError(
-            what or "--password-stdin needs --username",
+            what,
             fix='printf %s "$PASSWORD" | onnxbuild ... --username NAME --password-stdin',
         )
     return _configured(registry)

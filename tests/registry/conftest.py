@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -14,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
+from cryptography.x509.oid import NameOID
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.registry.connection import Access, Connection
@@ -83,8 +89,8 @@ class Place:
 def start() -> Iterator[Callable[..., FakeRegistry]]:
     started: list[FakeRegistry] = []
 
-    def begin(**behaviour: object) -> FakeRegistry:
-        started.append(FakeRegistry())
+    def begin(*, certificate: Path | None = None, **behaviour: object) -> FakeRegistry:
+        started.append(FakeRegistry(certificate))
         for name, value in behaviour.items():
             setattr(started[-1].behaviour, name, value)
         return started[-1]
@@ -135,6 +141,31 @@ def keys(tmp_path: Path) -> Keys:
 @pytest.fixture
 def other_keys(tmp_path: Path) -> Keys:
     return Keys(tmp_path, "other")
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for 127.0.0.1 and localhost that no authority signed, with its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(tz=UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("certificate") / "cert.pem"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(made.public_bytes(Encoding.PEM) + secret)
+    return path
 
 
 def tree(folder: Path) -> dict[str, str]:

@@ -6,10 +6,12 @@ import base64
 import hashlib
 import json
 import re
+import ssl
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 PLACE = re.compile(
@@ -50,10 +52,14 @@ class Behaviour:
 
 
 class FakeRegistry:
-    """Starts at once, on a port that is free."""
+    """Starts at once, on a port that is free.
 
-    def __init__(self, behaviour: Behaviour | None = None) -> None:
-        self.behaviour = behaviour or Behaviour()
+    Args:
+        certificate: With its key, PEM; None for no TLS.
+    """
+
+    def __init__(self, certificate: Path | None = None) -> None:
+        self.behaviour = Behaviour()
         self.blobs: dict[tuple[str, str], bytes] = {}
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.requests: list[tuple[str, str, dict[str, str]]] = []
@@ -65,6 +71,12 @@ class FakeRegistry:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.host = f"127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
@@ -91,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._serve()
 
-    do_HEAD = do_POST = do_PUT = do_GET
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - the names that http.server looks for
 
     # --- what every request goes through -----------------------------------------------------------------
 

@@ -265,7 +265,7 @@ def test_files_that_are_not_those_that_were_signed_are_refused(any_place, keys, 
         "removed": {n: c for n, c in right.files.items() if n != "load.py"},
     }[change]
     any_place.push(replace(right, files=forged, attached=attached))
-    with pytest.raises(NotReproducibleError, match="has changed|was added|is missing"):
+    with pytest.raises(NotReproducibleError, match=r"has changed|was added|is missing"):
         any_place.pull(tmp_path / "model", key=keys.public)
     assert folders(tmp_path) == []
 
@@ -366,7 +366,7 @@ def test_a_blob_that_was_kept_and_altered_is_fetched_again(registry, place, tmp_
 
 def test_a_registry_that_takes_blobs_and_has_them_not_is_found_out(registry, place):
     registry.behaviour.forgets = True
-    with pytest.raises(BuildError, match="took the blob sha256:.* and has it not"):
+    with pytest.raises(BuildError, match=r"took the blob sha256:.* and has it not"):
         place.push(contents())
     assert registry.manifests == {}
 
@@ -386,7 +386,7 @@ def test_nobody_listening_is_said(place, registry, tmp_path, start):
     gone = start()
     place = Place(f"{gone.host}/team/tiny")
     gone._server.socket.close()
-    with pytest.raises(RegistryUnavailableError, match="connection refused|broke off"):
+    with pytest.raises(RegistryUnavailableError, match=r"connection refused|broke off"):
         place.pull(tmp_path / "model")
     assert place.pauses == [0.5, 1.0, 2.0]
 

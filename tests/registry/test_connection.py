@@ -1,0 +1,174 @@
+"""Authentication, redirects and TLS: who is sent a password, and what is said where it fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.registry.connection import Access, Connection, RegistryUnavailableError
+from onnxbuild.registry.credentials import Credentials
+from tests.registry.conftest import Place, contents
+
+USER = "ann:pass:word"
+
+
+@pytest.fixture(params=[False, True], ids=["basic", "token"])
+def guarded(request, start):
+    return start(user=USER, tokens=request.param)
+
+
+def sent_to(registry):
+    """The Authorization headers that a registry has got."""
+    return [headers.get("Authorization") for _, _, headers in registry.requests]
+
+
+def test_a_registry_that_asks_for_a_password_gets_it(guarded, tmp_path):
+    place = Place(f"{guarded.host}/team/tiny", user=USER)
+    place.push(contents())
+    assert place.pull(tmp_path / "model").files == 4
+
+
+def test_a_password_is_sent_only_once_it_is_asked_for(guarded, start, tmp_path):
+    Place(f"{guarded.host}/team/tiny", user=USER).push(contents())
+    assert sent_to(guarded)[0] is None
+    open_registry = start()
+    Place(f"{open_registry.host}/team/tiny", user=USER).push(contents())
+    assert set(sent_to(open_registry)) == {None}
+
+
+@pytest.mark.parametrize("user", ["ann:wrong", "", "bob:pass:word"])
+def test_wrong_credentials_are_said_and_leave_nothing(guarded, user):
+    with pytest.raises(UsageError) as caught:
+        Place(f"{guarded.host}/team/tiny", user=user).push(contents())
+    text = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert ("refuses the user" if user else "none is known") in text
+    assert "wrong:" not in text
+    assert "pass:word" not in text
+    assert guarded.blobs == {}
+    assert guarded.manifests == {}
+
+
+def test_a_token_that_runs_out_is_asked_for_again(start):
+    registry = start(user=USER, tokens=True)
+    access = Access(plain_http=True, credentials=Credentials("ann", "pass:word"))
+    connection = Connection(registry.host, access)
+    connection._authorization = "Bearer an-old-one"
+    with connection.exchange("GET", "/v2/a/manifests/b") as answer:
+        assert answer.status == 404
+    connection.close()
+
+
+def test_a_redirect_to_another_host_carries_no_password(start, tmp_path):
+    other = start()
+    registry = start(user=USER)
+    place = Place(f"{registry.host}/team/tiny", user=USER)
+    place.push(contents())
+    other.blobs.update(registry.blobs)
+    registry.behaviour.blobs_at = f"http://{other.host}"
+    place.pull(tmp_path / "model")
+    assert len(other.requests) == 4
+    assert set(sent_to(other)) == {None}
+
+
+def test_a_redirect_in_circles_ends(start, tmp_path):
+    registry = start()
+    place = Place(f"{registry.host}/team/tiny")
+    place.push(contents())
+    registry.behaviour.blobs_at = f"http://{registry.host}"
+    with pytest.raises(BuildError, match="in circles"):
+        place.pull(tmp_path / "model")
+
+
+def test_a_redirect_out_of_tls_is_refused(start, certificate):
+    registry = start(certificate=certificate, blobs_at="http://127.0.0.1:1")
+    registry.blobs["a", "sha256:b"] = b"content"
+    connection = Connection(registry.host, Access(ca_file=certificate))
+    with (
+        pytest.raises(BuildError, match="without TLS"),
+        connection.exchange("GET", "/v2/a/blobs/sha256:b"),
+    ):
+        pass
+    connection.close()
+
+
+def test_a_token_service_without_tls_gets_no_password(start, certificate):
+    registry = start(certificate=certificate, user=USER, tokens=True)  # its realm is http://
+    access = Access(ca_file=certificate, credentials=Credentials("ann", "pass:word"))
+    connection = Connection(registry.host, access)
+    with (
+        pytest.raises(BuildError, match="no TLS"),
+        connection.exchange("GET", "/v2/a/manifests/b"),
+    ):
+        pass
+    connection.close()
+    assert set(sent_to(registry)) == {None}
+
+
+def test_tls_is_checked(start, certificate):
+    registry = start(certificate=certificate)
+    pauses = []
+    known, unknown = (
+        Connection(registry.host, Access(ca_file=each), pauses.append)
+        for each in (certificate, None)
+    )
+    with known.exchange("GET", "/v2/a/manifests/b") as answer:
+        assert answer.status == 404
+    with pytest.raises(BuildError, match="certificate is not trusted") as caught:
+        unknown.retried(lambda: unknown.exchange("GET", "/v2/").__enter__())
+    assert "--ca-file" in caught.value.fix
+    assert pauses == []  # it does not pass
+    known.close()
+
+
+def test_a_registry_without_tls_is_told_from_one_that_fails(registry):
+    connection = Connection(registry.host, Access())
+    with (
+        pytest.raises(BuildError, match="no TLS connection") as caught,
+        connection.exchange("GET", "/v2/"),
+    ):
+        pass
+    assert "--plain-http" in caught.value.fix
+
+
+def test_a_ca_file_that_holds_none_is_named(tmp_path):
+    (tmp_path / "ca.pem").write_text("nothing")
+    connection = Connection("localhost:1", Access(ca_file=tmp_path / "ca.pem"))
+    with pytest.raises(UsageError, match="holds no certificate"), connection.exchange("GET", "/"):
+        pass
+
+
+def test_a_host_that_is_none_is_said():
+    connection = Connection("no-such-host.invalid", Access(plain_http=True), pause=lambda _: None)
+    with (
+        pytest.raises(BuildError, match=r"no such host|can't be reached"),
+        connection.exchange("GET", "/"),
+    ):
+        pass
+
+
+def test_a_wait_that_the_registry_asks_for_is_kept_to(registry):
+    waits = []
+    connection = Connection(registry.host, Access(plain_http=True), waits.append)
+
+    def fail(after_s):
+        raise RegistryUnavailableError("busy", after_s=after_s)
+
+    with pytest.raises(RegistryUnavailableError):
+        connection.retried(lambda: fail(3.0))
+    with pytest.raises(RegistryUnavailableError):
+        connection.retried(lambda: fail(1e9))
+    assert waits == [3.0, 3.0, 3.0, 30.0, 30.0, 30.0]
+
+
+def test_what_a_registry_says_is_printed_as_text(registry):
+    registry.behaviour.statuses = {("GET", "/manifests/"): [400]}
+    connection = Connection(registry.host, Access(plain_http=True))
+    from onnxbuild.registry.refusals import refusal
+
+    found = refusal("h", 400, b'{"errors":[{"code":"X","message":"\\u001b[2Jhello"}]}')
+    assert "\x1b" not in str(found)
+    assert "hello" in str(found)
+    assert len(str(refusal("h", 400, b"x" * 10_000))) < 400
+    assert str(refusal("h", 400, b"<html>...")) == "h: it answered with HTTP status 400"
+    connection.close()
