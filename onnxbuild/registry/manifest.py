@@ -211,8 +211,9 @@ def model_files(manifest: Manifest, where: str) -> dict[str, Digest]:
         NotReproducibleError: A path leads elsewhere, or is there twice.
     """
     if manifest.artifact_type not in {MODEL, MODEL_CONFIG}:
-        raise _refused(
-            f"has the type '{manifest.artifact_type}'; expected a model, {MODEL}", where
+        raise UsageError(
+            f"it is no model: its type is '{printable(manifest.artifact_type)}', not '{MODEL}'",
+            where=where,
         )
     files: dict[str, Digest] = {}
     paths = []

@@ -137,9 +137,10 @@ def signature(contents: Contents, key: Path, ask: Callable[[str], str] | None) -
             "a release is signed when it is made",
             fix="onnxbuild release RECIPE --version V --sign PRIVATE.pem",
         )
+    private_key = read_private_key(key, ask)
     if SUMS_FILE not in contents.files:
         raise UsageError(f"{contents.name} has no {SUMS_FILE} to sign")
-    return {SIGNATURE_FILE: read_private_key(key, ask).sign(bytes_of(contents.files[SUMS_FILE]))}
+    return {SIGNATURE_FILE: private_key.sign(bytes_of(contents.files[SUMS_FILE]))}
 
 
 class _Sender:
