@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
+#   docker-registry, skopeo   with apt-get, which needs root
+#   oras                      unpacked into a folder of its own: it stands alone
+# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
+set -euo pipefail
+REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
+ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
+
+installed() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
+
+if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SKOPEO" ]]; then
+    # The package would start a registry of its own, and enable it: it is only to be there.
+    apt-get update -q
+    RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
+fi
+
+if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
+    lists=$(mktemp -d)
+    trap 'rm -rf "$lists"' EXIT
+    chmod 755 "$lists"
+    mkdir -p "$lists/state/partial" "$lists/cache/archives/partial"
+    mirror=$(apt-get indextargets --format '$(ORIGIN) $(REPO_URI)' | sed -n 's/^Debian //p' | grep -v security | sort -u | head -1)
+    key=/usr/share/keyrings/debian-archive-keyring.gpg
+    echo "deb [signed-by=$key] $mirror trixie main" >"$lists/sources.list"
+    trixie=(-o "Dir::Etc::sourcelist=$lists/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o "Dir::State::lists=$lists/state" -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root)
+    apt-get "${trixie[@]}" update -q
+    (cd "$lists" && apt-get "${trixie[@]}" download -q "oras=$ORAS")
+    mkdir -p "$ORAS_FOLDER"
+    dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
+fi
+"$ORAS_FOLDER/usr/bin/oras" version | head -1
