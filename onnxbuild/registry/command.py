@@ -190,7 +190,8 @@ def _repository(
         from onnxbuild.registry.layout import LayoutRepository
 
         return LayoutRepository(Path(reference.repository), make=make)
-    from onnxbuild.registry.connection import Access, Connection
+    from onnxbuild.registry.access import RegistryAccess
+    from onnxbuild.registry.connection import Connection
     from onnxbuild.registry.credentials import find_credentials
     from onnxbuild.registry.remote import RemoteRepository
 
@@ -201,7 +202,7 @@ def _repository(
     credentials = find_credentials(reference.registry, access["username"], password)
     if plain_http and credentials.username and not reference.is_loopback:
         click.echo("note    the password goes over the network as it is: --plain-http", err=True)
-    connection = Connection(reference.registry, Access(plain_http, ca_file, credentials))
+    connection = Connection(reference.registry, RegistryAccess(plain_http, ca_file, credentials))
     return RemoteRepository(connection, reference.repository, mount_from)
 
 

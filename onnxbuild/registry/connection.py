@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from onnxbuild import __version__
 from onnxbuild.adapters import clock
-from onnxbuild.core.errors import BuildError, UsageError
+from onnxbuild.core.errors import BuildError
+from onnxbuild.registry.access import RegistryAccess
 from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
-from onnxbuild.registry.credentials import ANONYMOUS, Credentials
-from onnxbuild.registry.refusals import refusal
-from onnxbuild.registry.repository import Source
-from onnxbuild.release_format.forms import printable
+from onnxbuild.registry.refusals import TIMEOUT_S, RegistryUnavailableError, lost, refusal
+from onnxbuild.registry.repository import BlobSource
 
 T = TypeVar("T")
-_TIMEOUT_S = 60.0
 _PAUSES_S = (0.5, 1.0, 2.0)
 """Between attempts: four in all."""
 _LONGEST_PAUSE_S = 30.0
@@ -33,36 +29,6 @@ _REST_BYTES = 1 << 16
 _REDIRECTS = (301, 302, 303, 307, 308)
 _UNAUTHORIZED = 401
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How a registry is reached.
-
-    Attributes:
-        plain_http: No TLS.
-        ca_file: Certificates to trust besides the system's, PEM.
-        credentials: Those for the registry.
-    """
-
-    plain_http: bool = False
-    ca_file: Path | None = None
-    credentials: Credentials = ANONYMOUS
-
-
-class RegistryUnavailableError(BuildError):
-    """The registry can't be reached now, or broke off: trying again may help.
-
-    Args:
-        what: One sentence.
-        where: The registry.
-        fix: Something to do.
-        after_s: How long the registry asks to wait; 0 if it does not say.
-    """
-
-    def __init__(self, what: str, *, where: str = "", fix: str = "", after_s: float = 0.0) -> None:
-        super().__init__(what, where=where, fix=fix)
-        self.after_s = after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +71,7 @@ class Connection:
     """
 
     def __init__(
-        self, registry: str, access: Access, pause: Callable[[float], None] = clock.pause
+        self, registry: str, access: RegistryAccess, pause: Callable[[float], None] = clock.pause
     ) -> None:
         self._registry, self._access, self._pause = registry, access, pause
         host = "registry-1.docker.io" if registry == "docker.io" else registry
@@ -140,7 +106,7 @@ class Connection:
         method: str,
         url: str,
         *,
-        body: Callable[[], Source] | bytes | None = None,
+        body: Callable[[], BlobSource] | bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[Answer]:
         """Send a request; what an answer's status says is the caller's to judge, but those that may pass.
@@ -165,7 +131,7 @@ class Connection:
                 )
             yield answer
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from error
+            raise lost(self._registry, error) from error
         finally:
             self._let_go(connection, answer)
 
@@ -178,7 +144,7 @@ class Connection:
         self,
         method: str,
         url: str,
-        body: Callable[[], Source] | bytes | None,
+        body: Callable[[], BlobSource] | bytes | None,
         headers: Mapping[str, str],
     ) -> tuple[http.client.HTTPConnection, Answer]:
         """Follow redirects, and authenticate where it is asked for."""
@@ -237,7 +203,7 @@ class Connection:
         try:
             content = answer.content()
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from error
+            raise lost(self._registry, error) from error
         finally:
             self._let_go(connection, answer)
         if answer.status != http.client.OK:
@@ -248,7 +214,7 @@ class Connection:
         self,
         method: str,
         url: str,
-        body: Callable[[], Source] | bytes | None,
+        body: Callable[[], BlobSource] | bytes | None,
         headers: Mapping[str, str],
     ) -> tuple[http.client.HTTPConnection, Answer]:
         origin, parts = _origin(url), urlsplit(url)
@@ -265,7 +231,7 @@ class Connection:
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise self._lost(error) from error
+            raise lost(self._registry, error) from error
         except BaseException:
             connection.close()
             raise
@@ -275,12 +241,12 @@ class Connection:
         scheme, host, port = origin
         if scheme == "http":
             return http.client.HTTPConnection(
-                host, port, timeout=_TIMEOUT_S, blocksize=_BLOCK_BYTES
+                host, port, timeout=TIMEOUT_S, blocksize=_BLOCK_BYTES
             )
         if self._tls is None:
-            self._tls = _tls_context(self._access.ca_file)
+            self._tls = self._access.tls_context()
         return http.client.HTTPSConnection(
-            host, port, timeout=_TIMEOUT_S, context=self._tls, blocksize=_BLOCK_BYTES
+            host, port, timeout=TIMEOUT_S, context=self._tls, blocksize=_BLOCK_BYTES
         )
 
     def _let_go(self, connection: http.client.HTTPConnection, answer: Answer) -> None:
@@ -295,42 +261,6 @@ class Connection:
         else:
             connection.close()
 
-    def _lost(self, error: OSError | http.client.HTTPException) -> BuildError:
-        """Say why there was no answer."""
-        where = self._registry
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return BuildError(
-                f"its certificate is not trusted: {error.verify_message}",
-                where=where,
-                fix="--ca-file CA.pem, the certificate of the authority that issued it",
-            )
-        if isinstance(error, ssl.SSLError):
-            return BuildError(
-                f"no TLS connection: {error.reason or error}",
-                where=where,
-                fix="if it is a registry without TLS: --plain-http",
-            )
-        if isinstance(error, socket.gaierror):
-            return BuildError(
-                f"there is no such host: {error.strerror}", where=where, fix="check the name"
-            )
-        if isinstance(error, TimeoutError):
-            why = f"it did not answer for {_TIMEOUT_S:.0f} s"
-        elif isinstance(
-            error, http.client.BadStatusLine | ConnectionError | http.client.IncompleteRead
-        ):
-            why = "the connection broke off"
-            if isinstance(error, ConnectionRefusedError):
-                why = "it can't be reached: connection refused"
-        else:
-            text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            why = f"it can't be reached: {printable(text)}"
-        return RegistryUnavailableError(
-            why,
-            where=where,
-            fix="see that it runs, then type the same command: what was sent or fetched is kept",
-        )
-
 
 def _origin(url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
@@ -339,21 +269,6 @@ def _origin(url: str) -> tuple[str, str, int]:
     except ValueError:
         port = None
     return parts.scheme, parts.hostname or "", port or (80 if parts.scheme == "http" else 443)
-
-
-def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            why = (
-                "it holds no certificate in PEM"
-                if isinstance(error, ssl.SSLError)
-                else error.strerror
-            )
-            raise UsageError(f"can't use --ca-file {ca_file}: {why}") from error
-    return context
 
 
 def _seconds(answer: Answer) -> float:

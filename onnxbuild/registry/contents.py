@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -28,10 +29,9 @@ from onnxbuild.verification.signature import check_signatures
 from onnxbuild.wiring import open_workspace
 
 _ONNX = "onnx"
-_PRECISIONS = {
-    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8",
-}  # fmt: skip
-"""Ours -> ModelPack's; others are left out."""
+_PRECISION = re.compile(r"(fp|bf|int|uint)([0-9]+)")
+_NUMBERS = {"fp": "float", "bf": "bfloat", "int": "int", "uint": "uint"}
+"""Ours -> ModelPack's, which goes on with the bits."""
 _PREFIXES = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
 
 
@@ -197,12 +197,13 @@ def _technical(files: Tree) -> dict[str, str]:
         manifest = read_manifest(read_json(bytes_of(files[MANIFEST])))
     except ValueError:
         return {}  # a package's own, which is no bundle's
-    found = {
+    found = _PRECISION.fullmatch(manifest.precision)
+    known = {
         "format": manifest.kind,
-        "precision": _PRECISIONS.get(manifest.precision, ""),
+        "precision": f"{_NUMBERS[found[1]]}{found[2]}" if found else "",
         "paramSize": _param_size(manifest),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in known.items() if value}
 
 
 def _param_size(manifest: Manifest) -> str:

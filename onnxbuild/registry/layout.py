@@ -23,7 +23,7 @@ from onnxbuild.registry.manifest import (
     read_manifest,
 )
 from onnxbuild.registry.media_types import INDEX, MANIFEST, REF_NAME
-from onnxbuild.registry.repository import BlobFile, Report, Source
+from onnxbuild.registry.repository import BlobFile, BlobSource, Report
 
 _CHUNK_BYTES = 1 << 20
 _MARK, _INDEX = "oci-layout", "index.json"
@@ -76,7 +76,7 @@ class LayoutRepository:
         except FileNotFoundError:
             return False
 
-    def put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+    def put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         """Store a blob; return True.
 
         Raises:

@@ -61,7 +61,7 @@ class Descriptor:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArtifactManifest:
     """An image manifest.
 
     Attributes:
@@ -171,7 +171,7 @@ def read_index(content: bytes, where: str) -> tuple[Descriptor, ...]:
         raise _refused(f"is no OCI index: {error}", where) from error
 
 
-def read_manifest(content: bytes, where: str) -> Manifest:
+def read_manifest(content: bytes, where: str) -> ArtifactManifest:
     """Return a manifest that somebody else may have written.
 
     Args:
@@ -187,14 +187,14 @@ def read_manifest(content: bytes, where: str) -> Manifest:
         raise _refused(f"is no OCI image manifest: {error}", where) from error
 
 
-def _manifest(value: Mapping[str, Any]) -> Manifest:
+def _manifest(value: Mapping[str, Any]) -> ArtifactManifest:
     if "manifests" in value:
         raise ValueError("it is an index of several manifests; name one of them by its digest")
     if value.get("schemaVersion") != _SCHEMA or value.get("mediaType", MANIFEST) != MANIFEST:
         raise ValueError(f"its media type is '{value.get('mediaType', '')}'")
     config = _descriptor(value.get("config"), "config")
     subject = value.get("subject")
-    return Manifest(
+    return ArtifactManifest(
         _text(value, "artifactType") or config.media_type,
         config,
         _descriptors(value.get("layers"), "layers"),
@@ -203,7 +203,7 @@ def _manifest(value: Mapping[str, Any]) -> Manifest:
     )
 
 
-def model_files(manifest: Manifest, where: str) -> dict[str, Digest]:
+def model_files(manifest: ArtifactManifest, where: str) -> dict[str, Digest]:
     """Return path -> digest of the files of a model artifact; every path is below its folder.
 
     Raises:

@@ -26,7 +26,7 @@ from onnxbuild.registry.manifest import (
 )
 from onnxbuild.registry.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
 from onnxbuild.registry.progress import Progress
-from onnxbuild.registry.repository import Repository, Source
+from onnxbuild.registry.repository import BlobSource, Repository
 from onnxbuild.release.signing import read_private_key
 from onnxbuild.release_format.layout import (
     ENVELOPE_FILE,
@@ -176,7 +176,7 @@ def _attach(name: str, content: bytes, subject: Digest, sender: _Sender) -> None
     sender.repository.attach(manifest, descriptor, subject.sha256)
 
 
-def _opened(content: Content, files: ExitStack) -> Source:
+def _opened(content: Content, files: ExitStack) -> BlobSource:
     if isinstance(content, Blob):
         return _Checked(files.enter_context(open_regular(content.path)), content)
     return BytesIO(content)
@@ -185,7 +185,7 @@ def _opened(content: Content, files: ExitStack) -> Source:
 class _Checked:
     """Reads a blob of the store, and sees at its end that it is what it should be."""
 
-    def __init__(self, source: Source, blob: Blob) -> None:
+    def __init__(self, source: BlobSource, blob: Blob) -> None:
         self._source, self._blob = source, blob
         self._hash, self._left = hashlib.sha256(), blob.digest.size_bytes
 

@@ -1,14 +1,35 @@
-"""What a registry refused, in words: HTTP status and the codes of the distribution specification."""
+"""What went wrong with a registry, in words: what it refused, and why it did not answer."""
 
 from __future__ import annotations
+
+import http.client
+import socket
+import ssl
 
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.registry.credentials import ANONYMOUS, Credentials
 from onnxbuild.release_format.forms import printable, read_json
 
+TIMEOUT_S = 60.0
+"""How long a registry may keep silent."""
 _TEXT_MAX = 200
 _UNAUTHORIZED, _FORBIDDEN, _NOT_ALLOWED, _TOO_LARGE = 401, 403, 405, 413
 _TLS_EXPECTED = "HTTP request to an HTTPS server"
+
+
+class RegistryUnavailableError(BuildError):
+    """The registry can't be reached now, or broke off: trying again may help.
+
+    Args:
+        what: One sentence.
+        where: The registry.
+        fix: Something to do.
+        after_s: How long the registry asks to wait; 0 if it does not say.
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", after_s: float = 0.0) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.after_s = after_s
 
 
 def refusal(
@@ -65,3 +86,44 @@ def _said(content: bytes) -> str:
         text = content.decode("utf-8", "replace").strip()
         text = "" if text.startswith(("<", "{")) else text
     return printable(text)[:_TEXT_MAX]
+
+
+def lost(registry: str, error: OSError | http.client.HTTPException) -> BuildError:
+    """Return the error for a request without an answer; a RegistryUnavailableError where that may pass.
+
+    Args:
+        registry: HOST or HOST:PORT.
+        error: What the connection met.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return BuildError(
+            f"its certificate is not trusted: {error.verify_message}",
+            where=registry,
+            fix="--ca-file CA.pem, the certificate of the authority that issued it",
+        )
+    if isinstance(error, ssl.SSLError):
+        return BuildError(
+            f"no TLS connection: {error.reason or error}",
+            where=registry,
+            fix="if it is a registry without TLS: --plain-http",
+        )
+    if isinstance(error, socket.gaierror):
+        return BuildError(
+            f"there is no such host: {error.strerror}", where=registry, fix="check the name"
+        )
+    if isinstance(error, TimeoutError):
+        why = f"it did not answer for {TIMEOUT_S:.0f} s"
+    elif isinstance(error, ConnectionRefusedError):
+        why = "it can't be reached: connection refused"
+    elif isinstance(
+        error, http.client.BadStatusLine | ConnectionError | http.client.IncompleteRead
+    ):
+        why = "the connection broke off"
+    else:
+        text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        why = f"it can't be reached: {printable(text)}"
+    return RegistryUnavailableError(
+        why,
+        where=registry,
+        fix="see that it runs, then type the same command again: what was moved so far is kept",
+    )

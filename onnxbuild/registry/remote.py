@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
-from onnxbuild.registry.connection import Answer, Connection, RegistryUnavailableError
+from onnxbuild.registry.connection import Answer, Connection
 from onnxbuild.registry.manifest import (
     MANIFEST_MAX_BYTES,
     SHA256,
@@ -20,7 +20,8 @@ from onnxbuild.registry.manifest import (
     read_index,
 )
 from onnxbuild.registry.media_types import INDEX, MANIFEST
-from onnxbuild.registry.repository import BlobFile, Report, Source
+from onnxbuild.registry.refusals import RegistryUnavailableError
+from onnxbuild.registry.repository import BlobFile, BlobSource, Report
 
 _CHUNK_BYTES = 1 << 18
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}"}
@@ -61,7 +62,7 @@ class RemoteRepository:
 
         return self._connection.retried(look)
 
-    def put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+    def put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         """Store a blob in one request, from its start again after a break; return whether it was sent.
 
         Raises:
@@ -72,7 +73,7 @@ class RemoteRepository:
             raise BuildError(f"the registry took the blob sha256:{digest.sha256} and has it not")
         return is_sent
 
-    def _put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+    def _put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         name = f"{SHA256}{digest.sha256}"
         start = f"{self._root}/blobs/uploads/"
         if self._mount_from:
@@ -198,7 +199,7 @@ class RemoteRepository:
 class _Reported:
     """Reports how much of a blob was read."""
 
-    def __init__(self, source: Source, report: Report) -> None:
+    def __init__(self, source: BlobSource, report: Report) -> None:
         self._source, self._report, self._done = source, report, 0
 
     def read(self, size: int = -1, /) -> bytes:

@@ -14,7 +14,7 @@ Report = Callable[[int], None]
 """Takes how many bytes of a blob were moved so far."""
 
 
-class Source(Protocol):
+class BlobSource(Protocol):
     """A blob's content, read from its start."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -90,7 +90,7 @@ class Repository(Protocol):
         """Return whether it has a blob, with the right size."""
         ...
 
-    def put_blob(self, digest: Digest, opened: Callable[[], Source], report: Report) -> bool:
+    def put_blob(self, digest: Digest, opened: Callable[[], BlobSource], report: Report) -> bool:
         """Store a blob; return whether its bytes were sent."""
         ...
 

@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from onnxbuild.core.digest import Digest
-from onnxbuild.registry.connection import Access, Connection
+from onnxbuild.registry.access import RegistryAccess
+from onnxbuild.registry.connection import Connection
 from onnxbuild.registry.contents import Contents
 from onnxbuild.registry.credentials import Credentials
 from onnxbuild.registry.layout import LayoutRepository
@@ -64,7 +65,7 @@ class Place:
     def opened(self, reference: Reference, *, make: bool) -> Repository:
         if reference.is_layout:
             return LayoutRepository(Path(reference.repository), make=make)
-        access = Access(plain_http=True, credentials=self.credentials)
+        access = RegistryAccess(plain_http=True, credentials=self.credentials)
         connection = Connection(reference.registry, access, self.pauses.append)
         return RemoteRepository(connection, reference.repository)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from onnxbuild.core.errors import BuildError, UsageError
-from onnxbuild.registry.connection import Access, Connection, RegistryUnavailableError
+from onnxbuild.registry.access import RegistryAccess
+from onnxbuild.registry.connection import Connection
 from onnxbuild.registry.credentials import Credentials
+from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.registry.conftest import Place, contents
 
 USER = "ann:pass:word"
@@ -51,7 +53,7 @@ def test_wrong_credentials_are_said_and_leave_nothing(guarded, user):
 
 def test_a_token_that_runs_out_is_asked_for_again(start):
     registry = start(user=USER, tokens=True)
-    access = Access(plain_http=True, credentials=Credentials("ann", "pass:word"))
+    access = RegistryAccess(plain_http=True, credentials=Credentials("ann", "pass:word"))
     connection = Connection(registry.host, access)
     connection._authorization = "Bearer an-old-one"
     with connection.exchange("GET", "/v2/a/manifests/b") as answer:
@@ -83,7 +85,7 @@ def test_a_redirect_in_circles_ends(start, tmp_path):
 def test_a_redirect_out_of_tls_is_refused(start, certificate):
     registry = start(certificate=certificate, blobs_at="http://127.0.0.1:1")
     registry.blobs["a", "sha256:b"] = b"content"
-    connection = Connection(registry.host, Access(ca_file=certificate))
+    connection = Connection(registry.host, RegistryAccess(ca_file=certificate))
     with (
         pytest.raises(BuildError, match="without TLS"),
         connection.exchange("GET", "/v2/a/blobs/sha256:b"),
@@ -94,7 +96,7 @@ def test_a_redirect_out_of_tls_is_refused(start, certificate):
 
 def test_a_token_service_without_tls_gets_no_password(start, certificate):
     registry = start(certificate=certificate, user=USER, tokens=True)  # its realm is http://
-    access = Access(ca_file=certificate, credentials=Credentials("ann", "pass:word"))
+    access = RegistryAccess(ca_file=certificate, credentials=Credentials("ann", "pass:word"))
     connection = Connection(registry.host, access)
     with (
         pytest.raises(BuildError, match="no TLS"),
@@ -109,7 +111,7 @@ def test_tls_is_checked(start, certificate):
     registry = start(certificate=certificate)
     pauses = []
     known, unknown = (
-        Connection(registry.host, Access(ca_file=each), pauses.append)
+        Connection(registry.host, RegistryAccess(ca_file=each), pauses.append)
         for each in (certificate, None)
     )
     with known.exchange("GET", "/v2/a/manifests/b") as answer:
@@ -122,7 +124,7 @@ def test_tls_is_checked(start, certificate):
 
 
 def test_a_registry_without_tls_is_told_from_one_that_fails(registry):
-    connection = Connection(registry.host, Access())
+    connection = Connection(registry.host, RegistryAccess())
     with (
         pytest.raises(BuildError, match="no TLS connection") as caught,
         connection.exchange("GET", "/v2/"),
@@ -133,13 +135,15 @@ def test_a_registry_without_tls_is_told_from_one_that_fails(registry):
 
 def test_a_ca_file_that_holds_none_is_named(tmp_path):
     (tmp_path / "ca.pem").write_text("nothing")
-    connection = Connection("localhost:1", Access(ca_file=tmp_path / "ca.pem"))
+    connection = Connection("localhost:1", RegistryAccess(ca_file=tmp_path / "ca.pem"))
     with pytest.raises(UsageError, match="holds no certificate"), connection.exchange("GET", "/"):
         pass
 
 
 def test_a_host_that_is_none_is_said():
-    connection = Connection("no-such-host.invalid", Access(plain_http=True), pause=lambda _: None)
+    connection = Connection(
+        "no-such-host.invalid", RegistryAccess(plain_http=True), pause=lambda _: None
+    )
     with (
         pytest.raises(BuildError, match=r"no such host|can't be reached"),
         connection.exchange("GET", "/"),
@@ -149,7 +153,7 @@ def test_a_host_that_is_none_is_said():
 
 def test_a_wait_that_the_registry_asks_for_is_kept_to(registry):
     waits = []
-    connection = Connection(registry.host, Access(plain_http=True), waits.append)
+    connection = Connection(registry.host, RegistryAccess(plain_http=True), waits.append)
 
     def fail(after_s):
         raise RegistryUnavailableError("busy", after_s=after_s)
@@ -163,7 +167,7 @@ def test_a_wait_that_the_registry_asks_for_is_kept_to(registry):
 
 def test_what_a_registry_says_is_printed_as_text(registry):
     registry.behaviour.statuses = {("GET", "/manifests/"): [400]}
-    connection = Connection(registry.host, Access(plain_http=True))
+    connection = Connection(registry.host, RegistryAccess(plain_http=True))
     from onnxbuild.registry.refusals import refusal
 
     found = refusal("h", 400, b'{"errors":[{"code":"X","message":"\\u001b[2Jhello"}]}')

@@ -11,9 +11,9 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
-from onnxbuild.registry.connection import RegistryUnavailableError
 from onnxbuild.registry.contents import Blob
 from onnxbuild.registry.push import signature
+from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.release_format.forms import sums
 from tests.registry.conftest import WEIGHTS, Place, contents, tree
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.core.errors import BuildError
-from onnxbuild.registry.connection import RegistryUnavailableError
 from onnxbuild.registry.progress import Progress
 from onnxbuild.registry.push import push
+from onnxbuild.registry.refusals import RegistryUnavailableError
 from tests.cli.conftest import Project, make_project
 from tests.registry.conftest import Keys, Place, contents, tree
 
