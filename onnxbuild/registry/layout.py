@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from onnxbuild.registry.manifest import (
     read_manifest,
 )
 from onnxbuild.registry.media_types import INDEX, MANIFEST, REF_NAME
-from onnxbuild.registry.repository import BlobFile, BlobSource, Report
+from onnxbuild.registry.repository import BlobFile, BlobSource, Report, unwritable
 
 _CHUNK_BYTES = 1 << 20
 _MARK, _INDEX = "oci-layout", "index.json"
@@ -52,16 +53,28 @@ class LayoutRepository:
             return
         if not make:
             raise UsageError(f"there is no OCI layout in {folder}", fix="oci:FOLDER:TAG")
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or any(map(_is_other, folder.iterdir()))):
             raise UsageError(
                 f"{folder} is no OCI layout, and not empty", fix="choose another folder"
             )
         try:
             (folder / "blobs/sha256").mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritable(error, folder) from error
-        self._write(mark, _MARKED)
+            raise unwritable(error, folder) from error
+        self._make_mark(mark)
         self._lock = wait_lock(mark)
+
+    def _make_mark(self, mark: Path) -> None:
+        """Write `oci-layout`; one that another push makes meanwhile stays, since it is locked."""
+        temporary = mark.with_name(f".{temp_name()}")
+        self._write(temporary, _MARKED)
+        try:
+            with suppress(FileExistsError):
+                mark.hardlink_to(temporary)
+        except OSError as error:
+            raise unwritable(error, mark) from error
+        finally:
+            temporary.unlink()
 
     def close(self) -> None:
         """Let others write to it."""
@@ -203,11 +216,9 @@ class LayoutRepository:
                 temporary.unlink(missing_ok=True)
             fsync_folder(path.parent)
         except OSError as error:
-            raise _unwritable(error, path) from error
+            raise unwritable(error, path) from error
 
 
-def _unwritable(error: OSError, path: Path) -> BuildError:
-    return BuildError(
-        f"can't write {error.filename or path}: {error.strerror or error}",
-        fix="free some space, make the folder writable, or choose another",
-    )
+def _is_other(path: Path) -> bool:
+    """Whether it is nothing that a push, which may be at it at the same time, makes in a new layout."""
+    return path.name not in (_MARK, _INDEX, "blobs") and not path.name.startswith(".")

@@ -25,7 +25,7 @@ from onnxbuild.registry.attached import (
 from onnxbuild.registry.manifest import SHA256, model_files, read_manifest
 from onnxbuild.registry.progress import Progress, as_size
 from onnxbuild.registry.reference import Reference
-from onnxbuild.registry.repository import BlobFile, Repository
+from onnxbuild.registry.repository import BlobFile, Repository, unwritable
 
 _LOCK, _BLOBS = "lock", "blobs"
 
@@ -121,7 +121,7 @@ def _partial(folder: Path) -> Iterator[Path]:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(error, path) from error
+        raise unwritable(error, path) from error
     lock = try_lock(path / _LOCK)
     if lock is None:
         raise UsageError(
@@ -134,7 +134,7 @@ def _partial(folder: Path) -> Iterator[Path]:
         raise
     except OSError as error:
         is_kept = True
-        raise _unwritable(error, folder) from error
+        raise unwritable(error, folder) from error
     except BaseException:
         is_kept = True
         raise
@@ -254,10 +254,3 @@ def _check_same(folder: Path, files: Mapping[str, Digest]) -> None:
             f"{folder} is there and differs: {why}",
             fix="remove it, or choose another with -o FOLDER",
         )
-
-
-def _unwritable(error: OSError, path: Path) -> BuildError:
-    return BuildError(
-        f"can't write {error.filename or path}: {error.strerror or error}",
-        fix="free some space, make the folder writable, or choose another with -o FOLDER",
-    )

@@ -190,7 +190,10 @@ class _Checked:
         self._hash, self._left = hashlib.sha256(), blob.digest.size_bytes
 
     def read(self, size: int = -1, /) -> bytes:
-        content = self._source.read(size)
+        try:
+            content = self._source.read(size)
+        except OSError as error:  # not to be taken for one of the connection
+            raise damaged(self._blob) from error
         self._hash.update(content)
         self._left -= len(content)
         is_end = not content or self._left <= 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Protocol
 
 from onnxbuild.core.digest import Digest
-from onnxbuild.core.errors import NotReproducibleError
+from onnxbuild.core.errors import BuildError, NotReproducibleError
 from onnxbuild.registry.manifest import Descriptor
 
 Report = Callable[[int], None]
@@ -46,17 +46,22 @@ class BlobFile:
 
         Raises:
             NotReproducibleError: There are more than there should be.
+            BuildError: They can't be written.
         """
         self.size_bytes += len(content)
         if self.size_bytes > self._digest.size_bytes:
             raise self._refused(f"is longer than the {self._digest.size_bytes} bytes that")
         self._hash.update(content)
-        self._file.write(content)
+        try:
+            self._file.write(content)
+        except OSError as error:  # not to be taken for one of the connection
+            raise unwritable(error, getattr(self._file, "name", "a blob")) from error
 
     def restart(self) -> None:
         """Drop what was taken."""
-        self._file.seek(0)
-        self._file.truncate()
+        if self.size_bytes:
+            self._file.seek(0)
+            self._file.truncate()
         self._hash, self.size_bytes = hashlib.sha256(), 0
 
     def check(self) -> None:
@@ -77,6 +82,14 @@ class BlobFile:
             where=self._where,
             fix="push it again from where it was made; nothing of it was written here",
         )
+
+
+def unwritable(error: OSError, path: object) -> BuildError:
+    """Return the error for what can't be written here."""
+    return BuildError(
+        f"can't write {error.filename or path}: {error.strerror or error}",
+        fix="free some space, make the folder writable, or choose another",
+    )
 
 
 class Repository(Protocol):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +16,7 @@ from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, 
 from onnxbuild.registry.contents import Blob
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError
+from onnxbuild.registry.repository import BlobFile
 from onnxbuild.release_format.forms import sums
 from tests.registry.conftest import WEIGHTS, Place, contents, tree
 
@@ -144,6 +147,21 @@ def test_an_unwritable_place_is_said(place, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(BuildError, match="can't write"):
         place.pull(tmp_path / "file/model")
+
+
+def test_a_full_disk_is_no_fault_of_the_registry(place):
+    place.push(contents())
+
+    def write(content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    blob = BlobFile(SimpleNamespace(write=write, name="blob"), Digest.of(WEIGHTS), "here")
+    repository = place.opened(place.reference(":1"), make=False)
+    with pytest.raises(BuildError, match=r"can't write blob: No space left") as caught:
+        repository.save_blob(Digest.of(WEIGHTS), blob, lambda _: None)
+    repository.close()
+    assert type(caught.value) is BuildError
+    assert place.pauses == []
 
 
 # --- damage ------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""OCI layouts: what others expect in the folder, several at a time, and what is no layout."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
+from tests.registry.conftest import WEIGHTS, Place, contents
+
+
+@pytest.fixture
+def layout(tmp_path):
+    return tmp_path / "layout"
+
+
+@pytest.fixture
+def place(layout):
+    return Place(f"oci:{layout}")
+
+
+def index(layout):
+    return json.loads((layout / "index.json").read_text())["manifests"]
+
+
+def test_it_has_what_the_specification_asks_for(layout, place):
+    pushed = place.push(contents(), ":a")
+    assert json.loads((layout / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
+    (entry,) = index(layout)
+    assert entry["digest"] == f"sha256:{pushed.sha256}"
+    assert entry["annotations"] == {"org.opencontainers.image.ref.name": "a"}
+    assert entry["size"] == (layout / f"blobs/sha256/{pushed.sha256}").stat().st_size
+    assert sorted(p.name for p in layout.iterdir()) == ["blobs", "index.json", "oci-layout"]
+    assert all(path.name[0] != "." for path in layout.rglob("*"))
+
+
+def test_tags_of_one_manifest_and_of_several_stand_side_by_side(layout, place):
+    place.push(contents(), ":b")
+    place.push(contents(), ":a")
+    place.push(contents({"model.onnx": b"another"}), ":c")
+    tags = [each["annotations"]["org.opencontainers.image.ref.name"] for each in index(layout)]
+    assert tags == ["a", "b", "c"]
+    before = (layout / "index.json").read_bytes()
+    place.push(contents(), ":a")
+    assert (layout / "index.json").read_bytes() == before
+
+
+def _push(root, number):
+    Place(root).push(contents({"model.onnx": WEIGHTS, "number": b"%d" % number}), f":{number}")
+
+
+def test_pushes_at_the_same_time_all_arrive(layout):
+    with ProcessPoolExecutor(4) as pool:
+        list(pool.map(_push, [f"oci:{layout}"] * 8, range(8)))
+    assert len(index(layout)) == 8
+    assert all(path.name[0] != "." for path in layout.rglob("*"))
+
+
+def test_what_is_no_layout_is_refused(tmp_path, layout, place):
+    with pytest.raises(UsageError, match="there is no OCI layout"):
+        place.pull(tmp_path / "model")
+    layout.mkdir()
+    (layout / "mine").write_bytes(b"")
+    with pytest.raises(UsageError, match="is no OCI layout, and not empty"):
+        place.push(contents())
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UsageError, match="is no OCI layout"):
+        Place(f"oci:{tmp_path}/file").push(contents())
+    with pytest.raises(BuildError, match="can't write"):
+        Place(f"oci:{tmp_path}/file/below").push(contents())
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"manifests": 1}'])
+def test_an_index_that_is_damaged_is_said(tmp_path, layout, place, content):
+    place.push(contents())
+    (layout / "index.json").write_text(content)
+    with pytest.raises(NotReproducibleError, match="no OCI index"):
+        place.pull(tmp_path / "model")
+    with pytest.raises(NotReproducibleError, match="no OCI index"):
+        place.push(contents({"model.onnx": b"another"}))
+
+
+def test_a_manifest_that_is_huge_is_not_read(tmp_path, layout, place):
+    pushed = place.push(contents())
+    (layout / f"blobs/sha256/{pushed.sha256}").write_bytes(b" " * (5 << 20))
+    with pytest.raises(NotReproducibleError, match="more than"):
+        place.pull(tmp_path / "model")
