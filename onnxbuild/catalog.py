@@ -40,6 +40,7 @@ from onnxbuild.features.packages import bundle, triton
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
+    operators,
     optimize,
     packages,
     processing,
@@ -63,6 +64,7 @@ FEATURES: tuple[Feature, ...] = (
     xgboost.FEATURE,
     lightgbm.FEATURE,
     reference.FEATURE,
+    operators.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
     fp32.FEATURE,

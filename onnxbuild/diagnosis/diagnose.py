@@ -32,6 +32,7 @@ from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 from onnxbuild.wiring import RunOptions
 
 
@@ -128,12 +129,17 @@ def diagnose(
     chain = _where_it_ran(chain, request, result)
     if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **chosen})
+    libraries = chain.models[-1].inputs.get(OPERATORS_INPUT)
     needed = [*(step.name for step in chain.models), chain.reference]
+    needed += [] if libraries is None else [libraries.step]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
     breaches = tuple((each.step, each.error.what) for each in result.report.failures)
     standing = None if goal is None else goal.standing(request, result)
-    with artifacts_shown(request, result, needed) as folders:
+    with (
+        artifacts_shown(request, result, needed) as folders,
+        operators_of(None if libraries is None else folders[libraries.step]),
+    ):
         reference = folders[chain.reference]
         stages = stages_of(chain, folders, reference)
         fault = first_at_fault(stages)

@@ -12,6 +12,7 @@ from onnxbuild.core.host import TARGET_CPUS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.operators import operator_inputs
 from onnxbuild.expansion.target_options import TargetOptions
 
 
@@ -91,6 +92,12 @@ class Scope:
                 to the model.
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
+        libraries = operator_inputs(self.graph, self.recipe, kind)
         return self.graph.step(
-            address, kind, params, location, inputs, optional_inputs=optional_inputs
+            address,
+            kind,
+            params,
+            location,
+            {**(inputs or {}), **libraries},
+            optional_inputs=optional_inputs,
         )

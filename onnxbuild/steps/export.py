@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.user_code import an, call_user
-from onnxbuild.onnxkit.export.errors import explain_failed_run
+from onnxbuild.onnxkit.export.errors import CustomOperatorError, explain_failed_run
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -22,6 +23,7 @@ from onnxbuild.onnxkit.export.exporters import (
     export_graph,
 )
 from onnxbuild.onnxkit.export.module_config import describe_module
+from onnxbuild.onnxkit.export.opaque_nodes import OpaqueNode, opaque_nodes
 from onnxbuild.onnxkit.export.output_axes import name_output_axes
 from onnxbuild.onnxkit.export.symbolic_functions import symbolic_functions
 from onnxbuild.onnxkit.export.torch_module import (
@@ -37,6 +39,7 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.sessions.custom_operators import NODES_INPUT
 
 if TYPE_CHECKING:
     import torch
@@ -148,8 +151,10 @@ def _first_that_matches(
     by_opset = [error for _, error in refused if isinstance(error, OpsetError)]
     if wanted != "auto" and by_opset:
         raise StepError(by_opset[0].what, where=by_opset[0].where, fix=by_opset[0].fix)
+    alone = refused[0][1]
+    if all(isinstance(error, CustomOperatorError) for _, error in refused):
+        raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
     if wanted != "auto":
-        alone = refused[0][1]
         other = next(each for each in EXPORTERS if each != wanted)
         fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`"
         raise StepError(alone.what, where=alone.where, fix=fix) from alone
@@ -225,7 +230,16 @@ def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> E
         translations=_translations(context),
         scratch=context.scratch,
         where=context.where,
+        opaque=_opaque(context),
     )
+
+
+def _opaque(context: StepContext) -> tuple[OpaqueNode, ...]:
+    """The recipe's `operators.nodes`."""
+    if NODES_INPUT not in context.input_names:
+        return ()
+    nodes = json.loads((context.input(NODES_INPUT) / REPORT_FILE).read_bytes())
+    return opaque_nodes(nodes, context.where)
 
 
 def _translations(context: StepContext) -> Mapping[Any, Any]:
@@ -284,7 +298,7 @@ KIND = StepKind(
     name="export",
     version=4,
     params=ExportParams,
-    inputs=(),
+    inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},
     toolchain=("torch", "onnx", "onnxscript", "onnx-ir", "onnxruntime", "numpy"),
     run=run,

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
+from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
 
@@ -20,8 +21,8 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a step on a release's files.
 
     Args:
-        job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path.
-            The working folder is its own.
+        job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path;
+            `libraries`: of custom operators. The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
 
@@ -32,6 +33,7 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     kind = KINDS[job["kind"]]
     params: Any = from_json(kind.params, job["params"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
+    adopt_libraries(job["libraries"])
     outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs))
     return {
         "metrics": dict(outcome.metrics),
