@@ -129,16 +129,15 @@ def diagnose(
     chain = _where_it_ran(chain, request, result)
     if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **chosen})
-    libraries = chain.models[-1].inputs.get(OPERATORS_INPUT)
-    needed = [*(step.name for step in chain.models), chain.reference]
-    needed += [] if libraries is None else [libraries.step]
+    libraries = _libraries(chain)
+    needed = [*(step.name for step in chain.models), chain.reference, *libraries]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
     breaches = tuple((each.step, each.error.what) for each in result.report.failures)
     standing = None if goal is None else goal.standing(request, result)
     with (
         artifacts_shown(request, result, needed) as folders,
-        operators_of(None if libraries is None else folders[libraries.step]),
+        operators_of(next((folders[each] for each in libraries), None)),
     ):
         reference = folders[chain.reference]
         stages = stages_of(chain, folders, reference)
@@ -196,6 +195,12 @@ def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:
     failing = [each.step for each in result.report.failures]
     chain = judged_on(chain, result.report.results, failing)
     return replace(chain, target=openable(request, result, chain.judge, chain.target))
+
+
+def _libraries(chain: Chain) -> tuple[str, ...]:
+    """The step that has the variant's custom operators, if there is one."""
+    found = chain.models[-1].inputs.get(OPERATORS_INPUT)
+    return () if found is None else (found.step,)
 
 
 def _quantizing(variant: Variant, chain: Chain) -> int | None:

@@ -260,6 +260,13 @@ def _translations(context: StepContext) -> Mapping[Any, Any]:
             where=context.where,
             fix="return {torch.ops.NAMESPACE.OPERATOR.default: FUNCTION}",
         )
+    for operator, function in table.items():
+        if not callable(function):
+            raise StepError(
+                f"{entrypoint.target} returned {an(function)} for '{operator}'; expected an onnxscript function",
+                where=context.where,
+                fix=f"return {{torch.ops.{operator}: FUNCTION}}",
+            )
     return table
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -11,6 +10,7 @@ from onnxbuild.core.digest import canonical_json
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.host.fork_call import call_forked
 from onnxbuild.onnxkit.host.library_file import platforms_of
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from onnxbuild.onnxkit.model.model_files import hand_on
@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.sessions.custom_operators import (
 )
 
 _ENTRY = b"RegisterCustomOps"
+_TWICE = "Domain already set in registry"
 _CHUNK_BYTES = 1 << 24
 
 
@@ -59,10 +60,12 @@ def run(context: StepContext) -> Outcome:
     libraries = tuple(found[file] for file in sorted(found))
     _check_platform(libraries, context.where)
     write_libraries(folder, libraries)
-    _check_loads(folder, context)
+    _check_loads(folder, libraries, context)
     (context.output("nodes") / REPORT_FILE).write_bytes(canonical_json(dict(params.nodes)))
     platforms = sorted({each for library in libraries for each in library.platforms})
-    return Outcome({"libraries": len(libraries), "platforms": platforms}, notes=tuple(_notes(libraries)))
+    return Outcome(
+        {"libraries": len(libraries), "platforms": platforms}, notes=tuple(_notes(libraries))
+    )
 
 
 def _taken(name: str, path: Path, folder: Path, where: str) -> OperatorLibrary:
@@ -98,7 +101,8 @@ def _check_platform(libraries: tuple[OperatorLibrary, ...], where: str) -> None:
     own = [each for each in libraries if here in each.platforms]
     if not own:
         shown = ", ".join(
-            f"{PurePosixPath(each.file).name} is for {' and '.join(each.platforms)}" for each in libraries
+            f"{PurePosixPath(each.file).name} is for {' and '.join(each.platforms)}"
+            for each in libraries
         )
         raise StepError(
             f"operators.libraries has no library for this platform, {here}: {shown}",
@@ -115,8 +119,10 @@ def _check_platform(libraries: tuple[OperatorLibrary, ...], where: str) -> None:
         )
 
 
-def _check_loads(folder: Path, context: StepContext) -> None:
-    """Open a session of one node with all of them: two that bring the same operator are refused here."""
+def _check_loads(
+    folder: Path, libraries: tuple[OperatorLibrary, ...], context: StepContext
+) -> None:
+    """Open a session of one node with all of them, in a process that they may crash."""
     import onnx
 
     from onnxbuild.onnxkit.sessions.open import open_session
@@ -130,14 +136,28 @@ def _check_loads(folder: Path, context: StepContext) -> None:
     )
     path = context.scratch / "identity.onnx"
     path.write_bytes(model.SerializeToString())
-    with operators_of(folder):
-        open_session(path, where=context.where)
+
+    def opened() -> None:
+        with operators_of(folder):
+            open_session(path, where=context.where)
+
+    names = ", ".join(PurePosixPath(each.file).name for each in libraries)
+    try:
+        call_forked(opened, f"loading {names}", context.where)
+    except StepError as error:
+        if _TWICE not in error.what:
+            raise
+        raise StepError(
+            f"two libraries of operators.libraries have operators of one domain: {names}",
+            where=context.where,
+            fix="remove one of them, or link them into one library",
+        ) from error
 
 
 def _notes(libraries: tuple[OperatorLibrary, ...]) -> Iterator[str]:
     for each in libraries:
         if not each.registers:
-            name = os.path.basename(each.file)
+            name = PurePosixPath(each.file).name
             yield f"{name} has no RegisterCustomOps: it is shipped for the others, and not registered"
 
 

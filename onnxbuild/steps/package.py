@@ -113,7 +113,14 @@ def run(context: StepContext) -> Outcome:
         EVALUATION_FILE: evaluations,
         GATES_FILE: reports_of(context, "gate"),
     }
-    return write_bundle(context.output("bundle"), source, names_below(source), draft, reports, libraries_of(context))
+    return write_bundle(
+        context.output("bundle"),
+        source,
+        names_below(source),
+        draft,
+        reports,
+        libraries=libraries_of(context),
+    )
 
 
 def _check_validated(context: StepContext, validations: dict[str, Any]) -> None:

@@ -82,7 +82,9 @@ def run(context: StepContext) -> Outcome:
     )
     names = [name for name in names_below(source) if name != DESCRIPTION_FILE]
     reports = {VALIDATION_FILE: {target: validation}}
-    return write_bundle(context.output("bundle"), source, names, draft, reports, libraries_of(context))
+    libraries = libraries_of(context)
+    bundle = context.output("bundle")
+    return write_bundle(bundle, source, names, draft, reports, libraries=libraries)
 
 
 KIND = StepKind(

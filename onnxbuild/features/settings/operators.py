@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.feature import Feature, Section
+from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, key_of
 from onnxbuild.expansion.operators import LIBRARIES, SECTION, OperatorsOptions
 from onnxbuild.steps import operators
 
@@ -22,18 +23,21 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         return
     if not options.libraries:
         what = f"{SECTION} names no library"
-        fix = f"write `{LIBRARIES.partition('.')[0]}: {{libraries: [PATH]}}`, or remove `{SECTION}`"
+        fix = (
+            f"write `{LIBRARIES.partition('.')[0]}: {{libraries: [PATH]}}`, or remove `{SECTION}`"
+        )
         yield Fault(what, parts.key_at(SECTION), fix)
+    yield from key_of(parts, MODULE_FRONTENDS, SECTION, "nodes")
     for name, node in options.nodes.items():
         at = parts.at(SECTION, "nodes", name)
         if not _TORCH.fullmatch(name):
             what = f"{SECTION}.nodes has '{name}'; expected a PyTorch operator, NAMESPACE::NAME"
-            yield Fault(what, at, "write it as in `torch.library.custom_op(\"mylib::fancy\")`")
+            yield Fault(what, at, 'write it as in `torch.library.custom_op("mylib::fancy")`')
         if not _ONNX.fullmatch(node) or node.partition("::")[0] in _OWN:
-            what = (
-                f"{SECTION}.nodes.{name} is '{node}'; expected DOMAIN::NAME in a domain of the library's own"
+            what = f"{SECTION}.nodes.{name} is '{node}'; expected DOMAIN::NAME in a domain of the library's own"
+            yield Fault(
+                what, at, "write `mylib.example::Fancy`, or `mylib.example::Fancy@2` for version 2"
             )
-            yield Fault(what, at, "write `mylib.example::Fancy`, or `mylib.example::Fancy@2` for version 2")
 
 
 FEATURE = Feature(

@@ -76,7 +76,9 @@ def _write_onnx_example(folder: Path, manifest: Manifest) -> None:
     program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", listed)
     if manifest.operators:
         assert program.count(_PLAIN_OPTIONS) == 1
-        program = program.replace(_PLAIN_OPTIONS, "\n".join(_options_with(manifest.operators)) + "\n")
+        program = program.replace(
+            _PLAIN_OPTIONS, "\n".join(_options_with(manifest.operators)) + "\n"
+        )
     (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
     shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")
 
@@ -95,14 +97,18 @@ def _options_with(libraries: Sequence[OperatorLibrary]) -> Iterator[str]:
                 place = f"folder / {_quoted(each.file)}"
                 yield f"  options.RegisterCustomOpsLibrary(({place}).c_str());"
     yield "#else"
-    yield "#error \"the model's custom operators are not built for this platform\""
+    yield '#error "the model\'s custom operators are not built for this platform"'
     yield "#endif"
 
 
 def _condition(name: str) -> str:
     """What the preprocessor knows a platform by."""
     system, _, machine = name.partition("-")
-    systems = {"linux": "defined(__linux__)", "macos": "defined(__APPLE__)", "windows": "defined(_WIN32)"}
+    systems = {
+        "linux": "defined(__linux__)",
+        "macos": "defined(__APPLE__)",
+        "windows": "defined(_WIN32)",
+    }
     machines = {
         "x86_64": "(defined(__x86_64__) || defined(_M_X64))",
         "aarch64": "(defined(__aarch64__) || defined(_M_ARM64))",

@@ -262,7 +262,9 @@ def read_manifest(content: object) -> Manifest:
         raise ValueError("it names no target")
     for library in found.operators or ():
         if library.file not in found.files or not library.file.startswith(f"{OPERATORS_FOLDER}/"):
-            what = f"its operators name {library.file!a}, which is no file of its {OPERATORS_FOLDER}/"
+            what = (
+                f"its operators name {library.file!a}, which is no file of its {OPERATORS_FOLDER}/"
+            )
             raise ValueError(what)
     size = model_bytes(found.files)
     if found.size_bytes not in {0, size}:

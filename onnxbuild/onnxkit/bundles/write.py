@@ -43,6 +43,7 @@ def write_bundle(
     names: Sequence[str],
     draft: Manifest,
     reports: Mapping[str, Mapping[str, Any]],
+    *,
     libraries: Path | None = None,
 ) -> Outcome:
     """Write all files of a bundle; the same inputs give the same bytes: no time, path or host.

@@ -16,7 +16,19 @@ _OPERATOR = (
     re.compile(r"Exporting the operator '([\w.:]+)' to ONNX"),
     re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+\w)"),
 )
-_PYTORCH = frozenset({"aten", "prim", "prims", "onnx", "quantized", "torchvision", "higher_order", "_operator", "math"})
+_PYTORCH = frozenset(
+    {
+        "aten",
+        "prim",
+        "prims",
+        "onnx",
+        "quantized",
+        "torchvision",
+        "higher_order",
+        "_operator",
+        "math",
+    }
+)
 """Namespaces of operators that are PyTorch's own."""
 
 _UNSUPPORTED = re.compile(r"Unsupported: ONNX export of operator (\w+), (.+?)\. ")
@@ -141,7 +153,7 @@ def _custom_error(operator: str, exporter: str, where: str) -> StepError:
         where=where,
         fix=f"write it in ONNX's own operators: `export: {{translations: FILE.py:CALLABLE}}`, which returns "
         f"{{{function}: FUNCTION}}; or keep it as a node of a library of yours: `operators: {{libraries: "
-        f"[PATH], nodes: {{\"{name}\": \"DOMAIN::NAME\"}}}}` (docs/operators.md)",
+        f'[PATH], nodes: {{"{name}": "DOMAIN::NAME"}}}}` (docs/operators.md)',
     )
 
 

@@ -45,7 +45,8 @@ class OpaqueNode:
     @property
     def arguments(self) -> Sequence[Any]:
         """PyTorch's, in order."""
-        return self.overload._schema.arguments  # noqa: SLF001 - torch has no public name for it
+        arguments: Sequence[Any] = self.overload._schema.arguments  # noqa: SLF001 - torch has no public name for it
+        return arguments
 
     @property
     def outputs(self) -> int:
@@ -71,7 +72,8 @@ def _opaque_node(name: str, node: str, where: str) -> OpaqueNode:
 
     space, _, rest = name.partition("::")
     operator, _, overload = rest.partition(".")
-    known = [each for each in torch._C._dispatch_get_all_op_names() if each.startswith(f"{space}::")]  # noqa: SLF001
+    every = torch._C._dispatch_get_all_op_names()  # noqa: SLF001 - torch has no public name for it
+    known = [each for each in every if each.startswith(f"{space}::")]
     found = getattr(getattr(torch.ops, space), operator, None)
     if found is None or not hasattr(found, overload or "default"):
         raise StepError(
@@ -84,6 +86,12 @@ def _opaque_node(name: str, node: str, where: str) -> OpaqueNode:
     kind, _, version = typed.partition("@")
     made = OpaqueNode(name, getattr(found, overload or "default"), domain, kind, int(version or 1))
     for each in made.arguments:
+        if each.alias_info is not None and each.alias_info.is_write:
+            raise StepError(
+                f"'{name}' changes its argument `{each.name}` in place, which no node can",
+                where=where,
+                fix="let it return the new tensor: `torch.library.custom_op(..., mutates_args=())`",
+            )
         shown = _type(each)
         if not _is_tensor(shown) and shown not in _KINDS:
             raise StepError(
@@ -138,7 +146,9 @@ def _schema(node: OpaqueNode, inputs: int, attributes: Mapping[str, Any]) -> Any
     """ONNX's schema of one call: every input and output of any type."""
     from onnx.defs import OpSchema
 
-    kinds = {each.name: _KINDS[_type(each)][0] for each in node.arguments if each.name in attributes}
+    kinds = {
+        each.name: _KINDS[_type(each)][0] for each in node.arguments if each.name in attributes
+    }
     tensors = sorted(runtime_types())
     formal = OpSchema.FormalParameter
     optional = OpSchema.FormalParameterOption.Optional
@@ -165,15 +175,16 @@ def _plain(value: Any, operator: str, name: str) -> Any:
     Raises:
         NotImplementedError: It is computed from tensors or sizes of axes.
     """
-    each = value if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(one, (int, float, str)) for one in each):
+    if isinstance(value, (list, tuple)):
+        return [_plain(each, operator, name) for each in value]
+    if isinstance(value, bool):
+        return int(value)
+    if not isinstance(value, (int, float, str)):
         raise NotImplementedError(
             f"'{operator}' gets `{name}` computed from a tensor or an axis, and attributes are constants: "
             "give it a tensor"
         )
-    return [int(one) if isinstance(one, bool) else one for one in each] if each is value else (
-        int(value) if isinstance(value, bool) else value
-    )
+    return value
 
 
 @contextlib.contextmanager
@@ -216,10 +227,19 @@ def _symbolic(node: OpaqueNode) -> Callable[..., Any]:
                 attributes[f"{each.name}_{suffix}"] = int(plain) if form == "b" else plain
         while inputs and inputs[-1] is None:
             inputs.pop()
-        inputs = [g.op("Constant") if each is None else each for each in inputs]
+        inputs = [_absent(g) if each is None else each for each in inputs]
         return g.op(f"{node.domain}::{node.operator}", *inputs, outputs=node.outputs, **attributes)
 
     return write
+
+
+def _absent(g: Any) -> Any:
+    """The value of an optional input that is left out."""
+    import torch
+
+    value = g.op("prim::Constant")
+    value.setType(torch.OptionalType.ofTensor())
+    return value
 
 
 def _type(argument: Any) -> str:

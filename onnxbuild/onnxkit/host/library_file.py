@@ -6,7 +6,15 @@ import struct
 from pathlib import Path
 
 _X86_64, _AARCH64 = "x86_64", "aarch64"
-_ELF_MACHINES = {3: "x86", 21: "ppc64", 22: "s390x", 40: "arm", 62: _X86_64, 183: _AARCH64, 243: "riscv64"}
+_ELF_MACHINES = {
+    3: "x86",
+    21: "ppc64",
+    22: "s390x",
+    40: "arm",
+    62: _X86_64,
+    183: _AARCH64,
+    243: "riscv64",
+}
 """e_machine of the System V ABI."""
 
 _MACHO_MACHINES = {0x01000007: _X86_64, 0x0100000C: _AARCH64}

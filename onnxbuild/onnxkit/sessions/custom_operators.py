@@ -35,8 +35,12 @@ WHAT_TO_WRITE = (
     "model-local function (docs/operators.md)"
 )
 _UNKNOWN = (
-    re.compile(r"Fatal error: (?P<domain>[^\s:]*):(?P<name>\w+)\(-?\d+\) is not a registered function/op"),
-    re.compile(r"\(\"[^\"]*\", (?P<name>\w+), \"(?P<domain>[^\"]*)\", -?\d+\) .*?No Op registered for"),
+    re.compile(
+        r"Fatal error: (?P<domain>[^\s:]*):(?P<name>\w+)\(-?\d+\) is not a registered function/op"
+    ),
+    re.compile(
+        r"\(\"[^\"]*\", (?P<name>\w+), \"(?P<domain>[^\"]*)\", -?\d+\) .*?No Op registered for"
+    ),
     re.compile(r"No Op registered for (?P<name>\w+) with domain_version"),
 )
 
@@ -163,7 +167,10 @@ def unknown_operator_error(operator: str, where: str) -> StepError:
     """
     import onnxruntime
 
-    having = ["ONNX Runtime " + onnxruntime.__version__, *(Path(each).name for each in _Adopted.libraries)]
+    having = [
+        "ONNX Runtime " + onnxruntime.__version__,
+        *(Path(each).name for each in _Adopted.libraries),
+    ]
     *others, last = having
     which = f"neither {', '.join(others)} nor {last} has" if others else f"{last} does not have"
     what = f"the model has a node '{operator}', which {which}"
@@ -178,7 +185,7 @@ def _reason(said: str, path: str) -> str:
 def _fix(said: str, name: str) -> str:
     if "RegisterCustomOps" in said:
         return (
-            "define `extern \"C\" OrtStatus* ORT_API_CALL RegisterCustomOps(OrtSessionOptions*, const "
+            'define `extern "C" OrtStatus* ORT_API_CALL RegisterCustomOps(OrtSessionOptions*, const '
             "OrtApiBase*)` in it, with default visibility"
         )
     return f"`ldd {name}` names what it needs: put that into `operators.libraries`, too, or link it statically"

@@ -88,7 +88,9 @@ def _entrypoints_below(parts: Parts) -> Iterator[tuple[Node, Path, str]]:
         node = parts.node(section.name) if section.below else None
         for path, found in _values_below(node, (section.name,)) if node else ():
             form = section.below.get(str(path[-1]))
-            if form is not None and (bool(found.items) if form == "files" else isinstance(found.value, str)):
+            if form is not None and (
+                bool(found.items) if form == "files" else isinstance(found.value, str)
+            ):
                 yield found, path, dotted(path)
 
 
