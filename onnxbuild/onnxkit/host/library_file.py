@@ -17,6 +17,9 @@ _ELF_MACHINES = {
 }
 """e_machine of the System V ABI."""
 
+_ELF_SHARED = 3
+"""e_type of a shared object; others are object files and programs."""
+
 _MACHO_MACHINES = {0x01000007: _X86_64, 0x0100000C: _AARCH64}
 """cputype of <mach/machine.h>."""
 
@@ -55,9 +58,9 @@ def platforms_of(library: Path) -> tuple[str, ...]:
 
 
 def _elf(header: bytes) -> tuple[str, ...]:
-    order = "<" if header[5] == 1 else ">"
-    (machine,) = struct.unpack_from(f"{order}H", header, 18)
-    return _named("linux", _ELF_MACHINES, machine)
+    order = "<" if header[5:6] == b"\1" else ">"
+    kind, machine = struct.unpack_from(f"{order}HH", header, 16)
+    return _named("linux", _ELF_MACHINES, machine) if kind == _ELF_SHARED else ()
 
 
 def _macho(header: bytes) -> tuple[str, ...]:
