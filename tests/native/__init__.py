@@ -17,6 +17,11 @@ from onnx import TensorProto, helper
 HERE = Path(__file__).parent
 DOMAIN = "mylib.example"
 
+NO_HEADERS = (
+    "ORT_INCLUDE_DIR names no folder with ONNX Runtime's headers, which wheels don't have, and Debian's package "
+    "of them can't be had"
+)
+
 _PACKAGE = "pool/main/o/onnxruntime/libonnxruntime-dev_1.21.0+dfsg-1_amd64.deb"
 _SHA256 = "14f7d959d5deacbcf1504830d4189f91fc67382b399ed9ae9d3aa9c4050ced08"
 _FETCH = "/usr/lib/apt/apt-helper"
@@ -67,9 +72,7 @@ def compiled(
     if compiler is None:
         pytest.skip("needs a C++ compiler")
     if headers is None:
-        pytest.skip(
-            "ORT_INCLUDE_DIR names no folder with ONNX Runtime's headers, and Debian's package of them can't be had"
-        )
+        pytest.skip(NO_HEADERS)
     written = folder / f"{name}.cc"
     written.write_text(source or (HERE / "fancy.cc").read_text())
     options = ["-std=c++17", "-O1", "-shared", "-fPIC", "-Wl,--build-id=none", "-I", headers]
