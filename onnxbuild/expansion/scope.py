@@ -12,7 +12,6 @@ from onnxbuild.core.host import TARGET_CPUS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.graph_builder import GraphBuilder
-from onnxbuild.expansion.operators import operator_inputs
 from onnxbuild.expansion.target_options import TargetOptions
 
 
@@ -49,6 +48,7 @@ class Scope:
         is_measured: The benchmark can run it.
         model: A variant's model, by the feature of its mode; for modes that try others.
         trials: A variant -> trial -> the variant that it is; for the same.
+        inputs: What features give to each step of a kind.
     """
 
     graph: GraphBuilder
@@ -62,6 +62,7 @@ class Scope:
     is_measured: bool
     model: Callable[[Variant], OutputRef]
     trials: Callable[[Variant], Mapping[str, Variant]]
+    inputs: Callable[[StepKind], Mapping[str, OutputRef]]
 
     @property
     def machine(self) -> HostFacts:
@@ -92,12 +93,11 @@ class Scope:
                 to the model.
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
-        libraries = operator_inputs(self.graph, self.recipe, kind)
         return self.graph.step(
             address,
             kind,
             params,
             location,
-            {**(inputs or {}), **libraries},
+            {**(inputs or {}), **self.inputs(kind)},
             optional_inputs=optional_inputs,
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.axis import sums_of
 from onnxbuild.core.digest import canonical_json
@@ -14,8 +13,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.user_code import an, call_user
-from onnxbuild.onnxkit.export.errors import CustomOperatorError, explain_failed_run
+from onnxbuild.onnxkit.export.errors import explain_failed_run
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
     EXPORTERS,
@@ -23,10 +21,9 @@ from onnxbuild.onnxkit.export.exporters import (
     export_graph,
 )
 from onnxbuild.onnxkit.export.module_config import describe_module
-from onnxbuild.onnxkit.export.opaque_nodes import OpaqueNode, opaque_nodes
 from onnxbuild.onnxkit.export.output_axes import name_output_axes
-from onnxbuild.onnxkit.export.symbolic_functions import symbolic_functions
 from onnxbuild.onnxkit.export.torch_module import (
+    call_forward,
     check_signature,
     load_module_noted,
     make_torch_deterministic,
@@ -39,7 +36,9 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
-from onnxbuild.onnxkit.sessions.custom_operators import NODES_INPUT
+from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
+from onnxbuild.onnxkit.operators.errors import CustomOperatorError
+from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +91,9 @@ def run(context: StepContext) -> Outcome:
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
-    symbolic = symbolic_functions(module, params.inputs, probes.runs[0].feeds, context.where)
+    symbolic = symbolic_functions(
+        lambda: call_forward(module, probes.runs[0].feeds, params.inputs, context.where)
+    )
     order = _order(params, symbolic, scripted=is_scripted(module))
     exported = _first_that_matches(context, request, probes, order)
     folder = context.output("model")
@@ -227,47 +228,11 @@ def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> E
         output_names=probes.names,
         opset=params.opset,
         constant_folding=params.options.constant_folding,
-        translations=_translations(context),
+        translations=read_translations(context, params.translations),
         scratch=context.scratch,
         where=context.where,
-        opaque=_opaque(context),
+        opaque=asked_nodes(context),
     )
-
-
-def _opaque(context: StepContext) -> tuple[OpaqueNode, ...]:
-    """The recipe's `operators.nodes`."""
-    if NODES_INPUT not in context.input_names:
-        return ()
-    nodes = json.loads((context.input(NODES_INPUT) / REPORT_FILE).read_bytes())
-    return opaque_nodes(nodes, context.where)
-
-
-def _translations(context: StepContext) -> Mapping[Any, Any]:
-    entrypoint = context.params.translations
-    if entrypoint is None:
-        return {}
-    make = context.load(entrypoint)
-    table = call_user(
-        lambda: make(**entrypoint.args),
-        entrypoint.target,
-        context.where,
-        owner="the translations'",
-    )
-    if not isinstance(table, Mapping):
-        raise StepError(
-            f"{entrypoint.target} returned {an(table)}; expected a mapping of "
-            "PyTorch operator -> onnxscript function",
-            where=context.where,
-            fix="return {torch.ops.NAMESPACE.OPERATOR.default: FUNCTION}",
-        )
-    for operator, function in table.items():
-        if not callable(function):
-            raise StepError(
-                f"{entrypoint.target} returned {an(function)} for '{operator}'; expected an onnxscript function",
-                where=context.where,
-                fix=f"return {{torch.ops.{operator}: FUNCTION}}",
-            )
-    return table
 
 
 def _extension_notes(

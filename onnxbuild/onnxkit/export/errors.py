@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model.opsets import OpsetError, since_version
+from onnxbuild.onnxkit.operators.errors import custom_operator_error, is_custom
 
 DYNAMO_LEAST = 18
 """The opset that dynamo translates to; it converts from there where another is asked for."""
@@ -16,21 +17,6 @@ _OPERATOR = (
     re.compile(r"Exporting the operator '([\w.:]+)' to ONNX"),
     re.compile(r"ONNX export failed on an operator with unrecognized namespace:? ([\w.:]+\w)"),
 )
-_PYTORCH = frozenset(
-    {
-        "aten",
-        "prim",
-        "prims",
-        "onnx",
-        "quantized",
-        "torchvision",
-        "higher_order",
-        "_operator",
-        "math",
-    }
-)
-"""Namespaces of operators that are PyTorch's own."""
-
 _UNSUPPORTED = re.compile(r"Unsupported: ONNX export of operator (\w+), (.+?)\. ")
 _LEAST_OPSET = (
     re.compile(
@@ -127,33 +113,14 @@ def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError
 
 
 def _operator_error(operator: str, exporter: str, opset: int, where: str) -> StepError:
-    space = operator.partition("::")[0].partition(".")[0]
-    if space not in _PYTORCH:
-        name = operator.replace(".", "::", 1) if "::" not in operator else operator
-        return _custom_error(name, exporter, where)
+    if is_custom(operator):
+        return custom_operator_error(operator, exporter, where)
     return StepError(
         f"the {exporter} exporter can't translate the operator '{operator}' to opset {opset}",
         where=where,
         fix="write the operator in terms of others, or give it a translation "
         "(`export: {translations: FILE.py:CALLABLE}` for dynamo, "
         "torch.autograd.Function.symbolic for torchscript)",
-    )
-
-
-class CustomOperatorError(StepError):
-    """An exporter does not know an operator that the user defined."""
-
-
-def _custom_error(operator: str, exporter: str, where: str) -> StepError:
-    """Of an operator that the user defined: `mylib::fancy`, or `mylib::fancy.default`."""
-    name, _, overload = operator.partition(".")
-    function = f"torch.ops.{name.replace('::', '.')}.{overload or 'default'}"
-    return CustomOperatorError(
-        f"the {exporter} exporter can't translate your operator '{name}' to ONNX",
-        where=where,
-        fix=f"write it in ONNX's own operators: `export: {{translations: FILE.py:CALLABLE}}`, which returns "
-        f"{{{function}: FUNCTION}}; or keep it as a node of a library of yours: `operators: {{libraries: "
-        f'[PATH], nodes: {{"{name}": "DOMAIN::NAME"}}}}` (docs/operators.md)',
     )
 
 

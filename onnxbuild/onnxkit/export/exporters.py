@@ -15,7 +15,6 @@ from onnxbuild.onnxkit.export.errors import explain_export
 from onnxbuild.onnxkit.export.exportable_forms import grouped_experts, scanned_recurrences
 from onnxbuild.onnxkit.export.grouped_products import dynamo_translations, torchscript_symbolics
 from onnxbuild.onnxkit.export.names import settle_names
-from onnxbuild.onnxkit.export.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 from onnxbuild.onnxkit.export.operator_lines import line_of_operator
 from onnxbuild.onnxkit.export.output_axes import spell_dimensions
 from onnxbuild.onnxkit.export.torch_wrapping import (
@@ -30,6 +29,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 )
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
 if TYPE_CHECKING:
     import onnx

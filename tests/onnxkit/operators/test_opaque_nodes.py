@@ -10,7 +10,7 @@ import torch
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.export.exporters import EXPORTERS, ExportRequest, export_graph
-from onnxbuild.onnxkit.export.opaque_nodes import opaque_nodes
+from onnxbuild.onnxkit.operators.opaque_nodes import opaque_nodes
 
 SPACE = "onnxbuild_tests"
 
