@@ -147,15 +147,23 @@ def register_libraries(
 
 
 def unknown_operator(said: str) -> str:
-    """Return the operator that ONNX Runtime or ONNX does not know, as `DOMAIN::NAME`; empty for other errors.
+    """Return the operator that ONNX Runtime does not know, as `DOMAIN::NAME`; empty for other errors.
+
+    Operators that ONNX has, and those of ONNX Runtime's own domain, are empty, too: another version of ONNX Runtime
+    may know them.
 
     Args:
         said: The error's message.
     """
+    import onnx
+
     found = next((match for match in (each.search(said) for each in _UNKNOWN) if match), None)
     if found is None:
         return ""
-    return f"{found.groupdict().get('domain') or 'ai.onnx'}::{found['name']}"
+    domain, name = found.groupdict().get("domain") or "", found["name"]
+    if domain == "com.microsoft" or onnx.defs.has(name, domain):
+        return ""
+    return f"{domain or 'ai.onnx'}::{name}"
 
 
 def unknown_operator_error(operator: str, where: str) -> StepError:
