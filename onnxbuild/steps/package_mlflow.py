@@ -16,6 +16,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.bundles.write import write_sums
+from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import read_reference
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
 
@@ -152,10 +153,8 @@ def mlmodel(
 
 def _tensor(value: Mapping[str, Any], where: str) -> dict[str, Any]:
     """A tensor of a signature: sizes that vary are -1."""
-    import numpy as np
-
     dtype = "str" if value["dtype"] == "string" else value["dtype"]
-    if dtype not in {"str", *np.sctypeDict} or value["shape"] is None:
+    if value["dtype"] not in NUMPY_DTYPES or value["shape"] is None:
         what = "of no known shape" if value["shape"] is None else value["dtype"]
         raise StepError(
             f"'{value['name']}' is {what}, which MLflow's signatures can't say",
