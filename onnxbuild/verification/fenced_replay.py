@@ -53,6 +53,7 @@ class Replay:
         timeout_s: Wall time that it may take.
         on_cpu: It runs on the CPU.
         libraries: Of custom operators, which its sessions register.
+        plugins: Distributions whose execution providers it runs on.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Replay:
     timeout_s: float = TIMEOUT_S
     on_cpu: bool = False
     libraries: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
 
     def run(self) -> Judged:
         """Run it.
@@ -77,6 +79,7 @@ class Replay:
             "where": self.where,
             "inputs": {name: str(path.absolute()) for name, path in self.inputs.items()},
             "libraries": list(self.libraries),
+            "plugins": list(self.plugins),
         }
         self.scratch.mkdir()
         try:

@@ -80,7 +80,7 @@ def test_a_model_that_the_runtime_refuses_is_an_error(tmp_path):
 
     node = onnx.helper.make_node("Nonsense", ["x"], ["y"])
     save_model(model([node], [value("x", [1])], [value("y", [1])]), tmp_path)
-    with pytest.raises(StepError, match="has a node 'ai[.]onnx::Nonsense', which"):
+    with pytest.raises(StepError, match=r"has a node 'ai\.onnx::Nonsense', which"):
         open_session(tmp_path)
     node = onnx.helper.make_node("Relu", ["x"], ["y"], alpha=1.0)
     save_model(model([node], [value("x", [1])], [value("y", [1])]), tmp_path / "other")
