@@ -87,6 +87,11 @@ def test_a_recipe_without_them_has_none_of_it(load):
             "write `mylib.example::Fancy`, or `mylib.example::Fancy@2` for version 2",
         ),
         (
+            NODES + "packages: {mlflow: {}}\n",
+            "MLflow's loader registers no custom operators",
+            "take `wheel: {}`",
+        ),
+        (
             "formats: [torchscript]\noperators: {libraries: [ops/libfancy.so]}\n",
             "operators",
             "",
