@@ -37,6 +37,7 @@ class OperatorsOptions:
 
     libraries: tuple[str, ...] = field(
         default=(),
+        compare=False,  # the files are in Recipe.entrypoints, whatever they are relative to
         metadata={
             "help": "shared libraries with a function RegisterCustomOps, relative to this file; for each "
             "platform its own"
