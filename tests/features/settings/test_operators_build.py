@@ -261,3 +261,39 @@ def test_without_a_node_or_a_translation_pytorchs_operator_is_named_with_its_lin
     assert "can't translate your operator 'onnxbuild_demo::fancy' to ONNX" in done.out
     assert "at models/fancy.py:21" in done.out
     assert "export: {translations: FILE.py:CALLABLE}" in done.out
+
+
+TABLE = """\
+import torch
+from onnxscript import FLOAT, script
+from onnxscript import opset18 as op
+from onnxscript.values import Opset
+
+
+@script(Opset("demo.functions", 1))
+def Fancy(x: FLOAT[...], scale: float) -> FLOAT[...]:
+    return op.Mul(x, op.Sigmoid(op.Mul(x, op.Constant(value_float=scale))))
+
+
+def translations():
+    return {torch.ops.onnxbuild_demo.fancy.default: Fancy}
+"""
+
+
+def test_a_function_of_onnxs_own_operators_needs_no_library(project):
+    project.write("models/table.py", TABLE)
+    own = "export: {translations: models/table.py:translations, constant_folding: false}"
+    text = RECIPE.replace("name: tiny", "name: portable").replace(", fp16: fp16", "")
+    project.write("portable.yaml", text.replace("export: {exporter: torchscript}", own))
+    done = project("run", "portable.yaml")
+    assert done.code == 0, done.out + done.err
+    for name in ("portable/fp32", "portable/int8"):
+        bundle = bundle_of(project, name)
+        manifest = json.loads((bundle / "manifest.json").read_text())
+        assert "operators" not in manifest
+        assert manifest["validation"]["cpu"]["passed"]
+        assert {each.domain for each in onnx.load(bundle / "model.onnx").graph.node} <= {
+            "", "com.microsoft",
+        }  # fmt: skip
+    session = onnxruntime.InferenceSession(bundle_of(project, "portable/fp32") / "model.onnx")
+    assert session.run(None, {"input": np.ones((3, 4), np.float32)})[0].shape == (3, 2)
