@@ -11,6 +11,7 @@ from typing import Any
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
 from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, PointEntry, read_points
 from onnxbuild.onnxkit.loaders.script import golden_test_script
 from onnxbuild.onnxkit.wheels.names import info_folder
@@ -121,10 +122,8 @@ def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...
 
 def refused_dtype(manifest: Mapping[str, Any]) -> str:
     """Return the name of an input or output that no .npz file holds; empty if there is none."""
-    import numpy as np
-
     for each in (*manifest["inputs"], *manifest["outputs"]):
-        if each["dtype"] not in {"string", *np.sctypeDict}:
+        if each["dtype"] not in NUMPY_DTYPES:
             return str(each["name"])
     return ""
 
