@@ -62,9 +62,12 @@ def attached_to(
         NotReproducibleError: A referrer is not what its digest says.
     """
     found: dict[str, list[bytes]] = {}
-    for each in list(repository.referrers(subject))[:_REFERRERS_MAX]:
-        if each.artifact_type not in (SIGNATURE, PROVENANCE) or each.media_type != MANIFEST:
-            continue
+    ours = [
+        each
+        for each in repository.referrers(subject)
+        if each.artifact_type in (SIGNATURE, PROVENANCE) and each.media_type == MANIFEST
+    ]
+    for each in ours[:_REFERRERS_MAX]:
         content = repository.manifest(f"{SHA256}{each.digest.sha256}")
         if content is None or Digest.of(content).sha256 != each.digest.sha256:
             raise NotReproducibleError(

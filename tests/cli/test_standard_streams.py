@@ -22,6 +22,8 @@ ARGUMENTS = {
     "verify": ("verify", "dist/tiny-1"),
     "init": ("init", "models/tiny.py:load", "--name", "first"),
     "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
+    "push": ("push", "tiny:fp32", "oci:pushed:1"),
+    "pull": ("pull", "oci:released:1"),
     "log": ("log", "tiny:export"),
     "schema": ("schema",),
     "doctor": ("doctor",),
@@ -36,7 +38,11 @@ def built(tmp_path_factory) -> Project:
     project.edit(
         "models/tiny.py", "torch.manual_seed(0)\n", "torch.manual_seed(print('x') or 0)\n"
     )
-    for arguments in ("lock tiny.yaml", "release tiny.yaml --version 1 --allow-dirty"):
+    for arguments in (
+        "lock tiny.yaml",
+        "release tiny.yaml --version 1 --allow-dirty",
+        "push dist/tiny-1 oci:released:1",
+    ):
         made = project(*arguments.split())
         assert made.code == 0, made.err
     return project
