@@ -11,7 +11,7 @@ from typing import Literal
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.registry.manifest import SHA256, read_manifest
+from onnxbuild.registry.manifest import SHA256, Descriptor, read_manifest
 from onnxbuild.registry.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
 from onnxbuild.registry.repository import BlobFile, Repository
 from onnxbuild.release_format.checksums import Files, compare_sums
@@ -57,9 +57,6 @@ def attached_to(
         files: The artifact's own; what is among them is not looked for.
         repository: Where it is.
         where: The reference, for messages.
-
-    Raises:
-        NotReproducibleError: A referrer is not what its digest says.
     """
     found: dict[str, list[bytes]] = {}
     ours = [
@@ -68,27 +65,38 @@ def attached_to(
         if each.artifact_type in (SIGNATURE, PROVENANCE) and each.media_type == MANIFEST
     ]
     for each in ours[:_REFERRERS_MAX]:
-        content = repository.manifest(f"{SHA256}{each.digest.sha256}")
-        if content is None or Digest.of(content).sha256 != each.digest.sha256:
-            raise NotReproducibleError(
-                f"the referrer {SHA256}{each.digest.sha256} is missing or altered", where=where
-            )
-        manifest = read_manifest(content, where)
-        layer = manifest.layers[0] if len(manifest.layers) == 1 else None
-        if layer is None or manifest.subject != subject:
-            continue
-        name = _FILE_OF.get((manifest.artifact_type, layer.media_type))
-        if name and name not in files and layer.digest.size_bytes <= SMALL_MAX_BYTES:
-            found.setdefault(name, []).append(_fetched(repository, layer.digest, where))
+        try:
+            name, content = _attachment(each, subject, repository, where)
+        except NotReproducibleError:
+            continue  # whoever may write there can attach what is none; it is as if it were not there
+        if name and name not in files:
+            found.setdefault(name, []).append(content)
     return found
 
 
-def _fetched(repository: Repository, digest: Digest, where: str) -> bytes:
+def _attachment(
+    entry: Descriptor, subject: str, repository: Repository, where: str
+) -> tuple[str, bytes]:
+    """The file that a referrer attaches, and its name; an empty name if it is none of ours.
+
+    Raises:
+        NotReproducibleError: The referrer, or its layer, is missing or altered.
+    """
+    content = repository.manifest(f"{SHA256}{entry.digest.sha256}")
+    if content is None or Digest.of(content).sha256 != entry.digest.sha256:
+        raise _refused("a referrer is missing or altered", where)
+    manifest = read_manifest(content, where)
+    layer = manifest.layers[0] if len(manifest.layers) == 1 else None
+    if layer is None or manifest.subject != subject or layer.digest.size_bytes > SMALL_MAX_BYTES:
+        return "", b""
+    name = _FILE_OF.get((manifest.artifact_type, layer.media_type), "")
+    if not name:
+        return "", b""
     file = BytesIO()
-    taken = BlobFile(file, digest, where)
-    repository.save_blob(digest, taken, lambda _: None)
+    taken = BlobFile(file, layer.digest, where)
+    repository.save_blob(layer.digest, taken, lambda _: None)
     taken.check()
-    return file.getvalue()
+    return name, file.getvalue()
 
 
 def check_signed(
@@ -142,6 +150,8 @@ def check_signed(
                         chosen[name] = content
                     break
             else:
+                if key is None and name not in small:
+                    return Attached()  # what somebody attached is no signature of it
                 raise _refused(str(wrong[0]) if wrong else f"{name} is missing", where)
     return Attached(chosen, "not checked" if key is None else "checked")
 

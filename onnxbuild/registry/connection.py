@@ -15,7 +15,13 @@ from onnxbuild.adapters import clock
 from onnxbuild.core.errors import BuildError
 from onnxbuild.registry.access import RegistryAccess
 from onnxbuild.registry.challenges import Challenge, challenges_in, read_token
-from onnxbuild.registry.refusals import TIMEOUT_S, RegistryUnavailableError, lost, refusal
+from onnxbuild.registry.refusals import (
+    TIMEOUT_S,
+    RegistryUnavailableError,
+    lost,
+    no_url,
+    refusal,
+)
 from onnxbuild.registry.repository import BlobSource
 
 T = TypeVar("T")
@@ -121,8 +127,11 @@ class Connection:
             RegistryUnavailableError: The registry can't be reached, broke off, or says that it can't serve now.
             BuildError: It can't be reached in this way at all.
         """
-        target = urljoin(self._base, url)
-        connection, answer = self._answered(method, target, body, headers or {})
+        try:
+            target = urljoin(self._base, url)
+            connection, answer = self._answered(method, target, body, headers or {})
+        except ValueError as error:
+            raise no_url(self._registry) from error
         try:
             if answer.status in _TRANSIENT:
                 found = self.fault(answer)

@@ -81,6 +81,11 @@ def contents_of(
     elif path.is_file():
         what = f"{source} holds several variants, each pushed on its own"
         raise UsageError(what, fix=f"onnxbuild push {path.stem}:VARIANT REGISTRY/REPOSITORY:TAG")
+    elif ":" not in source:
+        raise UsageError(
+            f"there is no release '{source}', and it is not RECIPE:VARIANT",
+            fix="name the folder or the archive of a release, or a variant, like bert:int8",
+        )
     else:
         with _variant(source, store, catalog) as found:
             yield found

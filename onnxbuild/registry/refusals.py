@@ -88,6 +88,11 @@ def _said(content: bytes) -> str:
     return printable(text)[:_TEXT_MAX]
 
 
+def no_url(registry: str) -> BuildError:
+    """Return the error for a place, named by the registry, that no request can go to."""
+    return BuildError("the registry names a place that is no URL", where=registry)
+
+
 def lost(registry: str, error: OSError | http.client.HTTPException) -> BuildError:
     """Return the error for a request without an answer; a RegistryUnavailableError where that may pass.
 

@@ -211,10 +211,14 @@ class _Reported:
 
 def _location(answer: Answer) -> str:
     """Where an upload goes on: whole, or relative to what was asked for."""
-    place = urljoin(answer.url, answer.header("Location"))
-    if not answer.header("Location") or urlsplit(place).scheme not in ("http", "https"):
+    try:
+        place = urljoin(answer.url, answer.header("Location"))
+        scheme = urlsplit(place).scheme
+    except ValueError:
+        scheme = ""
+    if not answer.header("Location") or scheme not in ("http", "https"):
         raise BuildError("the registry does not say where an upload goes to")
-    if urlsplit(place).scheme == "http" and urlsplit(answer.url).scheme == "https":
+    if scheme == "http" and urlsplit(answer.url).scheme == "https":
         raise BuildError("the registry has uploads go to a place without TLS")
     return place
 

@@ -35,6 +35,7 @@ class Behaviour:
         altered: sha256 of blobs and manifests -> what it hands out instead.
         forgets: It says that it has taken blobs, and has not.
         blobs_at: Base URL of the server that blobs are at; empty for itself.
+        uploads_to: Where it says that uploads go; empty for the right place.
         dies_after: Requests until it answers nothing any more.
     """
 
@@ -49,6 +50,7 @@ class Behaviour:
     forgets: bool = False
     blobs_at: str = ""
     dies_after: int = 10**9
+    uploads_to: str = ""
 
 
 class FakeRegistry:
@@ -191,9 +193,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.registry.blobs[name, digest] = self.registry.blobs[asked["from"][0], digest]
             self._answer(201, b"")
             return
-        self._answer(
-            202, b"", {"Location": f"/v2/{name}/blobs/uploads/1?state=secret-of-the-upload"}
-        )
+        own = f"/v2/{name}/blobs/uploads/1?state=secret-of-the-upload"
+        self._answer(202, b"", {"Location": self.registry.behaviour.uploads_to or own})
 
     def _put_blobs_uploads(self, name: str, _: str) -> None:
         behave = self.registry.behaviour

@@ -96,7 +96,8 @@ def test_a_variant_whose_gate_fails_is_refused(built, to):
     ("source", "sentence"),
     [
         ("tiny:fp23", "did you mean 'fp32'?"),
-        ("tiny", "is not RECIPE:STEP"),
+        ("tiny", "there is no release 'tiny', and it is not RECIPE:VARIANT"),
+        ("tiny:", "is not RECIPE:STEP"),
         ("tiny.yaml", "fix: onnxbuild push tiny:VARIANT"),
         ("tony:fp32", "there is no recipe 'tony'"),
         ("artifacts/out/tiny/fp32", "is no release"),

@@ -14,6 +14,7 @@ import pytest
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
 from onnxbuild.registry.contents import Blob
+from onnxbuild.registry.media_types import INDEX, MANIFEST, SIGNATURE
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile
@@ -307,6 +308,39 @@ def test_no_large_blob_is_fetched_before_the_signature_is_checked(
     assert not any(MODEL in path for _, path, _ in registry.requests)
 
 
+def test_what_others_attach_that_is_none_does_not_matter(registry, place, keys, tmp_path):
+    """Anybody who may write there can: a pull by digest must not fail by it."""
+    pushed = place.push(signed(keys))
+    subject = {"digest": f"sha256:{pushed.sha256}", "size": 1, "mediaType": MANIFEST}
+    empty = {"digest": f"sha256:{'0' * 64}", "size": 64, "mediaType": SIGNATURE}
+    junk = [b"{", b"[]"] + [
+        json.dumps({"schemaVersion": 2, "artifactType": SIGNATURE, **each}).encode()
+        for each in (
+            {"config": empty, "layers": [empty], "subject": subject},  # its blob is missing
+            {"config": empty, "layers": [], "subject": subject},
+            {"config": empty, "layers": [empty, empty], "subject": subject},
+            {"config": empty, "layers": [empty]},
+        )
+    ]
+    tag = f"sha256-{pushed.sha256}"
+    index = json.loads(registry.manifests["team/tiny", tag][1])
+    for number, content in enumerate(junk):
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        if number != 1:  # else it is missing
+            registry.manifests["team/tiny", digest] = (MANIFEST, content)
+        entry = {"mediaType": MANIFEST, "digest": digest, "size": 9, "artifactType": SIGNATURE}
+        index["manifests"].insert(0, entry)
+    registry.manifests["team/tiny", tag] = (INDEX, json.dumps(index).encode())
+    assert place.pull(tmp_path / "a", key=keys.public).signature == "checked"
+
+
+def test_a_signature_that_is_none_is_as_if_it_were_not_there(any_place, keys, tmp_path):
+    any_place.push(replace(contents(), attached={"SHA256SUMS.sig": b"short"}))
+    assert any_place.pull(tmp_path / "a").signature == "none"
+    with pytest.raises(NotReproducibleError, match="has 5 bytes"):
+        any_place.pull(tmp_path / "b", key=keys.public)
+
+
 # --- a registry that fails ---------------------------------------------------------------------------
 
 
@@ -398,6 +432,24 @@ def test_a_registry_that_can_not_be_written_is_said(registry, place, status, sen
         place.push(contents())
     assert "not now" in caught.value.what
     assert registry.manifests == {}
+
+
+@pytest.mark.parametrize(
+    "location", ["http://[evil/", "ftp://x/y", "/v2/\xfc\xfc", "http://\u2100.example/", "/a b", "http://h:99999999/"]
+)  # fmt: skip
+def test_an_upload_to_a_place_that_is_none_is_refused(registry, place, location):
+    registry.behaviour.uploads_to = location.encode("utf-8").decode("latin-1")
+    with pytest.raises(BuildError):
+        place.push(contents())
+    assert registry.manifests == {}
+
+
+def test_an_upload_to_another_host_carries_no_password(start):
+    other, registry = start(), start(user="ann:secret")
+    registry.behaviour.uploads_to = f"http://{other.host}/v2/team/tiny/blobs/uploads/1"
+    with pytest.raises(BuildError, match="has it not"):  # the blob is there, not here
+        Place(f"{registry.host}/team/tiny", user="ann:secret").push(contents())
+    assert [headers.get("Authorization") for _, _, headers in other.requests] == [None]
 
 
 def test_nobody_listening_is_said(place, registry, tmp_path, start):
