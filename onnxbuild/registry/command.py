@@ -89,8 +89,8 @@ def push(
     """Push a variant, or a release, to an OCI registry or into an OCI layout on disk.
 
     \b
-    onnxbuild push bert:int8 ghcr.io/team/bert:int8
-    onnxbuild push dist/bert-1.0.0 ghcr.io/team/bert:1.0.0
+    onnxbuild push bert:int8 registry.example.org/team/bert:int8
+    onnxbuild push dist/bert-1.0.0 registry.example.org/team/bert:1.0.0
     onnxbuild push bert:int8 oci:images/bert:int8
 
     Each file is one blob, and blobs that are there are not sent again. The tag is set last. Equal contents have equal
@@ -149,8 +149,8 @@ def pull(*, source: str, out: Path | None, key: Path | None, as_json: bool, **ac
     """Pull a variant, or a release, into a new folder; every blob is checked.
 
     \b
-    onnxbuild pull ghcr.io/team/bert:1.0.0 --key team.pem
-    onnxbuild pull ghcr.io/team/bert@sha256:0f3a... -o model
+    onnxbuild pull registry.example.org/team/bert:1.0.0 --key team.pem
+    onnxbuild pull registry.example.org/team/bert@sha256:0f3a... -o model
     onnxbuild pull oci:images/bert:int8
 
     The folder appears when all of it is there and right, and nothing is overwritten. After a break, the same

@@ -20,7 +20,9 @@ _REPOSITORY = re.compile(
 )
 _REPOSITORY_MAX = 255
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_FORM = "write REGISTRY/REPOSITORY:TAG, like ghcr.io/team/digits:1.0.0, or oci:FOLDER:TAG"
+_FORM = (
+    "write REGISTRY/REPOSITORY:TAG, like registry.example.org/team/digits:1.0.0, or oci:FOLDER:TAG"
+)
 _SHORT_DIGITS = 12
 
 
