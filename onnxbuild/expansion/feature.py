@@ -98,12 +98,14 @@ class Subject:
         mode: The feature of its mode.
         model: Its model.
         session: How its session runs it.
+        reports: What its gates say of it, once all are there.
     """
 
     variant: Variant
     mode: Mode
     model: OutputRef
     session: VariantSession
+    reports: Mapping[str, OutputRef] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, me
 from onnxbuild.onnxkit.benchmark.points import measured_points, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
 from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -101,6 +102,7 @@ class BenchmarkParams:
         occasion: Tells one measurement from another; empty where an earlier one will do.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
+        texts: Input of strings -> a file of texts, one a line, that it is fed.
     """
 
     model: Entrypoint
@@ -112,6 +114,7 @@ class BenchmarkParams:
     comparison_models: tuple[str, ...] = ()
     occasion: str = ""
     sessions: dict[str, SessionSettings] = field(default_factory=dict)
+    texts: dict[str, Entrypoint] = field(default_factory=dict)
 
 
 def run(context: StepContext) -> Outcome:
@@ -144,7 +147,7 @@ def run(context: StepContext) -> Outcome:
     threads = options.threads or usable_cores()
     line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
-    feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
+    feeds = {point.name: _feeds(context, point) for point in points}
     contenders = line_up.contenders(
         params.model,
         params.inputs,
@@ -207,6 +210,16 @@ def run(context: StepContext) -> Outcome:
             *benchmark_notes(found, measured, groups, ranking=params.ranking),
         ),
     )
+
+
+def _feeds(context: StepContext, point: Point) -> Feeds:
+    """Dummy inputs at a point; real texts where there are some."""
+    params: BenchmarkParams = context.params
+    made = make_feeds(params.inputs, point.sizes, seed=0)
+    for name, entrypoint in params.texts.items():
+        texts = read_texts(*context.files(entrypoint)[0], context.where)
+        made[name] = text_array(texts, made[name].size).reshape(made[name].shape)
+    return made
 
 
 def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
@@ -292,5 +305,9 @@ KIND = StepKind(
     exclusive=True,
     measures=True,
     user_code=True,
-    entrypoints=lambda params: (params.model, *params.target.entrypoints),
+    entrypoints=lambda params: (
+        params.model,
+        *params.target.entrypoints,
+        *params.texts.values(),
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
@@ -34,6 +34,11 @@ _ROUNDING = 1e-9
 class EvaluateOptions:
     """Your own metric, and the score that variants must reach."""
 
+    of: Literal["model", "pipeline"] = option(
+        "model",
+        help="what the data feed: the model's inputs, or raw ones: `pipeline` scores the pipelines of "
+        "`processing` in place of the variants",
+    )
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
         None, help="how far a score may be below the reference's, in the metric's unit", minimum=0

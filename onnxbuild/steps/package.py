@@ -192,6 +192,7 @@ KIND = StepKind(
         "fidelity/*",
         "gate/*",
         "session/*",
+        "waits/*",
     ),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),

@@ -16,9 +16,10 @@ from onnxbuild.onnxkit.processing.options import (
     PreprocessOperation,
     asked_of,
 )
+from onnxbuild.onnxkit.processing.text_options import TextOptions, TokenizeOptions
 from onnxbuild.onnxkit.processing.values import PREPROCESS, Layout, ProcessingError, ValueType
 
-_SOURCES = {"image", "audio"}
+_SOURCES = {"image", "audio", "text"}
 """Operations that begin a chain."""
 
 NONE_KNOWN: Mapping[str, ValueType] = MappingProxyType({})
@@ -51,24 +52,42 @@ class PlannedOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class Feed:
+    """A value that one of the model's inputs takes.
+
+    Attributes:
+        input: The model's input.
+        value: Name of the value in the merged graph.
+        type: What is known of it.
+        wanted: The input's dtype; empty where it is not known.
+    """
+
+    input: str
+    value: str
+    type: ValueType
+    wanted: str
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether the model takes another dtype."""
+        return bool(self.type.dtype and self.wanted) and self.type.dtype != self.wanted
+
+
+@dataclass(frozen=True, slots=True)
 class InputChain:
-    """From a raw input to one of the model's.
+    """From a raw input to one of the model's, or to several.
 
     Attributes:
         source: The raw input.
         axes: Those that it brings.
-        feeds: The model's input.
+        feeds: What the model takes of it.
         operations: In order.
-        value: The value that the model takes.
-        type: What is known of that value.
     """
 
     source: DummyInput
     axes: tuple[Axis, ...]
-    feeds: str
+    feeds: tuple[Feed, ...]
     operations: tuple[PlannedOperation, ...]
-    value: str
-    type: ValueType
 
 
 def type_of(declared: DummyInput) -> ValueType:
@@ -94,24 +113,31 @@ def plan_inputs(
     starts = [n for n, each in enumerate(operations) if _SOURCES & asked_of(each).keys()]
     if operations and starts[:1] != [0]:
         what = "preprocess does not begin with a raw input"
-        raise ProcessingError(what, "write `- image: {}` or `- audio: {}` first", PREPROCESS, 0)
+        raise ProcessingError(
+            what, "write `- image: {}`, `- audio: {}` or `- text: {}` first", PREPROCESS, 0
+        )
     chains: list[InputChain] = []
     ends = [*starts[1:], len(operations)] if starts else []
     for start, end in zip(starts, ends, strict=True):
         chain = _chain(operations, start, end, inputs, custom)
-        if chain.feeds in {each.feeds for each in chains}:
-            what = f"preprocess makes the model's input '{chain.feeds}' twice"
+        twice = fed_by(chains) & fed_by([chain])
+        if twice:
+            what = f"preprocess makes the model's input '{min(twice)}' twice"
             raise ProcessingError(what, "write another input as `feeds`", PREPROCESS, start)
         chains.append(chain)
     _check_names(chains, starts, inputs)
     return tuple(chains)
 
 
+def fed_by(chains: Sequence[InputChain]) -> set[str]:
+    """The model's inputs that are made of raw ones."""
+    return {feed.input for each in chains for feed in each.feeds}
+
+
 def _check_names(
     chains: Sequence[InputChain], starts: Sequence[int], inputs: Mapping[str, ValueType]
 ) -> None:
-    fed = {each.feeds for each in chains}
-    taken = {name for name in inputs if name not in fed}
+    taken = inputs.keys() - fed_by(chains)
     for chain, start in zip(chains, starts, strict=True):
         name = chain.source.name
         if name in taken:
@@ -128,6 +154,8 @@ def _chain(
     custom: Mapping[str, ValueType],
 ) -> InputChain:
     ((word, options),) = asked_of(operations[start]).items()
+    if isinstance(options, TextOptions):
+        return _text_chain(operations, start, end, inputs)
     feeds = _feeds(word, options, inputs, start)
     source, axes = _raw(options, feeds, inputs[feeds])
     layout: Layout = "NHWC" if isinstance(options, ImageOptions) else ""
@@ -135,13 +163,72 @@ def _chain(
     value, planned = source.name, []
     for position in range(start + 1, end):
         ((name, own),) = asked_of(operations[position]).items()
+        if name == "tokenize":
+            what = f"tokenize takes text; it stands behind `{word}`"
+            raise ProcessingError(what, "write `- text: {}` before it", PREPROCESS, position)
         result = f"{PREPROCESS}/{position}/{name}"
         (after,) = checked((PREPROCESS, position), name, own, (kind,), custom)
         each = PlannedOperation(PREPROCESS, position, name, own, {value: kind}, {result: after})
         planned.append(each)
         value, kind = result, after
     _check_end(kind, feeds, inputs[feeds], end - 1)
-    return InputChain(source, axes, feeds, tuple(planned), value, kind)
+    return InputChain(
+        source, axes, (Feed(feeds, value, kind, inputs[feeds].dtype),), tuple(planned)
+    )
+
+
+def _text_chain(
+    operations: Sequence[PreprocessOperation],
+    start: int,
+    end: int,
+    inputs: Mapping[str, ValueType],
+) -> InputChain:
+    """Text and `tokenize`, which feeds several inputs."""
+    text = operations[start].text
+    found = [asked_of(each) for each in operations[start + 1 : end]]
+    options = found[0].get("tokenize") if found else None
+    if text is None or not isinstance(options, TokenizeOptions) or len(found) > 1:
+        extra = next(iter(found[1])) if options is not None else "text"
+        what = (
+            f"{extra} takes no ids" if options is not None else "text has no `tokenize` behind it"
+        )
+        fix = (
+            "remove it" if options is not None else "add `- tokenize: {file: tokenizer.json, ...}`"
+        )
+        position = min(start + 2 if options is not None else start + 1, end - 1)
+        raise ProcessingError(what, fix, PREPROCESS, position)
+    position = start + 1
+    wanted = {
+        "ids": options.ids,
+        "mask": options.mask or ("attention_mask" if "attention_mask" in inputs else None),
+        "types": options.type_ids or ("token_type_ids" if "token_type_ids" in inputs else None),
+    }
+    batch = None
+    kinds = {f"{PREPROCESS}/{position}/{each}": each for each in wanted}
+    feeds = []
+    for value, each in kinds.items():
+        name = wanted[each]
+        if name is None:
+            continue
+        key = "type_ids" if each == "types" else each
+        if name not in inputs:
+            what = f"tokenize gives {each} to '{name}', which is no input of the model; it has {', '.join(inputs)}"
+            fix = did_you_mean(name, inputs) or f"write `{key}: {next(iter(inputs))}`"
+            raise ProcessingError(what, fix, PREPROCESS, position)
+        taken = inputs[name]
+        if taken.dtype not in {"", "int64", "int32"} or len(taken.shape or (1, 1)) != 2:  # noqa: PLR2004
+            what = f"tokenize gives int64 of two axes, batch and length; the model's input '{name}' is {taken}"
+            raise ProcessingError(what, f"write another input as `{key}`", PREPROCESS, position)
+        batch = taken.shape[0] if taken.shape and batch is None else batch
+        feeds.append(Feed(name, value, ValueType("int64", (batch, None)), taken.dtype))
+    if len({each.input for each in feeds}) < len(feeds):
+        what = "tokenize gives two of its values to one input"
+        raise ProcessingError(what, "name another input", PREPROCESS, position)
+    source = DummyInput(text.name, "string", (1 if batch is None else batch,))
+    gives = dict.fromkeys(kinds, ValueType("int64", (batch, None)))
+    takes = {text.name: type_of(source)}
+    planned = PlannedOperation(PREPROCESS, position, "tokenize", options, takes, gives)
+    return InputChain(source, (), tuple(feeds), (planned,))
 
 
 def _feeds(

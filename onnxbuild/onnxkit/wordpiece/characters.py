@@ -28,7 +28,8 @@ class Characters:
         ranges: Class -> ranges of its code points, first and last, of classes of many.
         symbols: Class -> what its characters become: 0 to 3 symbols, say.
         alone: Symbol -> 1 where it is a word of its own.
-        numbers: Normalized character, or special token -> symbol.
+        numbers: Normalized character -> symbol.
+        tokens: Special token -> symbol.
         special: Class -> letter of special tokens, 0 for none.
         letters: Character of a special token -> its letter.
         removed: The class without symbols.
@@ -40,6 +41,7 @@ class Characters:
     symbols: Sequence[tuple[int, ...]]
     alone: Sequence[int]
     numbers: Mapping[str, int]
+    tokens: Mapping[str, int]
     special: Sequence[int]
     letters: Mapping[str, int]
     removed: int
@@ -54,8 +56,15 @@ def read_characters(read: WordPiece) -> Characters:
     counted = Counter(each for piece in read.vocabulary for each in piece)
     usable = [each for each in known if roles[each] != "space"]
     usable.sort(key=lambda each: (-counted[each], each))  # small numbers make narrow tries
-    numbers = {each: FIRST + n for n, each in enumerate([*usable, *read.special])}
-    alone = [0, 0, 1, *(int(roles[each] == "alone") for each in usable), *(1 for _ in read.special)]
+    numbers = {each: FIRST + n for n, each in enumerate(usable)}
+    tokens = {each: FIRST + len(usable) + n for n, each in enumerate(read.special)}
+    alone = [
+        0,
+        0,
+        1,
+        *(int(roles[each] == "alone") for each in usable),
+        *(1 for _ in read.special),
+    ]
 
     def symbol(each: str) -> int:
         if roles[each] == "space":
@@ -86,6 +95,7 @@ def read_characters(read: WordPiece) -> Characters:
         symbols=[form for form, _ in order],
         alone=alone,
         numbers=numbers,
+        tokens=tokens,
         special=[letter for _, letter in order],
         letters=letters,
         removed=order[(), 0],

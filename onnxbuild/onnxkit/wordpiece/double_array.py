@@ -38,9 +38,7 @@ class DoubleArray:
     depth: int
 
 
-def double_array(
-    tries: Sequence[Mapping[tuple[int, ...], int]], symbols: int
-) -> DoubleArray:
+def double_array(tries: Sequence[Mapping[tuple[int, ...], int]], symbols: int) -> DoubleArray:
     """Lay tries into one double array.
 
     Args:
@@ -54,8 +52,7 @@ def double_array(
     bases = [0] * (len(tries) + 1)
     first_free = len(parents)
     waiting = [
-        (root, _Node.of(sorted(trie.items())), 0)
-        for root, trie in zip(roots, tries, strict=True)
+        (root, _Node.of(sorted(trie.items())), 0) for root, trie in zip(roots, tries, strict=True)
     ]
     depth = 0
     for at, node, level in waiting:  # grows while it is walked: breadth first
@@ -78,11 +75,8 @@ def double_array(
             waiting.append((base + symbol, child, level + 1))
     for field, fill in ((parents, _NONE), (values, _NONE), (bases, 0)):
         field.extend([fill] * symbols)  # any symbol after any base is inside
-    return DoubleArray(
-        roots,
-        *(np.array(each, np.int32) for each in (bases, parents, values)),
-        depth,
-    )
+    base_of, parent_of, value_of = (np.array(each, np.int32) for each in (bases, parents, values))
+    return DoubleArray(roots, base_of, parent_of, value_of, depth)
 
 
 def _place(parents: Sequence[int], symbols: Sequence[int], start: int) -> int:

@@ -75,7 +75,7 @@ def _piece_tries(read: WordPiece, characters: Characters) -> DoubleArray:
         if word and 0 not in word:  # else no text has it
             (go_on if continues else begin)[word] = number
     for token, number in read.special.items():
-        begin[(characters.numbers[token],)] = number
+        begin[(characters.tokens[token],)] = number
     return double_array((begin, go_on), len(characters.alone))
 
 
@@ -122,9 +122,7 @@ class _Writer(GraphWriter):
         known = self._characters
         # The row that is added holds a character of each kind: no result of a search is empty then.
         sample = " " + "".join(chr(held[0][0]) for held in known.ranges.values())
-        rows = self.node(
-            "Concat", text, self.constant([sample], "string"), attributes={"axis": 0}
-        )
+        rows = self.node("Concat", text, self.constant([sample], "string"), attributes={"axis": 0})
         characters = self._split(rows, {"separators": [""]})
         shape = self.node("Shape", characters)
         flat = self.node("Reshape", characters, self.constant([-1], "int64"))
@@ -178,11 +176,10 @@ class _Writer(GraphWriter):
         import numpy as np
 
         known = self._characters
-        special = [(known.numbers[each],) for each in self._special]
-        forms = [*known.symbols, *special]
+        forms = [*known.symbols, *((each,) for each in known.tokens.values())]
         most = max(map(len, forms))
         gap = -1
-        table = np.full((len(forms), most), gap, np.int32)
+        table: np.ndarray = np.full((len(forms), most), gap, np.int32)
         for row, form in zip(table, forms, strict=True):
             row[: len(form)] = form
         spread = self.node("Gather", self.constant(table, "int32"), classes)
@@ -202,11 +199,6 @@ class _Writer(GraphWriter):
         )
         empty = self._filled(self.node("Concat", rows, columns, attributes={"axis": 0}), 0)
         return self._cut(self._scattered(empty, target, flat), 0, width)
-
-    @property
-    def _special(self) -> list[str]:
-        first = len(self._characters.alone)
-        return [each for each in self._characters.numbers if len(each) > 1 and first]
 
     # Which pieces
 

@@ -125,7 +125,7 @@ def _from_vocabulary(path: Path, *, lowercase: bool) -> Tokenizer:
             f"{path.name} has no {' and no '.join(missing)}; expected BERT's special tokens",
             "name the tokenizer.json instead",
         )
-    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a piece
     made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     ends = [(each, vocabulary[each]) for each in ("[SEP]", "[CLS]")]
@@ -187,8 +187,6 @@ def _overlaps_itself(token: str) -> bool:
 
 def _around(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids that go in front of a text's and after them."""
-    alone, whole = (
-        tokenizer.encode("a", add_special_tokens=each).ids for each in (False, True)
-    )
+    alone, whole = (tokenizer.encode("a", add_special_tokens=each).ids for each in (False, True))
     at = next(n for n in range(len(whole)) if whole[n : n + len(alone)] == alone)
     return tuple(whole[:at]), tuple(whole[at + len(alone) :])
