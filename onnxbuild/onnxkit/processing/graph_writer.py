@@ -20,11 +20,13 @@ class GraphWriter:
     Attributes:
         nodes: In order.
         constants: Initializers.
+        types: Of values that operators give whose schema ONNX does not know.
     """
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
+        self.types: list[onnx.ValueInfoProto] = []
         self._prefix = ""
         self._count = 0
 

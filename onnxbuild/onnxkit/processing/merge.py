@@ -90,6 +90,7 @@ def _write(graph: GraphWriter, each: PlannedOperation, fitted: FittedPipeline) -
         own = prefixed(fitted.graphs[each.prefix], each.prefix, value, list(each.gives))
         graph.nodes.extend(own.node)
         graph.constants.extend(own.initializer)
+        graph.types.extend(own.value_info)
     elif each.name == "cast":
         graph.cast(value, each.options.dtype, result)
     elif each.name in _ON_INPUTS:
@@ -129,7 +130,7 @@ def _put_together(
     values = [each for each in graph.output if each.name not in {out.name for out in outputs}]
     nodes = [*before.nodes, *graph.node, *behind.nodes]
     for field, wanted in (
-        (graph.value_info, [*graph.value_info, *values]),
+        (graph.value_info, [*graph.value_info, *values, *before.types, *behind.types]),
         (graph.input, inputs),
         (graph.output, outputs),
         (graph.node, nodes),

@@ -12,6 +12,9 @@ from onnxbuild.onnxkit.wordpiece.tokenizer_file import WordPiece
 SPACE, UNKNOWN, UNKNOWN_ALONE, FIRST = 0, 1, 2, 3
 """Symbols: what parts words; a letter and a word of its own in no piece; the first of others."""
 _SURROGATES = range(0xD800, 0xE000)
+_JOINS, _ALONE, _SPACE = "joins", "alone", "space"
+_UNKNOWN = {_JOINS: UNKNOWN, _ALONE: UNKNOWN_ALONE}
+_GAP: tuple[tuple[int, ...], int] = ((), 0)
 _CHUNK = 128
 _BAR = "|"
 _MANY = 1000
@@ -49,88 +52,90 @@ class Characters:
 
 def read_characters(read: WordPiece) -> Characters:
     """Normalize and split every character of Unicode, and put those of equal results into classes."""
-    points = [n for n in range(sys.maxunicode + 1) if n not in _SURROGATES]
-    normalized = _normalized(read, points)
-    roles = _roles(read, sorted(set().union(*normalized)))
-    known = {each for piece in read.vocabulary for each in piece} & roles.keys()
     counted = Counter(each for piece in read.vocabulary for each in piece)
-    usable = [each for each in known if roles[each] != "space"]
+    known = _roles(read, sorted(counted))
+    usable = [each for each, role in known.items() if role != _SPACE]
     usable.sort(key=lambda each: (-counted[each], each))  # small numbers make narrow tries
     numbers = {each: FIRST + n for n, each in enumerate(usable)}
     tokens = {each: FIRST + len(usable) + n for n, each in enumerate(read.special)}
-    alone = [
-        0,
-        0,
-        1,
-        *(int(roles[each] == "alone") for each in usable),
-        *(1 for _ in read.special),
-    ]
-
-    def symbol(each: str) -> int:
-        if roles[each] == "space":
-            return SPACE
-        return numbers.get(each, UNKNOWN_ALONE if roles[each] == "alone" else UNKNOWN)
-
     letters = {each: n for n, each in enumerate(sorted(set("".join(read.special))), 1)}
-    own = {each: symbol(each) for each in roles}
-    forms = [
-        (tuple(own[each] for each in text), letters.get(chr(point), 0))
-        for point, text in zip(points, normalized, strict=True)
-    ]
-    counts = Counter(forms)
-    order = {form: n for n, form in enumerate(dict.fromkeys([((), 0), ((SPACE,), 0), *forms]))}
+
+    order = {_GAP: 0}
+    points, classes = [], []
+    for some in _chunks():
+        normalized = _normalized(read, some)
+        roles = _roles(read, sorted(set("".join(normalized))))
+        symbols = {
+            each: SPACE if role == _SPACE else numbers.get(each, _UNKNOWN[role])
+            for each, role in roles.items()
+        }
+        for each, text in zip(some, normalized, strict=True):
+            form = (tuple(symbols[part] for part in text), letters.get(each, 0))
+            classes.append(order.setdefault(form, len(order)))
+            points.append(ord(each))
+    counts = Counter(classes)
     default = counts.most_common(1)[0][0]
-    large = {form for form, count in counts.items() if count >= _MANY and form != default}
-    members: dict[int, list[int]] = {order[form]: [] for form in large}
-    classes = {}
-    for point, form in zip(points, forms, strict=True):
-        if form in large:
-            members[order[form]].append(point)
-        elif form != default:
-            classes[chr(point)] = order[form]
+    members: dict[int, list[int]] = {
+        number: [] for number, count in counts.items() if count >= _MANY and number != default
+    }
+    table = {}
+    for point, number in zip(points, classes, strict=True):
+        if number in members:
+            members[number].append(point)
+        elif number != default:
+            table[chr(point)] = number
     return Characters(
-        classes=classes,
-        default=order[default],
+        classes=table,
+        default=default,
         ranges={each: tuple(_ranges(held)) for each, held in sorted(members.items())},
         symbols=[form for form, _ in order],
-        alone=alone,
+        alone=[0, 0, 1, *(int(known[each] == _ALONE) for each in usable), *(1 for _ in tokens)],
         numbers=numbers,
         tokens=tokens,
         special=[letter for _, letter in order],
         letters=letters,
-        removed=order[(), 0],
+        removed=order[_GAP],
     )
 
 
-def _normalized(read: WordPiece, points: Sequence[int]) -> list[str]:
+def _chunks() -> Iterator[list[str]]:
+    """All characters, some at a time."""
+    for start in range(0, sys.maxunicode + 1, _CHUNK):
+        points = range(start, min(start + _CHUNK, sys.maxunicode + 1))
+        some = [chr(each) for each in points if each not in _SURROGATES]
+        if some:
+            yield some
+
+
+def _normalized(read: WordPiece, characters: Sequence[str]) -> list[str]:
     normalizer = read.tokenizer.normalizer
     if normalizer is None:
-        return [chr(each) for each in points]
-    found: list[str] = []
-    for start in range(0, len(points), _CHUNK):
-        some = [chr(each) for each in points[start : start + _CHUNK]]
-        parts = normalizer.normalize_str(_BAR + _BAR.join(some) + _BAR).split(_BAR)[1:-1]
-        clear = len(parts) == len(some)  # not where the bar itself is among them
-        found += parts if clear else [normalizer.normalize_str(each) for each in some]
-    return found
+        return list(characters)
+    parts = normalizer.normalize_str(_BAR + _BAR.join(characters) + _BAR).split(_BAR)[1:-1]
+    if len(parts) == len(characters):
+        return parts
+    return [normalizer.normalize_str(each) for each in characters]  # the bar is one of them
 
 
 def _roles(read: WordPiece, characters: Sequence[str]) -> dict[str, str]:
-    """Normalized character -> `joins`, `alone` or `space`, as the pre-tokenizer splits it between letters."""
+    """Normalized character -> how the pre-tokenizer splits it between letters."""
     split = read.tokenizer.pre_tokenizer.pre_tokenize_str
     roles: dict[str, str] = {}
     for start in range(0, len(characters), _CHUNK):
         some = characters[start : start + _CHUNK]
+        whole = "".join(some)
+        if [word for word, _ in split(whole)] == [whole]:
+            roles |= dict.fromkeys(some, _JOINS)
+            continue
         words = iter([word for word, _ in split(" ".join(f"a{each}a" for each in some))])
         for each in some:
-            word = next(words)
-            if word == f"a{each}a":
-                roles[each] = "joins"
-            else:
-                following = next(words)
-                roles[each] = "alone" if following == each else "space"
-                if following == each:
-                    next(words)
+            if next(words) == f"a{each}a":
+                roles[each] = _JOINS
+                continue
+            following = next(words)
+            roles[each] = _ALONE if following == each else _SPACE
+            if following == each:
+                next(words)
     return roles
 
 

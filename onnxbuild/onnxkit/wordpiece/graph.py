@@ -55,6 +55,7 @@ def tokenizer_graph(
         [value(TEXT, kind.STRING, ["batch"])],
         [value(each, kind.INT64, ["batch", "length"]) for each in (IDS, MASK, TYPES)],
         graph.constants,
+        value_info=graph.types,
     )
     domains = (("", opset), (_ML, _ML_OPSET), (_CONTRIBUTED, 1))
     return onnx.helper.make_model(
@@ -138,8 +139,14 @@ class _Writer(GraphWriter):
         return self.node("Slice", whole, self._first, last, self._first)
 
     def _split(self, text: str, how: Mapping[str, object]) -> str:
+        import onnx
+
         attributes = {"mark": 0, "mincharnum": 1, "pad_value": "", **how}
-        return self.node("Tokenizer", text, attributes=attributes, domain=_CONTRIBUTED)
+        found = self.node("Tokenizer", text, attributes=attributes, domain=_CONTRIBUTED)
+        # ONNX's shape inference crashes where a LabelEncoder takes a value of unknown type.
+        string = onnx.TensorProto.STRING
+        self.types.append(onnx.helper.make_tensor_value_info(found, string, None))
+        return found
 
     def _encoded(self, text: str, table: Mapping[str, int], other: int) -> str:
         attributes = {
