@@ -16,7 +16,9 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 
 SECTION = "evaluate"
-_PIPELINE = "pipeline"
+PIPELINE, PROCESSING = "pipeline", "processing"
+OWN = "own_pipeline"
+"""Name in Recipe.entrypoints of `processing.own`."""
 
 
 def _is_of(scope: Scope, what: str) -> bool:
@@ -109,9 +111,9 @@ def add_pipeline_evaluation(
         inputs: What it takes.
         session: How the variant's session runs it.
     """
-    if not _is_of(scope, _PIPELINE):
+    if not _is_of(scope, PIPELINE):
         return None
-    own = scope.recipe.entrypoints.get("own_pipeline")
+    own = scope.recipe.entrypoints.get(OWN)
     baseline = {}
     if own is not None:
         score = _added(

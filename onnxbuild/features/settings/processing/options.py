@@ -9,6 +9,8 @@ from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Recipe
 from onnxbuild.document.node import dotted
 from onnxbuild.expansion.asked import AskedOfVariants
+from onnxbuild.expansion.evaluation import OWN, PIPELINE
+from onnxbuild.expansion.evaluation import PROCESSING as SECTION
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.processing.options import (
     Operation,
@@ -21,9 +23,11 @@ from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
 from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import POSTPROCESS, PREPROCESS
 
-SECTION, PIPELINE = "processing", "pipeline"
-OWN = "own_pipeline"
-"""Name in Recipe.entrypoints of `processing.own`."""
+__all__ = [
+    "OWN", "PIPELINE", "SECTION", "AskedTokenizer", "ProcessingOptions", "operations", "options_of", "pipeline_of",
+    "raw_of", "texts_of", "tokenizers_of",
+]  # fmt: skip
+
 _NAMES_A_FILE = {"labels": "file", "model": "callable"}
 
 
