@@ -56,6 +56,9 @@ class EvaluateOptions:
     )
 
 
+_PIPELINE_FIX = "compare `processing` with your own code, operation by operation"
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluateParams:
     """All that steers an evaluation.
@@ -228,7 +231,9 @@ def _findings(
             Finding(
                 f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
                 where,
-                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`",
+                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`"
+                if params.options.of == "model"
+                else f"{_PIPELINE_FIX}, or lower `evaluate: {{min: ...}}`",
             )
         )
     if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
@@ -238,7 +243,9 @@ def _findings(
                 f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
                 "calibrate with more samples, keep sensitive nodes in fp32 with "
-                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`",
+                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`"
+                if params.options.of == "model"
+                else f"{_PIPELINE_FIX}, or raise `evaluate: {{max_drop: ...}}`",
             )
         )
     return tuple(findings)

@@ -8,7 +8,10 @@ from onnxbuild.onnxkit.wordpiece.hard_texts import HARD_TEXTS
 from tests.examples import examples
 
 pytest.importorskip("tokenizers")
-from tests.onnxkit.wordpiece.tokenizers_made import PIECES, SPECIAL, pair
+from tokenizers import AddedToken
+
+from onnxbuild.onnxkit.wordpiece.characters import read_characters
+from tests.onnxkit.wordpiece.tokenizers_made import PIECES, SPECIAL, Pair, pair, read, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,25 @@ def test_rows_of_a_fixed_length_are_all_that_long():
     ids, _, types = each.session.run(None, {TEXT: np.array([""], object)})
     assert ids.shape == types.shape == (1, 9)
     assert ids[0, 2:].tolist() == [PIECES.index("[PAD]")] * 7
+
+
+def test_tokens_that_take_the_space_around_them_are_found_as_others_are():
+    made = tokenizer()
+    made.add_special_tokens([AddedToken("<m>", lstrip=True), AddedToken("<e>", rstrip=True)])
+    own = read(made)
+    found = Pair.of(own, read_characters(own), max_length=64)
+    texts = [
+        "a <m> b",
+        "a<m>b",
+        " \t<m>\u2028<e> \n x",
+        "un<e>  under",
+        "<m",
+        "m>",
+        "<M>",
+        "<m><e><m>",
+    ]
+    assert found.differing(texts) == []
+    assert made.token_to_id("<m>") in made.encode("a  <m>").ids
 
 
 def test_no_operator_needs_a_library_of_its_own():

@@ -62,7 +62,7 @@ def with_token(*added, **options):
             lambda: changed(pre_tokenizer=tokenizers.pre_tokenizers.Whitespace()),
             "has Whitespace; expected BertPreTokenizer",
         ),
-        (lambda: with_token("[X]", lstrip=True), "'[X]' is lstrip"),
+        (lambda: with_token("[X]", single_word=True), "'[X]' is single_word"),
         (lambda: with_token("[X]", normalized=True), "'[X]' is normalized"),
         (lambda: with_token("a[X", "X]"), "can overlap"),
         (lambda: with_token("xyx"), "can overlap"),

@@ -59,6 +59,17 @@ class Pair:
     session: onnxruntime.InferenceSession
     reference: Tokenizer
 
+    @staticmethod
+    def of(
+        own: WordPiece, characters: Characters, *, max_length: int, fixed: bool = False
+    ) -> Pair:
+        """Of a tokenizer that was read."""
+        model = tokenizer_graph(own, characters, opset=18, max_length=max_length, fixed=fixed)
+        reference = Tokenizer.from_str(own.tokenizer.to_str())
+        reference.enable_truncation(max_length)
+        reference.enable_padding(pad_id=own.padding, length=max_length if fixed else None)
+        return Pair(onnxruntime.InferenceSession(model.SerializeToString()), reference)
+
     def differing(self, texts: Sequence[str]) -> list[tuple[str, list[int], list[int]]]:
         """(text, found, expected) where ids, mask or types are not the same."""
         found = self.session.run(None, {TEXT: np.array(texts, object)})
@@ -73,9 +84,4 @@ class Pair:
 
 def pair(*, cased: bool = False, max_length: int = 64, fixed: bool = False) -> Pair:
     """The graph of the small tokenizer."""
-    own, characters = known(cased=cased)
-    model = tokenizer_graph(own, characters, opset=18, max_length=max_length, fixed=fixed)
-    reference = Tokenizer.from_str(own.tokenizer.to_str())
-    reference.enable_truncation(max_length)
-    reference.enable_padding(pad_id=own.padding, length=max_length if fixed else None)
-    return Pair(onnxruntime.InferenceSession(model.SerializeToString()), reference)
+    return Pair.of(*known(cased=cased), max_length=max_length, fixed=fixed)
