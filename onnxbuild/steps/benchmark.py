@@ -15,10 +15,9 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
-from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
-from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
-from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
+from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -147,7 +146,7 @@ def run(context: StepContext) -> Outcome:
     threads = options.threads or usable_cores()
     line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
-    feeds = {point.name: _feeds(context, point) for point in points}
+    feeds = {each.name: point_feeds(context, each, params.inputs, params.texts) for each in points}
     contenders = line_up.contenders(
         params.model,
         params.inputs,
@@ -210,16 +209,6 @@ def run(context: StepContext) -> Outcome:
             *benchmark_notes(found, measured, groups, ranking=params.ranking),
         ),
     )
-
-
-def _feeds(context: StepContext, point: Point) -> Feeds:
-    """Dummy inputs at a point; real texts where there are some."""
-    params: BenchmarkParams = context.params
-    made = make_feeds(params.inputs, point.sizes, seed=0)
-    for name, entrypoint in params.texts.items():
-        texts = read_texts(*context.files(entrypoint)[0], context.where)
-        made[name] = text_array(texts, made[name].size).reshape(made[name].shape)
-    return made
 
 
 def _groups(context: StepContext, costs: Mapping[str, LoadCost]) -> list[tuple[str, ...]]:
@@ -305,9 +294,5 @@ KIND = StepKind(
     exclusive=True,
     measures=True,
     user_code=True,
-    entrypoints=lambda params: (
-        params.model,
-        *params.target.entrypoints,
-        *params.texts.values(),
-    ),
+    entrypoints=lambda each: (each.model, *each.target.entrypoints, *each.texts.values()),
 )

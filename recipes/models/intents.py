@@ -9,21 +9,59 @@ from torch import nn
 
 HERE = Path(__file__).parent
 NAMES = ("weather", "music", "timer", "lights")
+# fmt: off
 CITIES = ("Zürich", "São Paulo", "Kraków", "Malmö", "Paris", "New York", "Oslo", "Łódź", "Bogotá", "Kyoto")
 DAYS = ("today", "tomorrow", "on Monday", "on Friday", "this weekend")
 ARTISTS = ("Beyoncé", "Björk", "Sigur Rós", "Nina Simone", "Daft Punk", "Fauré", "Dvořák", "Adele", "ABBA", "Muse")
 TIMES = ("5 minutes", "half an hour", "90 seconds", "a quarter of an hour", "2 hours")
 ROOMS = ("kitchen", "hall", "bedroom", "garden", "café", "garage", "office", "nursery", "bathroom", "attic")
 LEVELS = ("10%", "half", "full brightness", "warm white", "blue")
+# fmt: on
 REQUESTS = {
-    "weather": (("Will it rain in {} {}?", "How warm will it be in {} {}?", "Is it windy in {} {}",
-                 "Do I need an umbrella in {} {}?", "The forecast for {} {}, please"), CITIES, DAYS),
-    "music": (("Play something by {} {}", "Put on the new album of {} {}!", "I want to hear {} {}",
-               "Turn up that song of {} {}", "Who sang with {} {}?"), ARTISTS, DAYS),
-    "timer": (("Wake me in {1} in the {0}", "Set a timer in the {0}: {1}", "Remind me of the {0} in {1}",
-               "How much is left of the {1} for the {0}?", "Count down {1} for the {0}"), ROOMS, TIMES),
-    "lights": (("Turn the {} lamp to {}", "Dim the lights in the {} to {}.", "Make the {} {}, would you",
-                "Switch off the {} lights, not to {}", "It is dark in the {}: set {}"), ROOMS, LEVELS),
+    "weather": (
+        (
+            "Will it rain in {} {}?",
+            "How warm will it be in {} {}?",
+            "Is it windy in {} {}",
+            "Do I need an umbrella in {} {}?",
+            "The forecast for {} {}, please",
+        ),
+        CITIES,
+        DAYS,
+    ),
+    "music": (
+        (
+            "Play something by {} {}",
+            "Put on the new album of {} {}!",
+            "I want to hear {} {}",
+            "Turn up that song of {} {}",
+            "Who sang with {} {}?",
+        ),
+        ARTISTS,
+        DAYS,
+    ),
+    "timer": (
+        (
+            "Wake me in {1} in the {0}",
+            "Set a timer in the {0}: {1}",
+            "Remind me of the {0} in {1}",
+            "How much is left of the {1} for the {0}?",
+            "Count down {1} for the {0}",
+        ),
+        ROOMS,
+        TIMES,
+    ),
+    "lights": (
+        (
+            "Turn the {} lamp to {}",
+            "Dim the lights in the {} to {}.",
+            "Make the {} {}, would you",
+            "Switch off the {} lights, not to {}",
+            "It is dark in the {}: set {}",
+        ),
+        ROOMS,
+        LEVELS,
+    ),
 }  # fmt: skip
 
 

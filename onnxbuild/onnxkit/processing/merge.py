@@ -10,11 +10,11 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.processing import image_writers
 from onnxbuild.onnxkit.processing.audio import write_log_mel
+from onnxbuild.onnxkit.processing.chains import PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.custom import prefixed
 from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.output_writers import write_on_output
 from onnxbuild.onnxkit.processing.pipeline import FittedPipeline
-from onnxbuild.onnxkit.processing.plan import PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.values import ValueType
 
 if TYPE_CHECKING:

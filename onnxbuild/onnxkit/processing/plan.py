@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.processing.chains import (
+    Feed,
+    InputChain,
+    PlannedOperation,
+    fed_by,
+    type_of,
+)
 from onnxbuild.onnxkit.processing.checks import CHECKS
 from onnxbuild.onnxkit.processing.options import (
     AudioOptions,
@@ -16,83 +23,14 @@ from onnxbuild.onnxkit.processing.options import (
     PreprocessOperation,
     asked_of,
 )
-from onnxbuild.onnxkit.processing.text_options import TextOptions, TokenizeOptions
+from onnxbuild.onnxkit.processing.text_chain import text_chain
+from onnxbuild.onnxkit.processing.text_options import TextOptions
 from onnxbuild.onnxkit.processing.values import PREPROCESS, Layout, ProcessingError, ValueType
 
 _SOURCES = {"image", "audio", "text"}
 """Operations that begin a chain."""
 
 NONE_KNOWN: Mapping[str, ValueType] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOperation:
-    """One operation in its place.
-
-    Attributes:
-        section: PREPROCESS or POSTPROCESS.
-        position: In that list.
-        name: The operation's.
-        options: Its options.
-        takes: Names of values in the merged graph, and their types.
-        gives: The same.
-    """
-
-    section: str
-    position: int
-    name: str
-    options: Any
-    takes: Mapping[str, ValueType]
-    gives: Mapping[str, ValueType]
-
-    @property
-    def prefix(self) -> str:
-        """What names of its values and nodes begin with."""
-        return f"{self.section}/{self.position}"
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """A value that one of the model's inputs takes.
-
-    Attributes:
-        input: The model's input.
-        value: Name of the value in the merged graph.
-        type: What is known of it.
-        wanted: The input's dtype; empty where it is not known.
-    """
-
-    input: str
-    value: str
-    type: ValueType
-    wanted: str
-
-    @property
-    def is_converted(self) -> bool:
-        """Whether the model takes another dtype."""
-        return bool(self.type.dtype and self.wanted) and self.type.dtype != self.wanted
-
-
-@dataclass(frozen=True, slots=True)
-class InputChain:
-    """From a raw input to one of the model's, or to several.
-
-    Attributes:
-        source: The raw input.
-        axes: Those that it brings.
-        feeds: What the model takes of it.
-        operations: In order.
-    """
-
-    source: DummyInput
-    axes: tuple[Axis, ...]
-    feeds: tuple[Feed, ...]
-    operations: tuple[PlannedOperation, ...]
-
-
-def type_of(declared: DummyInput) -> ValueType:
-    """The type of an input that a recipe declares."""
-    return ValueType(declared.dtype, tuple(declared.shape))
 
 
 def plan_inputs(
@@ -129,11 +67,6 @@ def plan_inputs(
     return tuple(chains)
 
 
-def fed_by(chains: Sequence[InputChain]) -> set[str]:
-    """The model's inputs that are made of raw ones."""
-    return {feed.input for each in chains for feed in each.feeds}
-
-
 def _check_names(
     chains: Sequence[InputChain], starts: Sequence[int], inputs: Mapping[str, ValueType]
 ) -> None:
@@ -155,7 +88,7 @@ def _chain(
 ) -> InputChain:
     ((word, options),) = asked_of(operations[start]).items()
     if isinstance(options, TextOptions):
-        return _text_chain(operations, start, end, inputs)
+        return text_chain(operations, start, end, inputs)
     feeds = _feeds(word, options, inputs, start)
     source, axes = _raw(options, feeds, inputs[feeds])
     layout: Layout = "NHWC" if isinstance(options, ImageOptions) else ""
@@ -175,60 +108,6 @@ def _chain(
     return InputChain(
         source, axes, (Feed(feeds, value, kind, inputs[feeds].dtype),), tuple(planned)
     )
-
-
-def _text_chain(
-    operations: Sequence[PreprocessOperation],
-    start: int,
-    end: int,
-    inputs: Mapping[str, ValueType],
-) -> InputChain:
-    """Text and `tokenize`, which feeds several inputs."""
-    text = operations[start].text
-    found = [asked_of(each) for each in operations[start + 1 : end]]
-    options = found[0].get("tokenize") if found else None
-    if text is None or not isinstance(options, TokenizeOptions) or len(found) > 1:
-        extra = next(iter(found[1])) if options is not None else "text"
-        what = (
-            f"{extra} takes no ids" if options is not None else "text has no `tokenize` behind it"
-        )
-        fix = (
-            "remove it" if options is not None else "add `- tokenize: {file: tokenizer.json, ...}`"
-        )
-        position = min(start + 2 if options is not None else start + 1, end - 1)
-        raise ProcessingError(what, fix, PREPROCESS, position)
-    position = start + 1
-    wanted = {
-        "ids": options.ids,
-        "mask": options.mask or ("attention_mask" if "attention_mask" in inputs else None),
-        "types": options.type_ids or ("token_type_ids" if "token_type_ids" in inputs else None),
-    }
-    batch = None
-    kinds = {f"{PREPROCESS}/{position}/{each}": each for each in wanted}
-    feeds = []
-    for value, each in kinds.items():
-        name = wanted[each]
-        if name is None:
-            continue
-        key = "type_ids" if each == "types" else each
-        if name not in inputs:
-            what = f"tokenize gives {each} to '{name}', which is no input of the model; it has {', '.join(inputs)}"
-            fix = did_you_mean(name, inputs) or f"write `{key}: {next(iter(inputs))}`"
-            raise ProcessingError(what, fix, PREPROCESS, position)
-        taken = inputs[name]
-        if taken.dtype not in {"", "int64", "int32"} or len(taken.shape or (1, 1)) != 2:  # noqa: PLR2004
-            what = f"tokenize gives int64 of two axes, batch and length; the model's input '{name}' is {taken}"
-            raise ProcessingError(what, f"write another input as `{key}`", PREPROCESS, position)
-        batch = taken.shape[0] if taken.shape and batch is None else batch
-        feeds.append(Feed(name, value, ValueType("int64", (batch, None)), taken.dtype))
-    if len({each.input for each in feeds}) < len(feeds):
-        what = "tokenize gives two of its values to one input"
-        raise ProcessingError(what, "name another input", PREPROCESS, position)
-    source = DummyInput(text.name, "string", (1 if batch is None else batch,))
-    gives = dict.fromkeys(kinds, ValueType("int64", (batch, None)))
-    takes = {text.name: type_of(source)}
-    planned = PlannedOperation(PREPROCESS, position, "tokenize", options, takes, gives)
-    return InputChain(source, (), tuple(feeds), (planned,))
 
 
 def _feeds(

@@ -111,7 +111,9 @@ def _normalized(read: WordPiece, characters: Sequence[str]) -> list[str]:
     normalizer = read.tokenizer.normalizer
     if normalizer is None:
         return list(characters)
-    parts = normalizer.normalize_str(_BAR + _BAR.join(characters) + _BAR).split(_BAR)[1:-1]
+    parts: list[str] = normalizer.normalize_str(_BAR + _BAR.join(characters) + _BAR).split(_BAR)[
+        1:-1
+    ]
     if len(parts) == len(characters):
         return parts
     return [normalizer.normalize_str(each) for each in characters]  # the bar is one of them

@@ -7,13 +7,12 @@ doubling jumps from each word's first character.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.wordpiece.characters import Characters
 from onnxbuild.onnxkit.wordpiece.double_array import DoubleArray, double_array
+from onnxbuild.onnxkit.wordpiece.row_writer import RowWriter
 from onnxbuild.onnxkit.wordpiece.tokenizer_file import WordPiece
 
 if TYPE_CHECKING:
@@ -90,31 +89,12 @@ def _special_trie(read: WordPiece, characters: Characters) -> DoubleArray:
     return double_array((words,), len(characters.letters) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Names of values (batch, length): the longest word at each position.
-
-    Attributes:
-        length: Its symbols; 0 where no word begins.
-        value: Its value; -1 there.
-    """
-
-    length: str
-    value: str
-
-
-class _Writer(GraphWriter):
+class _Writer(RowWriter):
     """Nodes of a tokenizer; values are int32, (batch, length), where nothing else is said."""
 
     def __init__(self, characters: Characters) -> None:
         super().__init__()
         self._characters = characters
-        self.begin("tokenizer")
-        self._axis = self.constant([1], "int64")
-        self._first = self.constant([0], "int64")
-        self._end = self.constant([2**31 - 1], "int64")
-        self._none = self.constant(0, "int32")
-        self._one = self.constant(1, "int32")
 
     # What of characters
 
@@ -136,7 +116,7 @@ class _Writer(GraphWriter):
             found = self.node("Where", is_one, self.constant(number, "int64"), found)
         whole = self.node("Reshape", self.cast(found, "int32"), shape)
         last = self.constant([-1], "int64")
-        return self.node("Slice", whole, self._first, last, self._first)
+        return self.node("Slice", whole, self.first, last, self.first)
 
     def _split(self, text: str, how: Mapping[str, object]) -> str:
         import onnx
@@ -161,19 +141,19 @@ class _Writer(GraphWriter):
         known = self._characters
         if trie.depth == 0:
             return classes
-        letters = self._looked_up(known.special, classes)
-        none = self.node("Mul", letters, self._none)
+        letters = self.looked_up(known.special, classes)
+        none = self.node("Mul", letters, self.none)
         root = self.node("Add", none, self.constant(trie.roots[0], "int32"))
-        found = self._longest(trie, root, letters, letters)
-        begins = self.node("Greater", found.length, self._none)
-        ends = self.node("Add", self._places(classes), found.length)
-        sink = self._width(classes)
+        found = self.longest(trie, root, letters, letters)
+        begins = self.node("Greater", found.length, self.none)
+        ends = self.node("Add", self.places(classes), found.length)
+        sink = self.width(classes)
         ends = self.node("Where", begins, ends, sink)
         open_ = self.cast(begins, "int32")
-        closed = self._scattered(self._widened(none), ends, open_, reduction="add")
-        closed = self._cut(closed, 0, sink)
+        closed = self.scattered(self.widened(none), ends, open_, reduction="add")
+        closed = self.cut(closed, 0, sink)
         depth = self.node("CumSum", self.node("Sub", open_, closed), self.constant(1, "int64"))
-        inside = self.node("Greater", depth, self._none)
+        inside = self.node("Greater", depth, self.none)
         removed = self.constant(known.removed, "int32")
         rest = self.node("Where", inside, removed, classes)
         return self.node("Where", begins, found.value, rest)
@@ -192,9 +172,9 @@ class _Writer(GraphWriter):
         spread = self.node("Gather", self.constant(table, "int32"), classes)
         flat = self.node("Reshape", spread, self.constant([0, -1], "int64"))
         kept = self.node("Greater", flat, self.constant(gap, "int32"))
-        counts = self._counted(kept)
+        counts = self.counted(kept)
         width = self.node("ReduceMax", counts, attributes={"keepdims": 0})
-        width = self.node("Max", width, self._one)
+        width = self.node("Max", width, self.one)
         order = self.node(
             "CumSum", self.cast(kept, "int32"), self.constant(1, "int64"),
             attributes={"exclusive": 1},
@@ -202,49 +182,49 @@ class _Writer(GraphWriter):
         target = self.node("Where", kept, order, width)
         rows = self.node("Shape", flat, attributes={"end": 1})
         columns = self.node(
-            "Unsqueeze", self.cast(self.node("Add", width, self._one), "int64"), self._first
+            "Unsqueeze", self.cast(self.node("Add", width, self.one), "int64"), self.first
         )
-        empty = self._filled(self.node("Concat", rows, columns, attributes={"axis": 0}), 0)
-        return self._cut(self._scattered(empty, target, flat), 0, width)
+        empty = self.filled(self.node("Concat", rows, columns, attributes={"axis": 0}), 0)
+        return self.cut(self.scattered(empty, target, flat), 0, width)
 
     # Which pieces
 
     def pieces(self, symbols: str, tries: DoubleArray, read: WordPiece) -> tuple[str, str]:
         """(id at each position, whether a token begins there)."""
         known = self._characters
-        is_letter = self.node("Greater", symbols, self._none)
-        alone = self.cast(self._looked_up(known.alone, symbols), "bool")
+        is_letter = self.node("Greater", symbols, self.none)
+        alone = self.cast(self.looked_up(known.alone, symbols), "bool")
         parted = self.node("Or", alone, self.node("Not", is_letter))
-        before = self.cast(self._shifted_right(self.cast(parted, "int32")), "bool")
+        before = self.cast(self.shifted_right(self.cast(parted, "int32")), "bool")
         starts = self.node("And", is_letter, self.node("Or", alone, before))
-        inside = self.node("Where", starts, self._none, symbols)
+        inside = self.node("Where", starts, self.none, symbols)
         first, later = (self.constant(each, "int32") for each in tries.roots)
         root = self.node("Where", starts, first, later)
-        found = self._longest(tries, root, symbols, inside)
+        found = self.longest(tries, root, symbols, inside)
 
-        width = self._width(symbols)
-        following = self.node("Add", self._places(symbols), found.length)
-        fits = self.node("Greater", found.length, self._none)
+        width = self.width(symbols)
+        following = self.node("Add", self.places(symbols), found.length)
+        fits = self.node("Greater", found.length, self.none)
         stuck = self.node("And", is_letter, self.node("Not", fits))
-        goes_on = self._taken(self._widened(inside), following)
-        goes_on = self.node("And", fits, self.node("Greater", goes_on, self._none))
-        jumps = self._widened(self.node("Where", goes_on, following, width), width)
-        reached = self._widened(self.cast(starts, "int32"))
+        goes_on = self.taken(self.widened(inside), following)
+        goes_on = self.node("And", fits, self.node("Greater", goes_on, self.none))
+        jumps = self.widened(self.node("Where", goes_on, following, width), width)
+        reached = self.widened(self.cast(starts, "int32"))
         for _ in range(max(1, read.longest_word.bit_length())):
-            reached = self._scattered(reached, jumps, reached, reduction="max")
-            jumps = self._taken(jumps, jumps)
-        is_token = self.cast(self._cut(reached, 0, width), "bool")
+            reached = self.scattered(reached, jumps, reached, reduction="max")
+            jumps = self.taken(jumps, jumps)
+        is_token = self.cast(self.cut(reached, 0, width), "bool")
         is_token = self.node("And", is_token, is_letter)
 
         words = self.node("CumSum", self.cast(starts, "int32"), self.constant(1, "int64"))
-        words = self.node("Where", is_letter, words, self._none)  # place 0 takes what is no word
-        none = self._widened(self.node("Mul", symbols, self._none))
-        lengths = self._scattered(none, words, self.cast(is_letter, "int32"), reduction="add")
+        words = self.node("Where", is_letter, words, self.none)  # place 0 takes what is no word
+        none = self.widened(self.node("Mul", symbols, self.none))
+        lengths = self.scattered(none, words, self.cast(is_letter, "int32"), reduction="add")
         too_long = self.node("Greater", lengths, self.constant(read.longest_word, "int32"))
         failed = self.cast(self.node("And", is_token, stuck), "int32")
-        failed = self._scattered(none, words, failed, reduction="max")
+        failed = self.scattered(none, words, failed, reduction="max")
         unknown = self.node("Or", self.cast(failed, "bool"), too_long)
-        unknown = self.cast(self._taken(self.cast(unknown, "int32"), words), "bool")
+        unknown = self.cast(self.taken(self.cast(unknown, "int32"), words), "bool")
         ids = self.node("Where", unknown, self.constant(read.unknown, "int32"), found.value)
         counts = self.node("Or", starts, self.node("Not", unknown))
         return ids, self.node("And", is_token, counts)
@@ -260,7 +240,7 @@ class _Writer(GraphWriter):
             attributes={"exclusive": 1},
         )  # fmt: skip
         kept = self.node("And", kept, self.node("Less", order, room))
-        counts = self._counted(kept)
+        counts = self.counted(kept)
         lengths = self.node("Add", counts, self.constant(before + behind, "int32"))
         if fixed:
             width = self.constant(max_length, "int32")
@@ -268,7 +248,7 @@ class _Writer(GraphWriter):
             width = self.node("ReduceMax", lengths, attributes={"keepdims": 0})
         places = self.node("Add", order, self.constant(before, "int32"))
         places = self.node("Where", kept, places, width)
-        column = self.node("Mul", counts, self._none)
+        column = self.node("Mul", counts, self.none)
         ahead = self.node("Add", column, self.constant([list(range(before))], "int32"))
         after = self.constant([list(range(before, before + behind))], "int32")
         after = self.node("Add", counts, after)
@@ -278,94 +258,12 @@ class _Writer(GraphWriter):
         all_ids = self.node("Concat", front, tokens, back, attributes={"axis": 1})
         rows = self.node("Shape", tokens, attributes={"end": 1})
         columns = self.node(
-            "Unsqueeze", self.cast(self.node("Add", width, self._one), "int64"), self._first
+            "Unsqueeze", self.cast(self.node("Add", width, self.one), "int64"), self.first
         )
         empty = self.node("Concat", rows, columns, attributes={"axis": 0})
-        empty = self._filled(empty, read.padding)
-        ids = self._cut(self._scattered(empty, all_places, all_ids), 0, width)
+        empty = self.filled(empty, read.padding)
+        ids = self.cut(self.scattered(empty, all_places, all_ids), 0, width)
         self.cast(ids, "int64", IDS)
-        mask = self.node("Less", self._places(ids), lengths)
+        mask = self.node("Less", self.places(ids), lengths)
         self.cast(mask, "int64", MASK)
-        self.cast(self.node("Mul", ids, self._none), "int64", TYPES)
-
-    # Steps that all of these take
-
-    def _longest(self, trie: DoubleArray, root: str, first: str, later: str) -> _Found:
-        """The longest word of a trie from each position on.
-
-        Args:
-            trie: The trie.
-            root: Node that each position begins with.
-            first: Symbol at each position.
-            later: The same, as it is read after the first: 0 where no word may go on.
-        """
-        base, parent, value = (
-            self.constant(each, "int32") for each in (trie.base, trie.parent, trie.value)
-        )
-        width = self._width(first)
-        padded = self._padded(later, trie.depth)
-        node = root
-        length = self.node("Mul", first, self._none)
-        best = self.node("Sub", length, self._one)
-        for step in range(trie.depth):
-            symbol = first if step == 0 else self._cut(padded, step, width)
-            place = self.node("Add", self.node("Gather", base, node), symbol)
-            is_there = self.node("Equal", self.node("Gather", parent, place), node)
-            node = self.node("Where", is_there, place, self._none)
-            found = self.node("Gather", value, node)
-            ends = self.node("GreaterOrEqual", found, self._none)
-            best = self.node("Where", ends, found, best)
-            length = self.node("Where", ends, self.constant(step + 1, "int32"), length)
-        return _Found(length, best)
-
-    def _looked_up(self, table: Sequence[int], places: str) -> str:
-        return self.node("Gather", self.constant(table, "int32"), places)
-
-    def _width(self, value: str) -> str:
-        """Its columns, a scalar of int32."""
-        size = self.node("Shape", value, attributes={"start": 1, "end": 2})
-        return self.cast(self.node("Squeeze", size), "int32")
-
-    def _places(self, value: str) -> str:
-        """0, 1, 2 ... for its columns: (length,)."""
-        return self.node("Range", self._none, self._width(value), self._one)
-
-    def _counted(self, kept: str) -> str:
-        """How many of each row: (batch, 1)."""
-        return self.node(
-            "ReduceSum", self.cast(kept, "int32"), self._axis, attributes={"keepdims": 1}
-        )
-
-    def _cut(self, value: str, start: int, width: str) -> str:
-        """`width` columns from `start` on."""
-        begin = self.constant([start], "int64")
-        end = self.node("Add", self.cast(width, "int64"), begin)
-        return self.node("Slice", value, begin, end, self._axis)
-
-    def _padded(self, value: str, columns: int) -> str:
-        pads = self.constant([0, 0, 0, columns], "int64")
-        return self.node("Pad", value, pads)
-
-    def _widened(self, value: str, fill: str = "") -> str:
-        """One more column, which takes what goes nowhere."""
-        pads = self.constant([0, 0, 0, 1], "int64")
-        return self.node("Pad", value, pads, *([fill] if fill else []))
-
-    def _shifted_right(self, value: str) -> str:
-        """What stands before each position; 1 before the first."""
-        pads = self.constant([0, 1, 0, -1], "int64")
-        return self.node("Pad", value, pads, self._one)
-
-    def _filled(self, shape: str, value: int) -> str:
-        import numpy as np
-        import onnx
-
-        filled = onnx.numpy_helper.from_array(np.array([value], np.int32))
-        return self.node("ConstantOfShape", shape, attributes={"value": filled})
-
-    def _scattered(self, data: str, places: str, values: str, reduction: str = "none") -> str:
-        attributes = {"axis": 1, "reduction": reduction}
-        return self.node("ScatterElements", data, places, values, attributes=attributes)
-
-    def _taken(self, data: str, places: str) -> str:
-        return self.node("GatherElements", data, places, attributes={"axis": 1})
+        self.cast(self.node("Mul", ids, self.none), "int64", TYPES)
