@@ -96,7 +96,7 @@ class _Writer(RowWriter):
         super().__init__()
         self._characters = characters
 
-    # What of characters
+    # Characters
 
     def classes(self, text: str) -> str:
         """Class of each character; those of strings that are not the longest are filled with no symbol."""
@@ -187,7 +187,7 @@ class _Writer(RowWriter):
         empty = self.filled(self.node("Concat", rows, columns, attributes={"axis": 0}), 0)
         return self.cut(self.scattered(empty, target, flat), 0, width)
 
-    # Which pieces
+    # Pieces
 
     def pieces(self, symbols: str, tries: DoubleArray, read: WordPiece) -> tuple[str, str]:
         """(id at each position, whether a token begins there)."""

@@ -53,6 +53,7 @@ def _measured(scope: Scope, made: Mapping[str, tuple[Subject, Merged]], number: 
                 compile=False,
             ),
             ranking=False,
+            occasion=scope.comparison.measurement_id if scope.comparison else "",
             sessions={
                 name: subject.session.settings
                 for name, (subject, _) in made.items()
