@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.params import option
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
@@ -30,6 +32,24 @@ def _never(_path: Path) -> bool:
     return False
 
 
+ENVIRONMENT = "environment"
+"""Key of `model`: where the model's framework is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkEnvironment:
+    """Where a framework is installed; one of the two."""
+
+    requirements: str = option(
+        "",
+        help="a list of pinned requirements (NAME==VERSION), relative to this file: a virtual environment is "
+        "made from it, once",
+    )
+    python: str = option(
+        "", help="the `python` of an environment that is there, relative to this file"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class NoOptions:
     """Keys next to NAME in `model`: none."""
@@ -38,6 +58,8 @@ class NoOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
+
+    One with an option ENVIRONMENT is for a frontend that runs its framework in one.
 
     Attributes:
         help: One line on PATH.
@@ -48,6 +70,8 @@ class ModelSource:
         is_folder: PATH is a folder.
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
+        is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
+            `{entrypoint: X}`. Nothing is looked at or read.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
@@ -60,6 +84,7 @@ class ModelSource:
     is_folder: bool = False
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
+    is_callable: bool = False
 
     def takes(self, path: Path) -> bool:
         """Whether a file or a folder seems to be of this kind."""

@@ -21,13 +21,12 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.environments import MADE
+from onnxbuild.adapters.toolchain.environments import MADE, SEEDS
 from onnxbuild.adapters.toolchain.records import normalized
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.declared.requirements import read_pins
 
 _ABOUT = "onnxbuild.json"
-_SEEDS = frozenset({"pip", "setuptools", "wheel"})
 _NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _TOLD = re.compile(r"\s*(Downloading|Installing collected packages)\b")
 _UNREACHABLE = re.compile(
@@ -172,7 +171,7 @@ def _check_whole(folder: str, requirements: str) -> None:
     """Refuse a list that left it to pip which versions of what it needs were taken."""
     pins, _ = read_pins(Path(requirements).read_text(encoding="utf-8"))
     installed = _installed(folder)
-    listed = {pin.name for pin in pins} | _SEEDS
+    listed = {pin.name for pin in pins} | SEEDS
     open_ends = [f"{n}=={installed.version(n)}" for n in installed.names() if n not in listed]
     if open_ends:
         raise StepError(
