@@ -26,6 +26,7 @@ from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tens
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (
     exported,
+    jax,
     lightgbm,
     onnx,
     pytorch,
@@ -59,6 +60,7 @@ FEATURES: tuple[Feature, ...] = (
     transformers.FEATURE,
     keras.FEATURE,
     saved_model.FEATURE,
+    jax.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,

@@ -10,7 +10,7 @@ from typing import Any
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.converters import requests, tensorflow
+from onnxbuild.onnxkit.converters import jax, requests, tensorflow
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import run_there
 from onnxbuild.onnxkit.converters.settle import settle
@@ -62,6 +62,15 @@ def convert_saved_model(context: StepContext) -> Outcome:
     return _run(context, tensorflow.convert_saved_model, requests.saved_model)
 
 
+def convert_jax(context: StepContext) -> Outcome:
+    """Write a function of JAX as ONNX.
+
+    Raises:
+        StepError: The callable or its function is not as expected, or jax2onnx can't convert it.
+    """
+    return _run(context, jax.convert_jax, requests.jax)
+
+
 def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> StepKind:
     return StepKind(
         name=name,
@@ -77,3 +86,4 @@ def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> S
 
 
 SAVED_MODEL = _kind("convert-saved-model", convert_saved_model, "tensorflow")
+JAX = _kind("convert-jax", convert_jax, "jax")

@@ -10,7 +10,7 @@ from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.converters import requests, tensorflow
+from onnxbuild.onnxkit.converters import jax, requests, tensorflow
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import computed_there
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
@@ -96,6 +96,15 @@ def run_saved_model(context: StepContext) -> Outcome:
     return _run(context, tensorflow.compute_saved_model, requests.saved_model)
 
 
+def run_jax(context: StepContext) -> Outcome:
+    """Write what JAX computes with a function.
+
+    Raises:
+        StepError: It fails at a point or gives NaN, or a sample is not as declared.
+    """
+    return _run(context, jax.compute_jax, requests.jax)
+
+
 def _entrypoints(params: FrameworkReferenceParams) -> tuple[Entrypoint, ...]:
     return (params.model,) if params.samples is None else (params.model, params.samples)
 
@@ -116,3 +125,4 @@ def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> S
 
 
 SAVED_MODEL = _kind("saved-model-reference", run_saved_model, "tensorflow")
+JAX = _kind("jax-reference", run_jax, "jax")

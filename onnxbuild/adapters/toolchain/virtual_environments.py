@@ -37,7 +37,9 @@ _NOT_FOUND = re.compile(
 )
 
 
-def make_environment(requirements: str, interpreter: str, say: Callable[[str], None]) -> None:
+def make_environment(
+    requirements: str, interpreter: str, say: Callable[[str], None], *, compiled: bool = False
+) -> None:
     """Make the virtual environment of a list, unless another process has just done so.
 
     It is put together in a folder of its own and renamed: one that is there is whole.
@@ -46,6 +48,7 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
         requirements: The list's absolute path.
         interpreter: Where its interpreter will be, absolute.
         say: Told how it goes on.
+        compiled: Its modules are compiled to bytecode: of large frameworks this saves most of each start.
 
     Raises:
         StepError: It can't be made; nothing is left of it.
@@ -56,7 +59,7 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
     try:
         if not os.path.exists(interpreter):
             began_s = time.monotonic()
-            _make(requirements, final, say)
+            _make(requirements, final, say, compiled=compiled)
             say(f"made the environment of {requirements} in {time.monotonic() - began_s:.0f} s")
     finally:
         lock.release()
@@ -76,7 +79,7 @@ def used_s(folder: str) -> float:
     return found
 
 
-def _make(requirements: str, final: str, say: Callable[[str], None]) -> None:
+def _make(requirements: str, final: str, say: Callable[[str], None], *, compiled: bool) -> None:
     # Of killed processes, whose pip may live on for a while; of an interpreter that is gone.
     for left in (*glob.glob(f"{glob.escape(final)}.*.tmp"), final):
         shutil.rmtree(left, ignore_errors=True)
@@ -87,6 +90,8 @@ def _make(requirements: str, final: str, say: Callable[[str], None]) -> None:
         say(f"making the environment of {requirements}: {len(pins)} packages, with pip")
         _create(temporary, requirements)
         _install(temporary, requirements, say)
+        if compiled:
+            _compile(temporary, final)
         _check_whole(temporary, requirements)
         about = {"requirements": requirements, "text": text}
         Path(temporary, _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -148,6 +153,34 @@ def _install(folder: str, requirements: str, say: Callable[[str], None]) -> None
         process.communicate()
     if code:
         raise _refused(lines, requirements)
+
+
+def _compile(folder: str, final: str) -> None:
+    """Compile its modules, under the paths that they will have; those that do not compile stay as they are."""
+    python = os.path.join(folder, "bin", "python")
+    library = os.path.join(folder, "lib")
+    subprocess.run(
+        [
+            python,
+            "-I",
+            "-m",
+            "compileall",
+            "-q",
+            "-q",
+            "-j",
+            "0",
+            "-s",
+            folder,
+            "-p",
+            final,
+            library,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        env=_environment(),
+        check=False,
+    )
 
 
 def _refused(lines: list[str], requirements: str) -> StepError:

@@ -9,7 +9,7 @@ import importlib
 import json
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,20 @@ def main(folder: str) -> None:
 def first_line(text: str) -> str:
     """Return the first line of a text that holds anything."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def users_line(error: BaseException, folders: Sequence[str]) -> str:
+    """Return `models/mine.py:7`, the innermost line of an error in one of the folders; empty for none.
+
+    Args:
+        error: As it was caught.
+        folders: The import path of the user's code; what is shown is relative to the outermost.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        holders = [each for each in folders if frame.filename.startswith(f"{each}/")]
+        if holders and "/site-packages/" not in frame.filename:
+            return f"{Path(frame.filename).relative_to(min(holders, key=len))}:{frame.lineno}"
+    return ""
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

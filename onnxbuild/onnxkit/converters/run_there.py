@@ -54,7 +54,7 @@ def run_there(
         context: The step's; what the process prints is in its log.
         environment: Of a running step: its interpreter is known.
         function: At the top of a module of this room that imports nothing else of onnxbuild.
-        request: JSON that it takes.
+        request: JSON that it takes; `env` are variables that the process sees.
 
     Returns: JSON.
 
@@ -66,11 +66,10 @@ def run_there(
     asked = {**request, "module": function.__module__, "function": function.__name__}
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     interpreter = environment.interpreter
+    variables = {**os.environ, **_SETTINGS, **request.get("env", {})}
     command = [interpreter, "-s", "-B", "-c", _START, REAL_OWN_FOLDER, str(folder)]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, env={**os.environ, **_SETTINGS}, check=False
-        )
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, env=variables, check=False)
     except OSError as error:
         raise StepError(
             f"the interpreter {interpreter} can't be executed: {error.strerror}",
