@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 
 
@@ -55,6 +56,11 @@ class NoOptions:
     """Keys next to NAME in `model`: none."""
 
 
+def _no_draft(_file: Path, _name: str) -> Draft | None:
+    """What `draft` says of a kind that names no callables."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
@@ -72,6 +78,8 @@ class ModelSource:
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
+        draft: Of one with `is_callable`: (file, name of the callable) -> what its text says of a first recipe,
+            without running it; None if it is for another frontend.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
@@ -85,6 +93,7 @@ class ModelSource:
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
     is_callable: bool = False
+    draft: Callable[[Path, str], Draft | None] = _no_draft
 
     def takes(self, path: Path) -> bool:
         """Whether a file or a folder seems to be of this kind."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.core.completed_axes import BATCH, completed_axes
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
+from onnxbuild.core.user_files import read_user_file
 from onnxbuild.expansion.converted import Conversion, built_in, converting_frontend
 from onnxbuild.expansion.model_source import FrameworkEnvironment, ModelSource, SourceFacts
 from onnxbuild.steps import convert_model, framework_reference
@@ -34,6 +37,26 @@ def _no_read(path: Path, *_: object) -> SourceFacts:
     raise AssertionError(path)
 
 
+def _draft(file: Path, name: str) -> Draft | None:
+    """A recipe whose inputs have the names of the function's arguments, and shapes to fill in."""
+    from onnxbuild.onnxkit.converters.jax_draft import jax_arguments
+
+    names = jax_arguments(read_user_file(file), name)
+    if names is None:
+        return None
+    inputs = {each: {"dtype": "float32", "shape": [BATCH, 1]} for each in names or ("x",)}
+    recipe = {
+        "dummy_inputs": inputs,
+        "dynamic_axes": completed_axes([[BATCH]], {}),
+    }
+    hole = f"type and shape of what {name}'s function takes"
+    return Draft(
+        recipe,
+        {"dynamic_axes": "a usual range"},
+        {f"dummy_inputs.{each}": hole for each in inputs},
+    )
+
+
 FEATURE = converting_frontend(
     "jax",
     Conversion(
@@ -49,5 +72,6 @@ FEATURE = converting_frontend(
         look=_no_look,
         read=_no_read,
         is_callable=True,
+        draft=_draft,
     ),
 )
