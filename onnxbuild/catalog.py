@@ -32,6 +32,7 @@ from onnxbuild.features.frontends import (
     pytorch,
     saved_model,
     sklearn,
+    tflite,
     torchscript_file,
     xgboost,
 )
@@ -60,6 +61,7 @@ FEATURES: tuple[Feature, ...] = (
     transformers.FEATURE,
     keras.FEATURE,
     saved_model.FEATURE,
+    tflite.FEATURE,
     jax.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,

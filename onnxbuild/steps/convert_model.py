@@ -62,6 +62,15 @@ def convert_saved_model(context: StepContext) -> Outcome:
     return _run(context, tensorflow.convert_saved_model, requests.saved_model)
 
 
+def convert_tflite(context: StepContext) -> Outcome:
+    """Write a file of TensorFlow Lite as ONNX.
+
+    Raises:
+        StepError: TensorFlow can't load it, or tf2onnx can't convert it.
+    """
+    return _run(context, tensorflow.convert_tflite, requests.tflite)
+
+
 def convert_jax(context: StepContext) -> Outcome:
     """Write a function of JAX as ONNX.
 
@@ -87,3 +96,4 @@ def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> S
 
 SAVED_MODEL = _kind("convert-saved-model", convert_saved_model, "tensorflow")
 JAX = _kind("convert-jax", convert_jax, "jax")
+TFLITE = _kind("convert-tflite", convert_tflite, "tensorflow")

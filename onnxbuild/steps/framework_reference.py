@@ -96,6 +96,15 @@ def run_saved_model(context: StepContext) -> Outcome:
     return _run(context, tensorflow.compute_saved_model, requests.saved_model)
 
 
+def run_tflite(context: StepContext) -> Outcome:
+    """Write what TensorFlow Lite's interpreter computes.
+
+    Raises:
+        StepError: It fails at a point or gives NaN, or a sample is not as declared.
+    """
+    return _run(context, tensorflow.compute_tflite, requests.tflite)
+
+
 def run_jax(context: StepContext) -> Outcome:
     """Write what JAX computes with a function.
 
@@ -126,3 +135,4 @@ def _kind(name: str, run: Callable[[StepContext], Outcome], *packages: str) -> S
 
 SAVED_MODEL = _kind("saved-model-reference", run_saved_model, "tensorflow")
 JAX = _kind("jax-reference", run_jax, "jax")
+TFLITE = _kind("tflite-reference", run_tflite, "tensorflow")

@@ -9,6 +9,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 
 SIGNATURE, TAGS, INPUTS, OUTPUTS = "signature", "tags", "inputs", "outputs"
+TENSORS = "tensors"
 """Facts of a model's file, in `Entrypoint.args`."""
 
 
@@ -50,6 +51,13 @@ def saved_model(context: StepContext, params: HasModel) -> dict[str, Any]:
     facts = params.model.args
     keys = (SIGNATURE, TAGS, INPUTS, OUTPUTS)
     return {"folder": str(path.parent), **{key: facts[key] for key in keys}}
+
+
+def tflite(context: StepContext, params: HasModel) -> dict[str, Any]:
+    """Return which file is meant, and what its tensors are called."""
+    facts = params.model.args
+    file = context.files(params.model)[0][1]
+    return {"file": str(file), **{key: facts[key] for key in (TENSORS, INPUTS, OUTPUTS)}}
 
 
 def jax(context: StepContext, params: HasFunction) -> dict[str, Any]:

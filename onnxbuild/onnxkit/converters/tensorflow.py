@@ -87,6 +87,74 @@ def compute_saved_model(request: Request) -> None:
     _compute_all(tensorflow, run, request)
 
 
+def convert_tflite(request: Request) -> dict[str, Any]:
+    """Convert a file of TensorFlow Lite to ONNX.
+
+    Args:
+        request: `file`, `tensors` (name -> the tensor's own), `inputs`, `outputs`, `opset`, and `model`: the
+            file to write.
+
+    Returns: `versions`: of TensorFlow and tf2onnx.
+
+    Raises:
+        Refused: tf2onnx has no operators for it, or does not write this opset.
+    """
+    import tf2onnx
+
+    tensorflow = _tensorflow()
+    _check_opset(request["opset"])
+    tensors = request["tensors"]
+    model = _converted(
+        None,
+        request["opset"],
+        tflite_path=request["file"],
+        input_names=[tensors[name] for name in request["inputs"]],
+        output_names=[tensors[name] for name in request["outputs"]],
+        tensors_to_rename={tensor: name for name, tensor in tensors.items()},
+    )
+    _check_names(model, request)
+    Path(request["model"]).write_bytes(model.SerializeToString())
+    return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
+
+
+def compute_tflite(request: Request) -> None:
+    """Run a file of TensorFlow Lite in its interpreter, by the kernels that it has without a delegate.
+
+    Args:
+        request: `file`, `tensors`, `inputs`, `outputs`; `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: It fails on them.
+    """
+    import warnings
+
+    tensorflow = _tensorflow()
+    warnings.simplefilter("ignore")  # it is to move to a package of its own
+    lite = tensorflow.lite
+    interpreter = lite.Interpreter(
+        request["file"],
+        num_threads=1,
+        experimental_op_resolver_type=lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    tensors = request["tensors"]
+    taken = {each["name"]: each["index"] for each in interpreter.get_input_details()}
+    given = {each["name"]: each["index"] for each in interpreter.get_output_details()}
+
+    def run(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, array in feeds.items():
+            interpreter.resize_tensor_input(taken[tensors[name]], list(array.shape))
+        interpreter.allocate_tensors()
+        for name, array in feeds.items():
+            interpreter.set_tensor(taken[tensors[name]], array)
+        interpreter.invoke()
+        return {
+            name: interpreter.get_tensor(given[tensors[name]]).copy()
+            for name in request["outputs"]
+        }
+
+    _compute_all(tensorflow, run, request)
+
+
 def _tensorflow() -> Any:
     """TensorFlow, on one thread: sums are the same on every machine of one kind."""
     import tensorflow as tf
@@ -255,7 +323,7 @@ def _compute_all(tensorflow: Any, run: Any, request: Request) -> None:
         feeds = read_arrays(Path(source))
         try:
             computed = run(feeds)
-        except (tensorflow.errors.OpError, TypeError, ValueError) as error:
+        except (tensorflow.errors.OpError, TypeError, ValueError, RuntimeError) as error:
             raise _failed(error, feeds) from error
         write_arrays(Path(target), computed)
 
