@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from onnxbuild.core.environment import BUILT_IN, Environment
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Recipe, Variant
 from onnxbuild.core.step import StepKind
@@ -30,9 +30,7 @@ from onnxbuild.steps import (
 RENAME = "rename"
 """Fact of a model's file, in `Entrypoint.args`."""
 
-_ADVICE = (
-    "the converter itself is wrong here: report it to its authors, or convert the model in another way",
-)
+_ADVICE = ("the converter itself is wrong here: convert the model in another way",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,7 @@ class Conversion:
         declared = (recipe.inputs, recipe.outputs, recipe.axes) if self.is_traced else ()
         params = convert_model.ConvertModelParams(
             _model(recipe),
-            self._environment(recipe),
+            recipe.environment or self.environment,
             min(recipe.opset, self.last_opset),
             *declared,
         )
@@ -68,12 +66,12 @@ class Conversion:
 
     def imported(self, scope: Scope) -> str:
         """The step that gives the model as the converter wrote it, under the recipe's names."""
-        recipe = scope.recipe
+        recipe, is_file = scope.recipe, scope.recipe.model.target == FILE_DATA
         return scope.step(
             shared(recipe, "import"),
             import_converted.KIND,
             import_converted.ImportConvertedParams(
-                shown=_shown(recipe),
+                shown=recipe.model.files[0] if is_file else recipe.model.target,
                 inputs=recipe.inputs,
                 outputs=recipe.outputs,
                 axes=recipe.axes,
@@ -113,7 +111,7 @@ class Conversion:
         plan = reference_plan(recipe, variant, fixed)
         params = framework_reference.FrameworkReferenceParams(
             model=_model(recipe),
-            environment=self._environment(recipe),
+            environment=recipe.environment or self.environment,
             inputs=recipe.inputs,
             outputs=recipe.outputs,
             axes=plan.axes,
@@ -127,9 +125,6 @@ class Conversion:
     def score(self, scope: Scope) -> OutputRef | None:
         """The score of the converted model, without optimizations."""
         return baseline_score(scope, OutputRef(self.imported(scope), "model"), AS_WRITTEN)
-
-    def _environment(self, recipe: Recipe) -> Environment:
-        return recipe.environment or self.environment
 
 
 def converting_frontend(name: str, conversion: Conversion, source: ModelSource) -> Frontend:
@@ -153,31 +148,12 @@ def converting_frontend(name: str, conversion: Conversion, source: ModelSource) 
     )
 
 
-def built_in(requirements: str, *needs: str) -> Environment:
-    """Return the environment of a list that comes with this program.
-
-    Args:
-        requirements: The file's name.
-        needs: Distributions that must be there, the framework first.
-    """
-    return Environment(requirements=f"{BUILT_IN}/onnxkit/converters/{requirements}", needs=needs)
-
-
-def _is_file(recipe: Recipe) -> bool:
-    return recipe.model.target == FILE_DATA
-
-
 def _model(recipe: Recipe) -> Entrypoint:
     """The model without what only the import needs."""
-    if not _is_file(recipe):
-        return recipe.model
     args = {key: value for key, value in recipe.model.args.items() if key != RENAME}
-    return replace(recipe.model, args=args)
-
-
-def _shown(recipe: Recipe) -> str:
-    return recipe.model.files[0] if _is_file(recipe) else recipe.model.target
+    return replace(recipe.model, args=args) if recipe.model.target == FILE_DATA else recipe.model
 
 
 def _rename(recipe: Recipe) -> Mapping[str, str]:
-    return cast("Mapping[str, str]", recipe.model.args[RENAME]) if _is_file(recipe) else {}
+    is_file = recipe.model.target == FILE_DATA
+    return cast("Mapping[str, str]", recipe.model.args[RENAME]) if is_file else {}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.draft import Draft
-from onnxbuild.core.params import option
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,6 @@ ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True, slots=True)
-class FrameworkEnvironment:
-    """Where a framework is installed; one of the two."""
-
-    requirements: str = option(
-        "",
-        help="a list of pinned requirements (NAME==VERSION), relative to this file: a virtual environment is "
-        "made from it, once",
-    )
-    python: str = option(
-        "", help="the `python` of an environment that is there, relative to this file"
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class NoOptions:
     """Keys next to NAME in `model`: none."""
 
@@ -64,8 +49,6 @@ def _no_draft(_file: Path, _name: str) -> Draft | None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSource:
     """A frontend's form of `model`: `{NAME: PATH}`, NAME that of the frontend.
-
-    One with an option ENVIRONMENT is for a frontend that runs its framework in one.
 
     Attributes:
         help: One line on PATH.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import option
 from onnxbuild.core.source_error import about
-from onnxbuild.expansion.converted import RENAME, Conversion, built_in, converting_frontend
-from onnxbuild.expansion.model_source import FrameworkEnvironment, ModelSource, SourceFacts
+from onnxbuild.expansion.converted import RENAME, Conversion, converting_frontend
+from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.onnxkit.converters.options import FrameworkEnvironment, built_in
 from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, SIGNATURE, TAGS
 from onnxbuild.steps import convert_model, framework_reference
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.converters.callable import an, made_by
 from onnxbuild.onnxkit.converters.child import (
     Refused,
     Request,
@@ -108,21 +105,6 @@ def _examples(request: Request) -> list[np.ndarray]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """What a callable returned.
-
-    Attributes:
-        function: Of arrays.
-        params: What it takes first; none of it where `has_params` is false.
-        has_params: The callable returned them.
-    """
-
-    function: Callable[..., Any]
-    params: Any = None
-    has_params: bool = False
-
-
 class _Function:
     """The function of a request, called with arrays in the recipe's order."""
 
@@ -130,7 +112,7 @@ class _Function:
         self._request = request
         self._names = [each["name"] for each in request["inputs"]]
         _check_types(request)
-        self._made = _made(request)
+        self._made = made_by(request)
         self._by_name = self._see_arguments()
 
     def _see_arguments(self) -> bool:
@@ -229,7 +211,7 @@ class _Function:
         for name, value in found.items():
             if not hasattr(value, "shape") or not hasattr(value, "dtype"):
                 raise Refused(
-                    f"output '{name}' of {self._request['shown']} is {_an(value)}; outputs are arrays",
+                    f"output '{name}' of {self._request['shown']} is {an(value)}; outputs are arrays",
                     "return an array, or a tuple, list or dict of arrays",
                 )
         return found
@@ -251,53 +233,3 @@ def _check_types(request: Request) -> None:
                     f"the size '{size}' of input '{each['name']}' is a sum; jax2onnx takes axes alone",
                     "give it an axis of its own",
                 )
-
-
-def _made(request: Request) -> _Made:
-    shown = request["shown"]
-    try:
-        found: Any = _module(request)
-        for part in request["attribute"].split("."):
-            found = getattr(found, part)
-        made = found(**request["args"])
-    except ModuleNotFoundError:
-        raise  # reported with the command that installs it
-    except Exception as error:
-        raise Refused(
-            f"{shown} raised {type(error).__name__}: {first_line(str(error))}",
-            "run it by itself: the error is raised by the model's own code",
-            users_line(error, request["folders"]),
-        ) from error
-    if isinstance(made, tuple) and len(made) == _PAIR and callable(made[0]):
-        return _Made(made[0], made[1], has_params=True)
-    if callable(made) and not isinstance(made, type):
-        return _Made(made)
-    raise Refused(
-        f"{shown} returned {_an(made)}; expected a function, or (function, params)",
-        "return the function that takes the parameters and the inputs, and its parameters: "
-        "`return apply, params`",
-    )
-
-
-def _module(request: Request) -> Any:
-    sys.path[0:0] = [folder for folder in request["folders"] if folder not in sys.path]
-    sys.pycache_prefix = str(Path(request["folders"][0], ".none"))  # sources, never stale bytecode
-    file = request["file"]
-    if not file.endswith(".py"):
-        return importlib.import_module(file)
-    name = Path(file).stem
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _an(value: object) -> str:
-    """`a dict`, `an int`, `None`."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"an {name}" if name[0].lower() in "aeio" else f"a {name}"

@@ -40,7 +40,7 @@ DAMAGED = "it is no SavedModel, or it was cut short"
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class SavedSignature:
     """A function of a SavedModel's.
 
     Attributes:
@@ -67,7 +67,7 @@ class SavedModelOutline:
 
     folder: Path
     tags: tuple[str, ...]
-    signatures: tuple[Signature, ...]
+    signatures: tuple[SavedSignature, ...]
     files: tuple[Path, ...]
 
 
@@ -137,7 +137,7 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _read(path: Path) -> tuple[tuple[str, ...], tuple[Signature, ...]]:
+def _read(path: Path) -> tuple[tuple[str, ...], tuple[SavedSignature, ...]]:
     if not path.stat().st_size:
         raise OutlineError("the file is empty")
     with path.open("rb") as file:
@@ -149,7 +149,7 @@ def _read(path: Path) -> tuple[tuple[str, ...], tuple[Signature, ...]]:
     return serving[0]
 
 
-def _meta_graph(message: Message) -> tuple[tuple[str, ...], tuple[Signature, ...]]:
+def _meta_graph(message: Message) -> tuple[tuple[str, ...], tuple[SavedSignature, ...]]:
     tags: list[str] = []
     signatures = []
     for number, value in fields(message):
@@ -164,7 +164,7 @@ def _meta_graph(message: Message) -> tuple[tuple[str, ...], tuple[Signature, ...
     return tuple(sorted(tags)), tuple(each for each in found if each.outputs)
 
 
-def _signature(name: str, message: Message) -> Signature:
+def _signature(name: str, message: Message) -> SavedSignature:
     values: dict[int, list[OutlinedValue]] = {1: [], 2: []}
     for number, value in fields(message):
         if number in values:  # inputs, outputs: name, TensorInfo
@@ -172,7 +172,7 @@ def _signature(name: str, message: Message) -> Signature:
             key = text_in(entry.get(1, memoryview(b"")))
             values[number].append(_value(key, message_in(entry.get(2, memoryview(b"")))))
     inputs, outputs = (sorted(values[n], key=lambda each: each.name) for n in (1, 2))
-    return Signature(name, tuple(inputs), tuple(outputs))
+    return SavedSignature(name, tuple(inputs), tuple(outputs))
 
 
 def _value(name: str, message: Message) -> OutlinedValue:
@@ -198,7 +198,7 @@ def _shape(message: Message) -> tuple[int | str, ...] | None:
     return tuple(sizes)
 
 
-def chosen_signature(outline: SavedModelOutline, wanted: str) -> Signature:
+def chosen_signature(outline: SavedModelOutline, wanted: str) -> SavedSignature:
     """Return the signature of a name, or the only one.
 
     Args:
@@ -233,7 +233,7 @@ def chosen_signature(outline: SavedModelOutline, wanted: str) -> Signature:
     return found
 
 
-def _without_alias(signatures: tuple[Signature, ...]) -> tuple[Signature, ...]:
+def _without_alias(signatures: tuple[SavedSignature, ...]) -> tuple[SavedSignature, ...]:
     """All but Keras' alias: `export` of a model writes one function under two names."""
     by_name = {each.name: each for each in signatures}
     alias, default = by_name.get(_KERAS_ALIAS), by_name.get(_DEFAULT)
@@ -242,7 +242,7 @@ def _without_alias(signatures: tuple[Signature, ...]) -> tuple[Signature, ...]:
     return tuple(each for each in signatures if each is not alias)
 
 
-def _check_tensors(signature: Signature) -> None:
+def _check_tensors(signature: SavedSignature) -> None:
     for value in (*signature.inputs, *signature.outputs):
         if value.dtype in (_SPARSE, _COMPOSITE):
             raise SourceError(
