@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ def main(folder: str) -> None:
     request = json.loads(Path(folder, REQUEST).read_bytes())
     answer: dict[str, Any]
     try:
+        os.chdir(request["working"])  # not before: Python looks for modules where it starts
         module = importlib.import_module(request["module"])
         answer = {"made": getattr(module, request["function"])(request)}
     except Refused as error:

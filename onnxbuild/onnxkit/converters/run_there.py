@@ -63,13 +63,20 @@ def run_there(
     """
     folder = context.scratch / f"there-{len(list(context.scratch.iterdir()))}"
     folder.mkdir()
-    asked = {**request, "module": function.__module__, "function": function.__name__}
+    asked = {
+        **request,
+        "module": function.__module__,
+        "function": function.__name__,
+        "working": str(Path.cwd()),
+    }
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     interpreter = environment.interpreter
     variables = {**os.environ, **_SETTINGS, **request.get("env", {})}
     command = [interpreter, "-s", "-B", "-c", _START, REAL_OWN_FOLDER, str(folder)]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, env=variables, check=False)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, env=variables, cwd=folder, check=False
+        )
     except OSError as error:
         raise StepError(
             f"the interpreter {interpreter} can't be executed: {error.strerror}",

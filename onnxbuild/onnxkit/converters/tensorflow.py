@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.converters.child import (
     read_arrays,
     write_arrays,
 )
-from onnxbuild.onnxkit.converters.tf2onnx_operators import Unsupported, erfc
+from onnxbuild.onnxkit.converters.tf2onnx_operators import Unsupported, erfc, number_nodes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,6 +212,7 @@ def _converted(graph: Any, opset: int, **names: Any) -> Any:
     import tensorflow as tf
     from tf2onnx import convert
 
+    number_nodes()
     unsupported = Unsupported()
     with tf.device("/cpu:0"), unsupported:
         model, _ = convert._convert_common(  # noqa: SLF001 - what its command line calls

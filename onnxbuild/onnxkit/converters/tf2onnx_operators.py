@@ -1,10 +1,31 @@
-"""What tf2onnx lacks: an operator, and a report of those that it has none for; runs in its environment."""
+"""What tf2onnx lacks: an operator, an order, a report of what it has no operators for; runs in its environment."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from onnxbuild.onnxkit.converters.child import Refused, first_line
+
+
+def number_nodes() -> None:
+    """Have sets of tf2onnx's nodes iterate in one order: by default a node's hash is its address.
+
+    Which of several equal constants keeps its name depends on that order.
+    """
+    from tf2onnx.graph import Node
+
+    if Node.__hash__ is not object.__hash__ or Node.__eq__ is not object.__eq__:
+        return
+    numbers = itertools.count()
+    construct = Node.__init__
+
+    def numbered(self: Any, *arguments: Any, **named: Any) -> None:
+        self.onnxbuild_number = next(numbers)
+        construct(self, *arguments, **named)
+
+    Node.__init__ = numbered
+    Node.__hash__ = lambda self: self.onnxbuild_number
 
 
 def erfc(context: Any, node: Any, _name: str, _arguments: Any) -> Any:
