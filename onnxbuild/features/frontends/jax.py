@@ -11,7 +11,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.expansion.converted import Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.onnxkit.converters.options import FrameworkEnvironment, built_in
+from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
 from onnxbuild.steps import convert_model, framework_reference
 
 _LAST_OPSET = 23
@@ -21,11 +21,7 @@ _LAST_OPSET = 23
 class JaxOptions:
     """Keys next to `jax` in `model`, besides those of a callable."""
 
-    environment: FrameworkEnvironment | None = option(
-        None,
-        help="where JAX and jax2onnx are installed; left out: a virtual environment of 1.1 GB that is made "
-        "once",
-    )
+    environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
 
 
 def _no_look(path: Path) -> None:

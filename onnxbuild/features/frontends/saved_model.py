@@ -11,7 +11,7 @@ from onnxbuild.core.params import option
 from onnxbuild.core.source_error import about
 from onnxbuild.expansion.converted import RENAME, Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.onnxkit.converters.options import FrameworkEnvironment, built_in
+from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
 from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, SIGNATURE, TAGS
 from onnxbuild.steps import convert_model, framework_reference
 
@@ -27,11 +27,7 @@ class SavedModelOptions:
     """Keys next to `saved_model` in `model`."""
 
     signature: str = option("", help="which signature; left out: the only one that there is")
-    environment: FrameworkEnvironment | None = option(
-        None,
-        help="where TensorFlow and tf2onnx are installed; left out: a virtual environment of 1.7 GB that is "
-        "made once",
-    )
+    environment: FrameworkEnvironment | None = option(None, help=ENVIRONMENT_HELP)
     rename: Mapping[str, str] = field(
         default_factory=dict,
         metadata={"help": "the model's names of inputs and outputs -> those of the recipe"},

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from onnxbuild.core.environment import BUILT_IN, Environment
 from onnxbuild.core.params import option
 
+ENVIRONMENT_HELP = (
+    "where the model's framework is installed (saved_model, tflite, jax); left out: a virtual environment of 1 to "
+    "2 GB that is made once, from a list that comes with onnxbuild"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class FrameworkEnvironment:
