@@ -290,8 +290,11 @@ class PackageFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         package: Add the step that makes it of a variant's bundle.
+        runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
+            next to it.
     """
 
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
+    runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing

@@ -164,11 +164,13 @@ def _add_packages(scope: Scope, made: _Made) -> None:
     if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
         return
     for name in options.asked:
-        package = PACKAGE_FORMATS[name].package
-        files = package(scope, made.subject, made.bundle.files, getattr(options, name))
-        bundle = Bundle(files, made.bundle.judged_by)
+        form, own = PACKAGE_FORMATS[name], getattr(options, name)
+        files = form.package(scope, made.subject, made.bundle.files, own)
+        laid = form.runs(scope, made.subject, files, own)
+        judged_by = (*made.bundle.judged_by, *(each.report.step for each in laid))
         folder = f"{variant.name}-{name}"
-        _deliver(scope, folder, bundle, (), family="package", variant=variant.name)
+        bundle = Bundle(files, judged_by)
+        _deliver(scope, folder, bundle, laid, family="package", variant=variant.name)
 
 
 def _add_further(scope: Scope, subject: Subject) -> None:

@@ -52,6 +52,7 @@ class Replay:
         scratch: All that it may write to; made here.
         timeout_s: Wall time that it may take.
         on_cpu: It runs on the CPU.
+        plugins: Distributions whose execution providers it runs on.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Replay:
     scratch: Path
     timeout_s: float = TIMEOUT_S
     on_cpu: bool = False
+    plugins: tuple[str, ...] = ()
 
     def run(self) -> Judged:
         """Run it.
@@ -74,6 +76,7 @@ class Replay:
             "params": to_json(self.params),
             "where": self.where,
             "inputs": {name: str(path.absolute()) for name, path in self.inputs.items()},
+            "plugins": list(self.plugins),
         }
         self.scratch.mkdir()
         try:

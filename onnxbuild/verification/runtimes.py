@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from onnxbuild.catalog import plugins
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.target import Link, Target, TargetGates
@@ -51,6 +52,17 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratc
         scratch / "own",
         asked.timeout_s,
         on_cpu=target.is_cpu,
+        plugins=_plugins_of(target),
+    )
+
+
+def _plugins_of(target: Target) -> tuple[str, ...]:
+    """The distributions that bring an execution provider of a target."""
+    chain = {link.provider for link in target.chain}
+    return tuple(
+        each.name
+        for each in plugins()
+        if not each.of_project and chain & {provider.name for provider in each.providers}
     )
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Literal
 
 from onnxbuild.core import cpu
-from onnxbuild.onnxkit.loaders import onnx_bundle, program_bundle, shared
+from onnxbuild.onnxkit.loaders import golden_test, onnx_bundle, program_bundle, shared
 
 Runtime = Literal["onnxruntime", "torch"]
 """The package that runs a bundle's model."""
@@ -38,6 +38,16 @@ def load_script(runtime: Runtime) -> str:
     lines += [f"from {name} import {', '.join(sorted(named[name]))}" for name in sorted(named)]
     head = f'"""{own.__doc__}"""\n\nfrom __future__ import annotations\n'
     return "\n".join([head, *lines, "", "\n\n\n".join(bodies)]) + "\n"
+
+
+@cache
+def golden_test_script() -> str:
+    """Return the __main__.py of a package that holds load.py and golden inputs; it needs numpy, too."""
+    text = Path(str(golden_test.__file__)).read_text(encoding="utf-8")
+    own = "from onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
+    shared_name = "from onnxbuild.onnxkit.loaders.shared import LoadError\n"
+    before, _, after = text.partition(own + shared_name)
+    return f"{before}from .load import LoadError, load\n{after}"
 
 
 def _split(module: ModuleType) -> tuple[list[ast.Import | ast.ImportFrom], str]:
