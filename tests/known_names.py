@@ -51,7 +51,7 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/missing.py", "sklearn"): "an extra, and what it brings",
     ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
     (
-        "adapters/toolchain/virtual_environments.py",
+        "adapters/toolchain/environments.py",
         "wheel",
     ): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",

@@ -18,17 +18,11 @@ from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.onnxkit.converters.requests import RENAME
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
-from onnxbuild.steps import (
-    check,
-    convert_model,
-    framework_reference,
-    import_converted,
-    raise_opset,
-)
-
-RENAME = "rename"
-"""Fact of a model's file, in `Entrypoint.args`."""
+from onnxbuild.steps import check, convert_model, framework_reference, import_converted
+from onnxbuild.steps.raise_opset import KIND as RAISE_OPSET
+from onnxbuild.steps.raise_opset import RaiseOpsetParams
 
 _ADVICE = ("the converter itself is wrong here: convert the model in another way",)
 
@@ -88,8 +82,8 @@ class Conversion:
         if recipe.opset > self.last_opset:
             raised = scope.step(
                 shared(recipe, "opset"),
-                raise_opset.KIND,
-                raise_opset.RaiseOpsetParams(recipe.opset),
+                RAISE_OPSET,
+                RaiseOpsetParams(recipe.opset),
                 {"model": model},
                 section="opset",
             )

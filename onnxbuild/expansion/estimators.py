@@ -130,16 +130,6 @@ def read_estimator(
     written: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
-    """What an estimator's file says: one input of float32, as wide as its rows.
-
-    Args:
-        path: The file.
-        outline: What was read of it.
-        written: What the recipe writes.
-        facts: For the steps.
-
-    Raises:
-        SourceError: It does not say how wide its rows are, and neither does the recipe.
-    """
+    """What an estimator's file says, with `facts` for the steps; raises as `declared_by`."""
     declared = declared_by(path.name, outline, written)
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))

@@ -27,6 +27,9 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.declared.requirements import read_pins
 
 _ABOUT = "onnxbuild.json"
+_RUNTIMES = ("onnxruntime", "tensorflow")
+"""What `doctor` says of an environment."""
+
 _NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _TOLD = re.compile(r"\s*(Downloading|Installing collected packages)\b")
 _UNREACHABLE = re.compile(
@@ -232,7 +235,7 @@ class MadeEnvironment:
     Attributes:
         folder: Where.
         requirements: The list that it was made from, as it was called then.
-        runtime: ONNX Runtime's distribution and version.
+        runtime: Distribution and version of ONNX Runtime, and of TensorFlow.
         size_bytes: Of its files.
         idle_s: Since it was last used, or made.
     """
@@ -254,7 +257,8 @@ def made_environments() -> Iterator[MadeEnvironment]:
             continue
         folder = str(about.parent)
         installed = _installed(folder)
-        runtimes = [f"{n} {installed.version(n)}" for n in installed.stands_for("onnxruntime")]
+        found = [n for each in _RUNTIMES for n in installed.stands_for(each)]
+        runtimes = [f"{n} {installed.version(n)}" for n in found]
         size = sum(p.lstat().st_size for p in about.parent.rglob("*") if not p.is_dir())
         yield MadeEnvironment(
             folder, requirements, ", ".join(runtimes), size, time.time() - used_s(folder)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import option
 from onnxbuild.core.source_error import about
-from onnxbuild.expansion.converted import RENAME, Conversion, converting_frontend
+from onnxbuild.expansion.converted import Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
 from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
-from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, TENSORS
+from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, RENAME, TENSORS
 from onnxbuild.steps import convert_model, framework_reference
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 
 SIGNATURE, TAGS, INPUTS, OUTPUTS = "signature", "tags", "inputs", "outputs"
-TENSORS = "tensors"
+TENSORS, RENAME = "tensors", "rename"
 """Facts of a model's file, in `Entrypoint.args`."""
 
 
