@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _START = """\
 import importlib.util, sys
-sys.path[:] = [path for path in sys.path if path]
+del sys.path[0]
 spec = importlib.util.spec_from_file_location(
     "onnxbuild", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]]
 )
@@ -30,6 +30,9 @@ spec.loader.exec_module(sys.modules["onnxbuild"])
 from onnxbuild.onnxkit.converters.child import main
 main(sys.argv[2])
 """  # this very onnxbuild, of which the room's own modules are imported, and nothing else next to it
+
+_SCRIPT = "start.py"
+"""A file, in a folder of the step's own: libraries look for files next to the program, and modules."""
 
 _SETTINGS: Mapping[str, str] = {
     "PYTHONHASHSEED": "0",  # converters number values in the order of sets
@@ -72,7 +75,9 @@ def run_there(
     (folder / REQUEST).write_text(json.dumps(asked), encoding="utf-8")
     interpreter = environment.interpreter
     variables = {**os.environ, **_SETTINGS, **request.get("env", {})}
-    command = [interpreter, "-s", "-B", "-c", _START, REAL_OWN_FOLDER, str(folder)]
+    script = folder / _SCRIPT
+    script.write_text(_START, encoding="utf-8")
+    command = [interpreter, "-s", "-B", str(script), REAL_OWN_FOLDER, str(folder)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, env=variables, cwd=folder, check=False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -45,7 +44,7 @@ def test_a_perceptron_is_built_and_built_again_if_its_code_changes(python, proje
     manifest = json.loads((out / "manifest.json").read_text())
     assert [each["name"] for each in manifest["outputs"]] == ["logits"]
     again = onnxbuild(project, "run", "digits_jax.yaml")
-    assert re.search(r"nothing to do|ok: 0 built", again.stdout + again.stderr)
+    assert "nothing to do" in again.stdout + again.stderr
     model = project / "models/digits_jax.py"
     model.write_text(model.read_text().replace("approximate=False", "approximate=True"))
     planned = onnxbuild(project, "plan", "digits_jax.yaml").stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -168,4 +167,4 @@ def test_recipes_that_init_writes_run_without_an_edit(project):
         manifest = json.loads((out / "manifest.json").read_text())
         assert [each["name"] for each in manifest["outputs"]] == [output]
     again = onnxbuild(project, "run", "recipes/several.yaml", "recipes/digits.yaml")
-    assert re.search(r"nothing to do|ok: 0 built", again.stdout + again.stderr)
+    assert "nothing to do" in again.stdout + again.stderr
