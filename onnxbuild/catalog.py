@@ -26,10 +26,13 @@ from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tens
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (
     exported,
+    jax,
     lightgbm,
     onnx,
     pytorch,
+    saved_model,
     sklearn,
+    tflite,
     torchscript_file,
     xgboost,
 )
@@ -40,6 +43,7 @@ from onnxbuild.features.packages import bundle, mlflow, triton, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
+    operators,
     optimize,
     packages,
     processing,
@@ -57,12 +61,16 @@ FEATURES: tuple[Feature, ...] = (
     onnx.FEATURE,
     transformers.FEATURE,
     keras.FEATURE,
+    saved_model.FEATURE,
+    tflite.FEATURE,
+    jax.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,
     xgboost.FEATURE,
     lightgbm.FEATURE,
     reference.FEATURE,
+    operators.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
     fp32.FEATURE,

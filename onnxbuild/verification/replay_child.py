@@ -9,6 +9,7 @@ from typing import Any
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
+from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
 
@@ -22,7 +23,8 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path;
-            `plugins`: distributions that bring an execution provider. The working folder is its own.
+            `libraries`: of custom operators; `plugins`: distributions that bring an execution provider.
+            The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
 
@@ -36,6 +38,7 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     kind = KINDS[job["kind"]]
     params: Any = from_json(kind.params, job["params"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
+    adopt_libraries(job["libraries"])
     outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs))
     return {
         "metrics": dict(outcome.metrics),

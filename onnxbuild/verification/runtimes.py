@@ -15,6 +15,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.programs.artifact_file import described, write_description
+from onnxbuild.onnxkit.sessions.custom_operators import other_platform, paths_for_this_platform
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import full_name, short_name
 from onnxbuild.steps import validate, validate_program
@@ -33,6 +34,9 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratc
     options = (refused_options(link.provider, link.options) for link in target.chain)
     if reason := refused_settings(settings.config) or next(filter(None, options), ""):
         raise RefusedError(reason)
+    libraries = paths_for_this_platform(asked.bundle.absolute(), manifest.operators or ())
+    if manifest.operators and not libraries:
+        raise RefusedError(other_platform(manifest.operators))
     folders = dict.fromkeys(manifest.folder_options or (), str(asked.bundle.absolute()))
     links = (replace(link, options={**link.options, **folders}) for link in target.chain)
     params = validate.ValidateParams(
@@ -52,6 +56,7 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratc
         scratch / "own",
         asked.timeout_s,
         on_cpu=target.is_cpu,
+        libraries=libraries,
         plugins=_plugins_of(target),
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import PackageFormat, Subject
@@ -13,6 +16,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import package_mlflow
 
 NAME = "mlflow"
+_OPERATORS = "operators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,19 @@ def _package(
     return OutputRef(step, "bundle")
 
 
+def _faults(parts: Parts) -> Iterator[Fault]:
+    if parts.node(PACKAGES, NAME) is not None and parts.node(_OPERATORS) is not None:
+        what = (
+            "MLflow's loader registers no custom operators, and the recipe has libraries of them"
+        )
+        yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`, or take `wheel: {{}}`")
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=MlflowOptions,
     help="`{}` or options: a model in MLflow's format, in VARIANT-mlflow/",
     kinds=(package_mlflow.KIND,),
     package=_package,
+    faults=_faults,
 )

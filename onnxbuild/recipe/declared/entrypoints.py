@@ -92,7 +92,8 @@ class EntrypointReader:
         if installed:
             found = self._installed(node, path, faults)
         else:
-            found = self._files(Node(node.at, (node,)), path, faults)
+            listed = node if node.items else Node(node.at, (node,))
+            found = self._files(listed, path, faults)
         files = outside.files(found, outside=installed)
         return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
 
@@ -199,9 +200,9 @@ class EntrypointReader:
 
 
 def _is_file(path: KeyPath) -> bool:
-    """Whether `path` names one data file, and never a callable."""
+    """Whether `path` names one data file, or a list of them, and never a callable."""
     section = SECTIONS.get(str(path[0]))
-    return section is not None and section.below.get(str(path[-1])) == "file"
+    return section is not None and section.below.get(str(path[-1])) in {"file", "files"}
 
 
 def _takes_files(path: KeyPath) -> bool:
