@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.draft import Draft, no_draft
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
@@ -21,6 +22,7 @@ from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
@@ -33,21 +35,6 @@ __all__ = [
     "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
     "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """A report that is laid next to a bundle and enters none: what is measured, and what was found.
-
-    Attributes:
-        report: What a step gives.
-        file: Its name next to the bundle.
-        target: Name of the target that it was measured on; empty where that says nothing.
-    """
-
-    report: OutputRef
-    file: str
-    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +86,14 @@ class Subject:
         mode: The feature of its mode.
         model: Its model.
         session: How its session runs it.
+        reports: What its gates say of it, once all are there.
     """
 
     variant: Variant
     mode: Mode
     model: OutputRef
     session: VariantSession
+    reports: Mapping[str, OutputRef] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +194,8 @@ class Frontend(Feature):
             this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
+        environment: Where its steps run the model's framework, if the recipe names no other; None where
+            that is onnxbuild's own environment.
     """
 
     source: Callable[[Scope], Source]
@@ -213,6 +204,7 @@ class Frontend(Feature):
     draft: Callable[[object], Draft | None] = no_draft
     is_measured: bool = True
     model_source: ModelSource | None = None
+    environment: Environment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
