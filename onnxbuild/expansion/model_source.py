@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.draft import Draft
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
@@ -23,6 +25,17 @@ class SourceFacts:
     read: Sequence[Path]
     recipe: Mapping[str, Any]
     facts: Mapping[str, Any]
+
+
+Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
+"""(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
+
+
+def no_trial(
+    _path: Path, _looked: object, _options: object, _written: Mapping[str, Any], _folder: Path
+) -> Draft | None:
+    """What `tried` says of a source whose files say all that can be known."""
+    return None
 
 
 def _never(_path: Path) -> bool:
@@ -47,6 +60,7 @@ class ModelSource:
         frontend: The frontend that takes it; empty for the one that declares it.
         is_folder: PATH is a folder.
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
+        tried: What running the file says of a first recipe; `init` calls it in a fenced process.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
@@ -60,6 +74,7 @@ class ModelSource:
     is_folder: bool = False
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
+    tried: Tried = no_trial
 
     def takes(self, path: Path) -> bool:
         """Whether a file or a folder seems to be of this kind."""

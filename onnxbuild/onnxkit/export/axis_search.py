@@ -23,10 +23,14 @@ class FoundRule:
     Attributes:
         what: One sentence.
         fix: What to type.
+        axes: Those to write in `dynamic_axes`.
+        fixed: Those that take their example alone.
     """
 
     what: str
     fix: str
+    axes: tuple[Axis, ...] = ()
+    fixed: tuple[Axis, ...] = ()
 
 
 def find_rule(
@@ -78,6 +82,7 @@ def _multiples(
         return FoundRule(
             f"{kind} multiples of {changed[0].multiple_of} alone",
             f"write {rules} in `dynamic_axes`",
+            axes=tuple(changed),
         )
     return None
 
@@ -109,6 +114,7 @@ def _fixed(axes: Sequence[Axis], exported: Mapping[str, int], runs: Runs) -> Fou
     return FoundRule(
         f"{only} example alone",
         f"write {numbers} in `dummy_inputs`, and take the axis out of `dynamic_axes`",
+        fixed=tuple(guilty),
     )
 
 
@@ -129,6 +135,7 @@ def _least(axis: Axis, exported: Mapping[str, int], runs: Runs) -> FoundRule | N
     return FoundRule(
         f"axis '{axis.name}' takes no size below {least.min}",
         f"write `{_written(least)}` in `dynamic_axes`",
+        axes=(least,),
     )
 
 

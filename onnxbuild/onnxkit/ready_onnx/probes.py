@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.export.axis_search import find_rule
+from onnxbuild.onnxkit.export.axis_search import FoundRule, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -19,6 +20,21 @@ AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 """The graph as it was made, node by node."""
 
 Observed = tuple[Mapping[str, int], Sequence[tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFault:
+    """Sizes that a model should take, and does not.
+
+    Attributes:
+        what: One sentence.
+        fix: What to type.
+        rule: The rule of the axes that explains it; None where none does.
+    """
+
+    what: str
+    fix: str
+    rule: FoundRule | None
 
 
 def run_at_sizes(
@@ -36,6 +52,28 @@ def run_at_sizes(
 
     Raises:
         StepError: It fails somewhere; names the axis and the sizes that it takes where they are known.
+    """
+    observed, fault = try_sizes(folder, inputs, axes, where)
+    if fault is not None:
+        raise StepError(fault.what, where=where, fix=fault.fix)
+    return observed
+
+
+def try_sizes(
+    folder: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
+) -> tuple[list[Observed], SizeFault | None]:
+    """Run a model as `run_at_sizes` does.
+
+    Args:
+        folder: Holds the model.
+        inputs: As the recipe declares them.
+        axes: The recipe's.
+        where: `recipe:step`.
+
+    Returns: What was seen up to the first fault, and that; None without any.
+
+    Raises:
+        StepError: ONNX Runtime can't open the model.
     """
     from onnxbuild.onnxkit.export.export_check import probe_feeds
 
@@ -59,17 +97,15 @@ def run_at_sizes(
         try:
             observed.append((point.sizes, run(point)))
         except StepError as error:
+            what = f"the model fails at {_shown(point)}: {error.what}"
             rule = find_rule(axes, shapes, point, lambda sizes: runs(Point("", sizes)))
             if rule is not None:
-                what = f"{rule.what}: the model fails at {_shown(point)}: {error.what}"
-                raise StepError(what, where=where, fix=rule.fix) from error
+                return observed, SizeFault(f"{rule.what}: {what}", rule.fix, rule)
             guilty = [
                 name for name, one in axis_by_axis(axes, point, sums) if observed and not runs(one)
             ]
-            raise StepError(
-                f"the model fails at {_shown(point)}: {error.what}", where=where, fix=_fix(guilty)
-            ) from error
-    return observed
+            return observed, SizeFault(what, _fix(guilty), None)
+    return observed, None
 
 
 def _fix(guilty: Sequence[str]) -> str:
