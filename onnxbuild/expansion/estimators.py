@@ -18,12 +18,10 @@ from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.onnxkit.estimators.estimator_draft import FEATURES
 from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import check, convert_estimator, estimator_reference
-
-_INPUT = "features"
-"""The input of a file that says how wide its rows are."""
 
 
 def estimator_frontend(name: str, source: ModelSource) -> Frontend:
@@ -186,7 +184,7 @@ def read_estimator(
                 "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
                 "`{text: {dtype: string, shape: [batch]}}`",
             )
-        inputs = {_INPUT: {"dtype": "float32", "shape": [BATCH, outline.features]}}
+        inputs = {FEATURES: {"dtype": "float32", "shape": [BATCH, outline.features]}}
         declared["dummy_inputs"] = inputs
     shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
     axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))

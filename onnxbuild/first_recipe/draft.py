@@ -15,7 +15,7 @@ from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
 from onnxbuild.expansion.model_source import no_trial
-from onnxbuild.first_recipe.mend import files_of, mended, over
+from onnxbuild.first_recipe.mend import files_of, mended, over, refusal
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
 from onnxbuild.recipe.templates.extend import absolute
@@ -81,7 +81,11 @@ def recipe_of_file(
 def _tried(
     form: str, path: Path, recipe: Mapping[str, Any], timeout_s: float
 ) -> Mapping[str, Mapping[str, Any]]:
-    """What running a file says: `recipe`, `comments`, `holes`; nothing where that fails, as the build will say."""
+    """What running a file says: `recipe`, `comments`, `holes`; nothing where that fails and the file says enough.
+
+    Raises:
+        UsageError: It fails, and no recipe can be written without it.
+    """
     nothing: Mapping[str, Mapping[str, Any]] = {"recipe": {}, "comments": {}, "holes": {}}
     if MODEL_SOURCES[form].tried is no_trial:
         return nothing
@@ -97,8 +101,10 @@ def _tried(
                 where=path.name,
                 timeout_s=timeout_s,
             )
-        except StepError:
-            return nothing
+        except StepError as error:
+            if refusal(form, path, recipe) is None:  # the build reports it
+                return nothing
+            raise UsageError(error.what, fix=error.fix) from error
     return said or nothing
 
 

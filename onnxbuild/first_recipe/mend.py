@@ -28,7 +28,7 @@ def mended(
     """
     why: dict[str, str] = {}
     for _ in range(_MENDS_MAX):
-        refused = _refusal(form, path, recipe)
+        refused = refusal(form, path, recipe)
         if refused is None or not refused.mend:
             break
         recipe = over(recipe, refused.mend)
@@ -56,7 +56,14 @@ def files_of(form: str, path: Path, recipe: Mapping[str, Any]) -> tuple[Path, ..
         return (path,)
 
 
-def _refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
+def refusal(form: str, path: Path, recipe: Mapping[str, Any]) -> SourceError | None:
+    """Return what is wrong with a recipe as far as its model's file says; None without a fault.
+
+    Args:
+        form: Key of `model` that names the file.
+        path: The file, absolute.
+        recipe: As it would be written.
+    """
     try:
         _read(form, path, recipe)
     except SourceError as error:

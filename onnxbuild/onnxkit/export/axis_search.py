@@ -47,7 +47,7 @@ def find_rule(
     sums = sums_of(shapes)
     exported = export_sizes(axes, sums)
     if point.name == "exported":
-        return _multiples(axes, shapes, runs) or _fixed(axes, exported, runs)
+        return _multiples(axes, shapes, runs) or find_fixed(axes, shapes, runs)
     guilty = {name for name, one in axis_by_axis(axes, point, sums) if not runs(one.sizes)}
     if point.name == "other":
         return _multiples(axes, shapes, runs) if guilty and guilty <= _inner(shapes) else None
@@ -92,9 +92,17 @@ def _inner(shapes: Sequence[Sequence[Dimension]]) -> set[str]:
     return {name for shape in shapes for each in shape[1:] for name in symbols_of(each)}
 
 
-def _fixed(axes: Sequence[Axis], exported: Mapping[str, int], runs: Runs) -> FoundRule | None:
-    """The axes that take their example alone, where forward runs at the examples."""
-    example = example_sizes(axes)
+def find_fixed(
+    axes: Sequence[Axis], shapes: Sequence[Sequence[Dimension]], runs: Runs
+) -> FoundRule | None:
+    """The axes that take their example alone, where forward runs at the examples.
+
+    Args:
+        axes: As declared.
+        shapes: Those of the inputs.
+        runs: Whether forward runs at these sizes.
+    """
+    exported, example = export_sizes(axes, sums_of(shapes)), example_sizes(axes)
     if not runs(example):
         return None
     guilty = [

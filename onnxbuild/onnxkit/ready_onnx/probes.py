@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from onnxbuild.core.axis import sums_of
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.export.axis_search import FoundRule, find_rule
+from onnxbuild.onnxkit.export.axis_search import FoundRule, find_fixed, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -85,27 +86,30 @@ def try_sizes(
         found = run_session(session, probe_feeds(inputs, point), where)
         return [array.shape for array in found.values()]
 
-    def runs(point: Point) -> bool:
-        try:
-            run(point)
-        except StepError:
-            return False
-        return True
-
     observed: list[Observed] = []
     for point in probe_points(axes, sums):
         try:
             observed.append((point.sizes, run(point)))
         except StepError as error:
             what = f"the model fails at {_shown(point)}: {error.what}"
-            rule = find_rule(axes, shapes, point, lambda sizes: runs(Point("", sizes)))
+            takes = partial(_runs, run)
+            rule = find_rule(axes, shapes, point, takes) or find_fixed(axes, shapes, takes)
             if rule is not None:
                 return observed, SizeFault(f"{rule.what}: {what}", rule.fix, rule)
             guilty = [
-                name for name, one in axis_by_axis(axes, point, sums) if observed and not runs(one)
+                name for name, one in axis_by_axis(axes, point, sums) if observed and not takes(one.sizes)
             ]
             return observed, SizeFault(what, _fix(guilty), None)
     return observed, None
+
+
+def _runs(run: Callable[[Point], object], sizes: Mapping[str, int]) -> bool:
+    """Whether a model runs at some sizes."""
+    try:
+        run(Point("", sizes))
+    except StepError:
+        return False
+    return True
 
 
 def _fix(guilty: Sequence[str]) -> str:
