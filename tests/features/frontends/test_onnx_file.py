@@ -149,6 +149,11 @@ def test_a_mistake_is_reported_with_its_line_and_the_fix(load, text, what, fix):
             'write `rename: {"a:0": a_0}`',
         ),
         (
+            model([helper.make_node("Relu", ["x"], ["y"])], [value("x", [1]), value("", [1])], [value("y", [1])]),
+            "input 1 of the model has no name",
+            "convert the model again",
+        ),
+        (
             model([helper.make_node("Relu", ["x"], ["y"])], [value("x", None)], [value("y", None)]),
             "the model does not say how many dimensions input 'x' has",
             "write `dummy_inputs: {x: {shape: [batch, ...]}}`",
