@@ -142,7 +142,9 @@ def of_the_runtime(variant: Variant, error: StageError) -> tuple[str, ...]:
         variant: Whose error it is.
         error: Of the whole way.
     """
-    what = "the model as it is written has hardly any of it: ONNX Runtime's optimizations bring it in"
+    what = (
+        "the model as it is written has hardly any of it: ONNX Runtime's optimizations bring it in"
+    )
     less = "session: {graph_optimization: disable}"
     if error.ratio > _ROUNDING or error.max_abs == 0.0:
         return (f"{what}; this has it do none:", "", less)

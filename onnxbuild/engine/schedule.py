@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from onnxbuild.core.graph import Graph
@@ -50,7 +50,7 @@ class Schedule:
     limits: Limits
     exclusive: Callable[[str], bool]
     expected_bytes: Callable[[str], int]
-    callables: Callable[[str], Set[str]] = lambda name: frozenset()  # noqa: ARG005
+    callables: Callable[[str], frozenset[str]] = lambda name: frozenset()  # noqa: ARG005
     _called: set[str] = field(default_factory=set)
     _missing: dict[str, int] = field(default_factory=dict)
     _users: dict[str, list[str]] = field(default_factory=dict)

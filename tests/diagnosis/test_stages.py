@@ -75,7 +75,9 @@ def error_of(ratio, max_abs):
 @pytest.fixture
 def recipe(tmp_path):
     (tmp_path / "m.py").write_text("def load(): ...\n")
-    text = "version: 1\nname: x\nmodel: m.py:load\ndummy_inputs: {x: {dtype: float32, shape: [4]}}\n"
+    text = (
+        "version: 1\nname: x\nmodel: m.py:load\ndummy_inputs: {x: {dtype: float32, shape: [4]}}\n"
+    )
     (tmp_path / "x.yaml").write_text(text)
 
     def load(more=""):

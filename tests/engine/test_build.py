@@ -207,7 +207,11 @@ def test_callables_of_cached_steps_were_called():
     world = World()
     first = [step("c0", calls="data"), step("m", calls="metric")]
     world.build(graph(*first), jobs=1)
-    later = [step("c1", value=1, calls="data"), step("r", value=2, calls="data"), step("b", "c1", calls="data")]
+    later = [
+        step("c1", value=1, calls="data"),
+        step("r", value=2, calls="data"),
+        step("b", "c1", calls="data"),
+    ]
     world.build(graph(*first, *later), jobs=1)
     assert world.executor.started == ["c1", "r", "b"]
 

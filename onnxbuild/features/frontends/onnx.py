@@ -175,7 +175,11 @@ def _read(
 
 
 def _tried(
-    path: Path, outline: Outline, options: OnnxFileOptions, written: Mapping[str, Any], folder: Path
+    path: Path,
+    outline: Outline,
+    options: OnnxFileOptions,
+    written: Mapping[str, Any],
+    folder: Path,
 ) -> Draft | None:
     """Which sizes an .onnx file really takes, found by running it; None where all that it says."""
     from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes

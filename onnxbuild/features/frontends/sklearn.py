@@ -68,7 +68,9 @@ def _tried(
     """
     if outline.features or (path.suffix in PICKLES and not options.allow_pickle):
         return None
-    from onnxbuild.onnxkit.estimators.estimator_draft import draft_of_estimator_file  # `init` alone
+    from onnxbuild.onnxkit.estimators.estimator_draft import (
+        draft_of_estimator_file,
+    )  # `init` alone
 
     return draft_of_estimator_file(path, SKLEARN, {TRUSTED: list(options.trusted)})
 

@@ -18,7 +18,6 @@ from onnxbuild.onnxkit.drafts.torch_guesses import (
     given_guesses,
     layer_guesses,
 )
-
 from onnxbuild.onnxkit.modules.program_modules import module_of_program
 
 if TYPE_CHECKING:

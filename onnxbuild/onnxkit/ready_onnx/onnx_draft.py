@@ -87,4 +87,3 @@ def _changed(
 def _sizes(axis: Axis) -> dict[str, int]:
     step = {"multiple_of": axis.multiple_of} if axis.multiple_of > 1 else {}
     return {"min": axis.min, "max": axis.max, "example": axis.example, **step}
-

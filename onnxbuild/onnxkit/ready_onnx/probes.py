@@ -97,7 +97,9 @@ def try_sizes(
             if rule is not None:
                 return observed, SizeFault(f"{rule.what}: {what}", rule.fix, rule)
             guilty = [
-                name for name, one in axis_by_axis(axes, point, sums) if observed and not takes(one.sizes)
+                name
+                for name, one in axis_by_axis(axes, point, sums)
+                if observed and not takes(one.sizes)
             ]
             return observed, SizeFault(what, _fix(guilty), None)
     return observed, None

@@ -114,10 +114,13 @@ def built(tmp_path_factory):
     gates = {name: result.graph.steps[f"{name}:fp32/validate"] for name in SOURCES}
     parts = [ref.step for gate in gates.values() for ref in gate.inputs.values()]
     with artifacts_shown(request, result, parts) as folders:
-        yield {
-            name: ({key: folders[ref.step] for key, ref in gate.inputs.items()}, gate.params)
-            for name, gate in gates.items()
-        }, project
+        yield (
+            {
+                name: ({key: folders[ref.step] for key, ref in gate.inputs.items()}, gate.params)
+                for name, gate in gates.items()
+            },
+            project,
+        )
 
 
 def judged(inputs, params, folder):

@@ -38,7 +38,9 @@ WORDS = (torch.ones(2, 5).long(), torch.ones(2, 5))
 
 
 def saved(make, model, path):
-    with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated; tracing warns of branches
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # TorchScript is deprecated; tracing warns of branches
         torch.jit.save(make(model.eval()), path)
     return path
 

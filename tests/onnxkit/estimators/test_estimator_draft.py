@@ -27,8 +27,12 @@ def draft_of(estimator, folder):
 
 
 def test_rows_are_as_wide_as_those_that_it_was_fitted_with(tmp_path):
-    draft = draft_of(make_pipeline(StandardScaler(), LogisticRegression()).fit(ROWS, LABELS), tmp_path)
-    assert draft.recipe == {"dummy_inputs": {"features": {"dtype": "float32", "shape": ["batch", 5]}}}
+    draft = draft_of(
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(ROWS, LABELS), tmp_path
+    )
+    assert draft.recipe == {
+        "dummy_inputs": {"features": {"dtype": "float32", "shape": ["batch", 5]}}
+    }
     assert draft.comments == {"dummy_inputs": "Pipeline was fitted with rows of 5"}
     assert not draft.holes
 
@@ -58,5 +62,5 @@ def test_an_estimator_without_a_width_is_a_hole(tmp_path):
 
 def test_a_damaged_pickle_is_one_error(tmp_path):
     (tmp_path / "e.joblib").write_bytes(b"\x80\x04no pickle")
-    with pytest.raises(StepError, match="e.joblib can't be loaded"):
+    with pytest.raises(StepError, match="can't be loaded"):
         draft_of_estimator_file(tmp_path / "e.joblib", "sklearn", {})
