@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 
 from onnxbuild.core.axis import Axis, Dimension, sums_of, symbols_of
+from onnxbuild.core.axis_rule import FoundRule
 from onnxbuild.core.points import Point, example_sizes
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
 
@@ -14,23 +15,6 @@ _STEPS = (2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 28, 32, 64, 128)
 """Products of strides, patch sizes and window sizes as networks have them, the least first."""
 
 Runs = Callable[[Mapping[str, int]], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRule:
-    """What some axes must be declared as.
-
-    Attributes:
-        what: One sentence.
-        fix: What to type.
-        axes: Those to write in `dynamic_axes`.
-        fixed: Those that take their example alone.
-    """
-
-    what: str
-    fix: str
-    axes: tuple[Axis, ...] = ()
-    fixed: tuple[Axis, ...] = ()
 
 
 def find_rule(
