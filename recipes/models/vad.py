@@ -15,7 +15,7 @@ def original():
     with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
         program = torch.jit.load(str(folder / "silero_vad.jit"))._model
 
-    def predict(sound, state, rate):  # noqa: ARG001 - the file can do with one rate alone
+    def predict(sound, state, rate):
         with torch.no_grad():
             probability, after = program(torch.from_numpy(sound), torch.from_numpy(state))
         return {"speech": probability.numpy(), "state_out": after.numpy()}
