@@ -36,10 +36,11 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, triton
+from onnxbuild.features.packages import bundle, mlflow, triton, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
+    operators,
     optimize,
     packages,
     processing,
@@ -63,6 +64,7 @@ FEATURES: tuple[Feature, ...] = (
     xgboost.FEATURE,
     lightgbm.FEATURE,
     reference.FEATURE,
+    operators.FEATURE,
     optimize.FEATURE,
     calibration.FEATURE,
     fp32.FEATURE,
@@ -92,6 +94,8 @@ FEATURES: tuple[Feature, ...] = (
     tensorrt.FEATURE,
     bundle.FEATURE,
     triton.FEATURE,
+    mlflow.FEATURE,
+    wheel.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,

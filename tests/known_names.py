@@ -50,6 +50,11 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/missing.py", "lightgbm"): "a package, and the extra that brings it",
     ("adapters/toolchain/missing.py", "sklearn"): "an extra, and what it brings",
     ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
+    ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
+    (
+        "adapters/toolchain/virtual_environments.py",
+        "wheel",
+    ): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",
     ("core/step.py", "ort"): "a suffix of model files",
     ("external_models.py", "ort"): "a suffix of model files",

@@ -206,12 +206,16 @@ def test_a_release_shows_a_gates_report_and_verifies_with_the_plug_in_and_withou
         assert code == 0, text
     reports = project.root / "dist" / "demo-1.0" / "reports"
     assert json.loads((reports / "small" / "size.json").read_text())["max_bytes"] == 100_000
-    code, text = project.run("verify", "dist/demo-1.0")
-    assert code == 0, text
+    code, text = project.run("verify", "dist/demo-1.0", "--run", "--provider", "toaster")
+    assert code == 1, text
+    assert "'toaster'" in text  # known, and not in this ONNX Runtime
     shutil.rmtree(project.site / "onnxbuild_example-0.1.dist-info")
     shutil.rmtree(project.site / "onnxbuild_example")
-    code, text = project.run("verify", "dist/demo-1.0")
+    code, text = project.run("verify", "dist/demo-1.0", "--run")
     assert code == 0, text
+    code, text = project.run("verify", "dist/demo-1.0", "--run", "--provider", "toaster")
+    assert code == 2, text
+    assert "there is no provider 'toaster'" in text
     report = reports / "small" / "size.json"
     report.write_text(report.read_text().replace("100000", "900000"))
     assert project.run("verify", "dist/demo-1.0")[0] == 4

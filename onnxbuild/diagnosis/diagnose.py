@@ -32,6 +32,7 @@ from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 from onnxbuild.wiring import RunOptions
 
 
@@ -130,12 +131,16 @@ def diagnose(
     chain = _where_it_ran(chain, request, result)
     if chosen := choices_of(result):  # remedies are judged, and nothing is searched for them
         request = replace(request, choices={**(request.choices or {}), **chosen})
-    needed = [*(step.name for step in chain.models), chain.reference]
+    libraries = _libraries(chain)
+    needed = [*(step.name for step in chain.models), chain.reference, *libraries]
     if is_broken(result) and not all(each in result.report.results for each in needed):
         raise result.report.failures[0].error
     breaches = tuple((each.step, each.error.what) for each in result.report.failures)
     standing = None if goal is None else goal.standing(request, result)
-    with artifacts_shown(request, result, needed) as folders:
+    with (
+        artifacts_shown(request, result, needed) as folders,
+        operators_of(next((folders[each] for each in libraries), None)),
+    ):
         reference = folders[chain.reference]
         stages = stages_of(chain, folders, reference)
         fault = first_at_fault(stages)
@@ -194,6 +199,12 @@ def _where_it_ran(chain: Chain, request: Request, result: BuildResult) -> Chain:
     failing = [each.step for each in result.report.failures]
     chain = judged_on(chain, result.report.results, failing)
     return replace(chain, target=openable(request, result, chain.judge, chain.target))
+
+
+def _libraries(chain: Chain) -> tuple[str, ...]:
+    """The step that has the variant's custom operators, if there is one."""
+    found = chain.models[-1].inputs.get(OPERATORS_INPUT)
+    return () if found is None else (found.step,)
 
 
 def _quantizing(variant: Variant, chain: Chain) -> int | None:

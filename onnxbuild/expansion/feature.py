@@ -20,6 +20,7 @@ from onnxbuild.expansion.cells import Column
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.further_bundle import FurtherBundle
+from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
@@ -149,6 +150,7 @@ class Feature:
         sections: Keys of the recipe that it brings.
         kinds: The step kinds that it brings.
         faults: What is wrong with a recipe that no schema can say.
+        inputs: What each step of a kind takes besides its own inputs; None for nothing.
         points: Points at which it runs the model, whose inputs must fit into memory.
         remarks: What is allowed and usually a mistake; takes the cores that this process may use, too.
         reports: Reports on a variant that enter its bundle: input of `package` -> report.
@@ -171,6 +173,7 @@ class Feature:
     sections: tuple[Section, ...] = ()
     kinds: tuple[StepKind, ...] = ()
     faults: Callable[[Parts], Iterable[Fault]] = _nothing
+    inputs: Callable[[GraphBuilder, Recipe, StepKind], Mapping[str, OutputRef]] | None = None
     points: Callable[[Recipe], Iterable[Point]] = _nothing
     remarks: Callable[[Recipe, int], Iterable[str]] = _nothing
     reports: Callable[[Scope, Subject], Mapping[str, OutputRef]] = _no_names
@@ -286,8 +289,11 @@ class PackageFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         package: Add the step that makes it of a variant's bundle.
+        runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
+            next to it.
     """
 
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
+    runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing

@@ -48,6 +48,7 @@ class Scope:
         is_measured: The benchmark can run it.
         model: A variant's model, by the feature of its mode; for modes that try others.
         trials: A variant -> trial -> the variant that it is; for the same.
+        inputs: What features give to each step of a kind.
     """
 
     graph: GraphBuilder
@@ -61,6 +62,7 @@ class Scope:
     is_measured: bool
     model: Callable[[Variant], OutputRef]
     trials: Callable[[Variant], Mapping[str, Variant]]
+    inputs: Callable[[StepKind], Mapping[str, OutputRef]]
 
     @property
     def machine(self) -> HostFacts:
@@ -92,5 +94,10 @@ class Scope:
         """
         location = self.recipe.lines.get(section, at or self.recipe.location)
         return self.graph.step(
-            address, kind, params, location, inputs, optional_inputs=optional_inputs
+            address,
+            kind,
+            params,
+            location,
+            {**(inputs or {}), **self.inputs(kind)},
+            optional_inputs=optional_inputs,
         )

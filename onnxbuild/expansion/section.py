@@ -22,8 +22,8 @@ class Section:
             tolerances under the same key.
         has_points: Its option `points` lists sizes of axes.
         files: Those of `callables` that also take `dummy`, or the paths of .npy and .npz files.
-        below: Keys at any depth below it, in lists, too, that name a callable (`callable`) or one data file
-            (`file`); their name in Recipe.entrypoints is their path.
+        below: Keys at any depth below it, in lists, too, that name a callable (`callable`), one data file
+            (`file`) or a list of them (`files`); their name in Recipe.entrypoints is their path.
         needs_onnx: Why it says nothing where no ONNX model is made; empty where it does.
     """
 
@@ -35,5 +35,5 @@ class Section:
     holds_tolerances: bool = False
     has_points: bool = False
     files: tuple[str, ...] = ()
-    below: Mapping[str, Literal["callable", "file"]] = field(default_factory=dict)
+    below: Mapping[str, Literal["callable", "file", "files"]] = field(default_factory=dict)
     needs_onnx: str = ""

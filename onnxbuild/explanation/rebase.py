@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path as FilePath
 
-from onnxbuild.catalog import MODEL_SOURCES
+from onnxbuild.catalog import MODEL_SOURCES, SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, Location
 from onnxbuild.document.node import Member, Node, Path, mapping, sequence
 from onnxbuild.recipe.parts.parts import entrypoint_paths
@@ -49,6 +49,14 @@ def rebased(root: Node, folder_of: Callable[[Location], FilePath], home: FilePat
 def _is_path(path: Path, text: str, takers: list[tuple[str, ...]]) -> bool:
     if path[0] == "providers":
         return path[-1] in _OF_A_TARGET
+    section = SECTIONS.get(str(path[0]))
+    if section is not None and section.below:
+        key = path[-2] if isinstance(path[-1], int) and len(path) > 1 else path[-1]
+        match section.below.get(str(key)):
+            case "file" | "files":
+                return not _NOT_RELATIVE.match(text)
+            case "callable":
+                return text.rpartition(":")[0].endswith(".py")
     taker = next((each for each in takers if path[: len(each)] == each), None)
     if taker is None or text == DUMMY_DATA:
         return False

@@ -48,7 +48,7 @@ def readme(
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
-        programs=any(each.runtime == "torch" for each in manifests.values()),
+        programs=any(each.runtime == "torch" or each.operators for each in manifests.values()),
     )
     return rendered
 
@@ -79,7 +79,7 @@ def _part(
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
 
 
-def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) -> dict[str, str]:
+def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) -> dict[str, Any]:
     """Return how onnxruntime opens the first bundle for any provider; empty if there is none."""
     for name, entry in bundles_of(about).items():
         manifest = manifests[name]
@@ -90,6 +90,7 @@ def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) 
                 "file": manifest.file,
                 "provider": manifest.providers[0].name,
                 "feeds": f"{{{feeds}}}",
+                "libraries": [each.file for each in manifest.operators or () if each.registers],
             }
     return {}
 

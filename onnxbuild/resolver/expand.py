@@ -19,6 +19,7 @@ from onnxbuild.core.errors import PluginError
 from onnxbuild.core.graph import Deliverable, Family, OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Format, Recipe, Variant
+from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
@@ -48,6 +49,11 @@ def scope_of(
     """
     frontend = FRONTENDS[recipe.frontend]
 
+    giving = [each.inputs for each in all_features() if each.inputs is not None]
+
+    def inputs(kind: StepKind) -> dict[str, OutputRef]:
+        return {name: ref for give in giving for name, ref in give(graph, recipe, kind).items()}
+
     @cache
     def source() -> Source:
         return frontend.source(scope)
@@ -64,6 +70,7 @@ def scope_of(
         is_measured=frontend.is_measured,
         model=lambda variant: MODES[variant.mode].model(scope, variant),
         trials=lambda variant: trials_of(recipe, variant),
+        inputs=inputs,
     )
     return scope
 
@@ -164,11 +171,13 @@ def _add_packages(scope: Scope, made: _Made) -> None:
     if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
         return
     for name in options.asked:
-        package = PACKAGE_FORMATS[name].package
-        files = package(scope, made.subject, made.bundle.files, getattr(options, name))
-        bundle = Bundle(files, made.bundle.judged_by)
+        form, own = PACKAGE_FORMATS[name], getattr(options, name)
+        files = form.package(scope, made.subject, made.bundle.files, own)
+        laid = form.runs(scope, made.subject, files, own)
+        judged_by = (*made.bundle.judged_by, *(each.report.step for each in laid))
         folder = f"{variant.name}-{name}"
-        _deliver(scope, folder, bundle, (), family="package", variant=variant.name)
+        bundle = Bundle(files, judged_by)
+        _deliver(scope, folder, bundle, laid, family="package", variant=variant.name)
 
 
 def _add_further(scope: Scope, subject: Subject) -> None:

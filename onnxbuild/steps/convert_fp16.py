@@ -15,10 +15,12 @@ from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.model.graphs import initializers
 from onnxbuild.onnxkit.model.model_files import file_bytes, placement, save_model
 from onnxbuild.onnxkit.model.node_patterns import check_op_types, select_nodes
+from onnxbuild.onnxkit.model.opsets import custom_nodes
 from onnxbuild.onnxkit.optimize.ort_tools import ToolError, call_tool
 from onnxbuild.onnxkit.quantize.float16 import convert, lift_constants, readers_of_large_constants
 from onnxbuild.onnxkit.quantize.fp16_casts import FLOAT, FLOAT16
 from onnxbuild.onnxkit.quantize.fp16_overflow import nodes_beyond
+from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
 from onnxbuild.onnxkit.sessions.element_types import load_typed
 from onnxbuild.onnxkit.sessions.open import check_loads
 
@@ -77,13 +79,14 @@ def run(context: StepContext) -> Outcome:
             fix="take this variant out of `quantization`",
         )
     kept = readers_of_large_constants(model)
+    custom = custom_nodes(model) if adopted_libraries() else ()
     try:
         model = call_tool(
             lambda: convert(
                 model,
                 keep_io_types=options.keep_io_types,
                 op_types=options.op_block_list,
-                nodes=(*blocked, *kept, *large),
+                nodes=(*blocked, *kept, *large, *custom),
             )
         )
     except ToolError as error:
@@ -106,6 +109,8 @@ def run(context: StepContext) -> Outcome:
     notes = []
     if kept:
         notes.append(f"kept in fp32, their constants exceed 65504: {', '.join(kept)}")
+    if custom:
+        notes.append(f"kept in fp32, their operators are of a library: {_listed(custom)}")
     if large:
         notes.append(f"kept in fp32, their values exceed {_limit(options):g}: {_listed(large)}")
     return Outcome(

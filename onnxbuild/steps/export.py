@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from onnxbuild.core.axis import sums_of
 from onnxbuild.core.digest import canonical_json
@@ -13,7 +13,6 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import REPORT_FILE, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.data.user_code import an, call_user
 from onnxbuild.onnxkit.export.errors import explain_failed_run
 from onnxbuild.onnxkit.export.export_faults import as_declared_error, at_frozen_line
 from onnxbuild.onnxkit.export.exporters import (
@@ -23,8 +22,8 @@ from onnxbuild.onnxkit.export.exporters import (
 )
 from onnxbuild.onnxkit.export.module_config import describe_module
 from onnxbuild.onnxkit.export.output_axes import name_output_axes
-from onnxbuild.onnxkit.export.symbolic_functions import symbolic_functions
 from onnxbuild.onnxkit.export.torch_module import (
+    call_forward,
     check_signature,
     load_module_noted,
     make_torch_deterministic,
@@ -37,6 +36,9 @@ from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
 from onnxbuild.onnxkit.model.opsets import OpsetError, needed_opset, newest_form
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.operators.asked import asked_nodes, read_translations
+from onnxbuild.onnxkit.operators.errors import CustomOperatorError
+from onnxbuild.onnxkit.operators.symbolic_functions import symbolic_functions
 
 if TYPE_CHECKING:
     import torch
@@ -89,7 +91,9 @@ def run(context: StepContext) -> Outcome:
     _check_output_names(params, context.where)
     probes = run_probes(module, params.inputs, params.axes, params.outputs, context.where)
     request = _request(context, module, probes)
-    symbolic = symbolic_functions(module, params.inputs, probes.runs[0].feeds, context.where)
+    symbolic = symbolic_functions(
+        lambda: call_forward(module, probes.runs[0].feeds, params.inputs, context.where)
+    )
     order = _order(params, symbolic, scripted=is_scripted(module))
     exported = _first_that_matches(context, request, probes, order)
     folder = context.output("model")
@@ -148,8 +152,10 @@ def _first_that_matches(
     by_opset = [error for _, error in refused if isinstance(error, OpsetError)]
     if wanted != "auto" and by_opset:
         raise StepError(by_opset[0].what, where=by_opset[0].where, fix=by_opset[0].fix)
+    alone = refused[0][1]
+    if all(isinstance(error, CustomOperatorError) for _, error in refused):
+        raise StepError(alone.what, where=alone.where, fix=alone.fix) from alone
     if wanted != "auto":
-        alone = refused[0][1]
         other = next(each for each in EXPORTERS if each != wanted)
         fix = f"{alone.fix}; or try `export: {{exporter: {other}}}`"
         raise StepError(alone.what, where=alone.where, fix=fix) from alone
@@ -222,31 +228,11 @@ def _request(context: StepContext, module: torch.nn.Module, probes: Probes) -> E
         output_names=probes.names,
         opset=params.opset,
         constant_folding=params.options.constant_folding,
-        translations=_translations(context),
+        translations=read_translations(context, params.translations),
         scratch=context.scratch,
         where=context.where,
+        opaque=asked_nodes(context),
     )
-
-
-def _translations(context: StepContext) -> Mapping[Any, Any]:
-    entrypoint = context.params.translations
-    if entrypoint is None:
-        return {}
-    make = context.load(entrypoint)
-    table = call_user(
-        lambda: make(**entrypoint.args),
-        entrypoint.target,
-        context.where,
-        owner="the translations'",
-    )
-    if not isinstance(table, Mapping):
-        raise StepError(
-            f"{entrypoint.target} returned {an(table)}; expected a mapping of "
-            "PyTorch operator -> onnxscript function",
-            where=context.where,
-            fix="return {torch.ops.NAMESPACE.OPERATOR.default: FUNCTION}",
-        )
-    return table
 
 
 def _extension_notes(
@@ -284,7 +270,7 @@ KIND = StepKind(
     name="export",
     version=4,
     params=ExportParams,
-    inputs=(),
+    inputs=("operators?", "operators/nodes?"),
     outputs={"model": "onnx-model", "config": "report"},
     toolchain=("torch", "onnx", "onnxscript", "onnx-ir", "onnxruntime", "numpy"),
     run=run,

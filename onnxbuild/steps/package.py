@@ -21,6 +21,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     ManifestProvider,
 )
 from onnxbuild.onnxkit.bundles.write import (
+    libraries_of,
     names_below,
     reports_of,
     values,
@@ -112,7 +113,14 @@ def run(context: StepContext) -> Outcome:
         EVALUATION_FILE: evaluations,
         GATES_FILE: reports_of(context, "gate"),
     }
-    return write_bundle(context.output("bundle"), source, names_below(source), draft, reports)
+    return write_bundle(
+        context.output("bundle"),
+        source,
+        names_below(source),
+        draft,
+        reports,
+        libraries=libraries_of(context),
+    )
 
 
 def _check_validated(context: StepContext, validations: dict[str, Any]) -> None:

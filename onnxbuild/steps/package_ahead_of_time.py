@@ -16,6 +16,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     ManifestProvider,
 )
 from onnxbuild.onnxkit.bundles.write import (
+    libraries_of,
     names_below,
     read_report,
     values,
@@ -81,7 +82,9 @@ def run(context: StepContext) -> Outcome:
     )
     names = [name for name in names_below(source) if name != DESCRIPTION_FILE]
     reports = {VALIDATION_FILE: {target: validation}}
-    return write_bundle(context.output("bundle"), source, names, draft, reports)
+    libraries = libraries_of(context)
+    bundle = context.output("bundle")
+    return write_bundle(bundle, source, names, draft, reports, libraries=libraries)
 
 
 KIND = StepKind(

@@ -10,17 +10,16 @@ from onnxbuild.core.params import to_json
 from onnxbuild.core.recipe import Precision
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
 from onnxbuild.core.target import Target, TargetGates
+from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
 from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
 from onnxbuild.onnxkit.accuracy.threshold_rows import (
     ThresholdRows,
-    excused_rows,
     threshold_findings,
     threshold_note,
     threshold_report,
-    without,
 )
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of, check_tolerances
-from onnxbuild.onnxkit.accuracy.verdict import Judgement, judge
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.verdict import Judgement
 from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.providers.open_on_target import (
@@ -38,7 +37,6 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.sessions.settings_file import read_settings
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnxruntime
 
 __all__ = ["KIND", "ValidateOptions", "ValidateParams", "VariantTolerances", "run"]
@@ -196,39 +194,22 @@ def _judge_point(
 ) -> dict[str, Judgement]:
     """Judge each output of a point; its rows on a threshold are added to `rows`."""
     params: ValidateParams = context.params
-    check_tolerances(params.tolerances, point.outputs, context.where)
     names = [value.name for value in session.get_outputs()]
     wanted = [name for name in point.outputs if name in names]
-    failure = ""
+    missing = f"the model has no such output; it has {', '.join(names)}"
     try:
-        found = dict(
-            zip(wanted, session.run(wanted, fit_feeds(session, point.feeds)), strict=True)
-        )
+        outputs = session.run(wanted, fit_feeds(session, point.feeds))
     except session_errors() as error:
-        failure, found = f"ONNX Runtime fails: {first_line(error)}", {}
-    judged = {}
-    outputs = point.outputs
-    if point.on_threshold is not None:
-        excused = excused_rows(outputs, found, point.on_threshold)
-        rows.append(_threshold_rows(point.name, point.on_threshold, excused))
-        outputs, found = without(outputs, excused), without(found, excused)
-    for name, expected in outputs.items():
-        if name in found:
-            actual = found[name]
-            if params.precision == "fp16" and actual.dtype == "float16":
-                actual = actual.astype(expected.dtype)  # keep_io_types: false
-            judged[name] = judge(expected, actual, bounds_of(params.tolerances, name))
-        else:
-            what = failure or f"the model has no such output; it has {', '.join(names)}"
-            judged[name] = Judgement(None, (("comparable", what, float("inf")),))
-    return judged
-
-
-def _threshold_rows(point: str, on_threshold: np.ndarray, excused: np.ndarray) -> ThresholdRows:
-    def numbers(rows: np.ndarray) -> tuple[int, ...]:
-        return tuple(int(row) for row in rows.nonzero()[0])
-
-    return ThresholdRows(point, len(on_threshold), numbers(on_threshold), numbers(excused))
+        missing, outputs = f"ONNX Runtime fails: {first_line(error)}", []
+    found = dict(zip(wanted, outputs, strict=True)) if outputs else {}
+    if params.precision == "fp16":  # keep_io_types: false
+        found = {
+            name: array.astype(point.outputs[name].dtype) if array.dtype == "float16" else array
+            for name, array in found.items()
+        }
+    return judge_outputs(
+        point, found, params.tolerances, missing=missing, where=context.where, rows=rows
+    )
 
 
 KIND = StepKind(

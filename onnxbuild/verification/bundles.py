@@ -112,7 +112,7 @@ def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterato
     place = f"{bundle}/{LOADER_FILE}"
     if release.about["onnxbuild"] != __version__:
         return  # other versions write other loaders
-    expected = load_script(manifest.runtime).encode()
+    expected = load_script(manifest.runtime, operators=bool(manifest.operators)).encode()
     found = release.read(place) if place in release.files else b""
     if found != expected and Digest.of(found).sha256 not in _EARLIER_LOADERS:
         yield ReleaseFault(place, f"is not the loader that onnxbuild {__version__} writes")

@@ -15,8 +15,8 @@ from onnxbuild.release_format.forms import printable
 from onnxbuild.verification.replay_context import Replayed
 
 UNTRUSTED = (
-    "a program of PyTorch, a provider's engine or cache, a compiled model, or a kind of bundle that this "
-    "onnxbuild does not know may do what any program may: with --trust-programs it is run, if you trust "
+    "a program of PyTorch, a provider's engine or cache, a compiled model, a library of custom operators, or a "
+    "kind of bundle that this onnxbuild does not know may do what any program may: with --trust-programs it is run, if you trust "
     "who made the release (its signature: --key)"
 )
 _JUDGE = "onnxbuild.verification.replay_child:judge"
@@ -52,6 +52,8 @@ class Replay:
         scratch: All that it may write to; made here.
         timeout_s: Wall time that it may take.
         on_cpu: It runs on the CPU.
+        libraries: Of custom operators, which its sessions register.
+        plugins: Distributions whose execution providers it runs on.
     """
 
     kind: str
@@ -62,6 +64,8 @@ class Replay:
     scratch: Path
     timeout_s: float = TIMEOUT_S
     on_cpu: bool = False
+    libraries: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
 
     def run(self) -> Judged:
         """Run it.
@@ -74,6 +78,8 @@ class Replay:
             "params": to_json(self.params),
             "where": self.where,
             "inputs": {name: str(path.absolute()) for name, path in self.inputs.items()},
+            "libraries": list(self.libraries),
+            "plugins": list(self.plugins),
         }
         self.scratch.mkdir()
         try:

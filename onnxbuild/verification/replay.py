@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.kernel import landlock
+from onnxbuild.adapters.plugins.bring import bring_plugins
 from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S
 from onnxbuild.core.errors import (
     EXIT_GATE,
@@ -83,11 +84,14 @@ def _refused(manifest: Manifest, asked: ReplayRequest) -> str:
 
 
 def check_providers(providers: Iterable[str]) -> None:
-    """Refuse what is no short name of an execution provider.
+    """Refuse what is no short name of an execution provider, those of installed plug-ins among them.
+
+    A project's own plug-ins do not count: a release is verified without any project.
 
     Raises:
         UsageError: One is none.
     """
+    bring_plugins()
     known = provider_names()
     for provider in providers:
         if not is_known(provider):

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
+from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
 
@@ -20,18 +22,23 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a step on a release's files.
 
     Args:
-        job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path.
+        job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path;
+            `libraries`: of custom operators; `plugins`: distributions that bring an execution provider.
             The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
 
     Raises:
         StepError: The step's.
+        PluginError: A plug-in is faulty.
         ValueError: The parameters are none.
     """
+    if job["plugins"]:
+        refuse_faulty(bring_plugins(names=job["plugins"]))
     kind = KINDS[job["kind"]]
     params: Any = from_json(kind.params, job["params"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
+    adopt_libraries(job["libraries"])
     outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs))
     return {
         "metrics": dict(outcome.metrics),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
+from onnxbuild.catalog import plugins
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import from_json
 from onnxbuild.core.target import Link, Target, TargetGates
@@ -14,6 +15,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.loaders.script import Runtime
 from onnxbuild.onnxkit.programs.artifact_file import described, write_description
+from onnxbuild.onnxkit.sessions.custom_operators import other_platform, paths_for_this_platform
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import full_name, short_name
 from onnxbuild.steps import validate, validate_program
@@ -32,6 +34,9 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratc
     options = (refused_options(link.provider, link.options) for link in target.chain)
     if reason := refused_settings(settings.config) or next(filter(None, options), ""):
         raise RefusedError(reason)
+    libraries = paths_for_this_platform(asked.bundle.absolute(), manifest.operators or ())
+    if manifest.operators and not libraries:
+        raise RefusedError(other_platform(manifest.operators))
     folders = dict.fromkeys(manifest.folder_options or (), str(asked.bundle.absolute()))
     links = (replace(link, options={**link.options, **folders}) for link in target.chain)
     params = validate.ValidateParams(
@@ -51,6 +56,18 @@ def _onnxruntime(manifest: Manifest, provider: str, asked: ReplayRequest, scratc
         scratch / "own",
         asked.timeout_s,
         on_cpu=target.is_cpu,
+        libraries=libraries,
+        plugins=_plugins_of(target),
+    )
+
+
+def _plugins_of(target: Target) -> tuple[str, ...]:
+    """The distributions that bring an execution provider of a target."""
+    chain = {link.provider for link in target.chain}
+    return tuple(
+        each.name
+        for each in plugins()
+        if not each.of_project and chain & {provider.name for provider in each.providers}
     )
 
 

@@ -13,9 +13,9 @@ def original():
 
     folder = Path(find_spec("silero_vad").origin).parent / "data"
     with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
-        program = torch.jit.load(str(folder / "silero_vad.jit"))._model
+        program = torch.jit.load(str(folder / "silero_vad.jit")).get_submodule("_model")
 
-    def predict(sound, state, rate):
+    def predict(sound, state, rate):  # noqa: ARG001 - an input of the file
         with torch.no_grad():
             probability, after = program(torch.from_numpy(sound), torch.from_numpy(state))
         return {"speech": probability.numpy(), "state_out": after.numpy()}

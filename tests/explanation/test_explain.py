@@ -155,6 +155,24 @@ def test_a_module_of_a_base_elsewhere_is_refused(folder):
         in_full(path)
 
 
+def test_libraries_of_a_base_elsewhere_are_written_relative_to_the_recipe(folder):
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [1.0] * 16)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in "xy"]
+    graph = helper.make_graph([node], "net", values[:1], values[1:], [weight])
+    imports = [helper.make_opsetid("", 18)]
+    made = helper.make_model(graph, ir_version=10, opset_imports=imports)
+    onnx.save(made, folder / "models/m.onnx")
+    (folder / "models/libfancy.so").write_bytes(b"")
+    (folder / "models/base.yaml").write_text(
+        "version: 1\nmodel: {onnx: m.onnx}\noperators: {libraries: [libfancy.so]}\n"
+    )
+    path = folder / "mine.yaml"
+    path.write_text("extends: models/base.yaml\nname: mine\n")
+    (text,) = same(path)
+    assert "libraries: [models/libfancy.so]" in text
+
+
 def test_a_faulty_recipe_is_refused_with_all_its_faults(folder):
     path = folder / "bad.yaml"
     path.write_text("version: 1\nname: bad\nmodel: models/m.py:lod\nopset: 9\n")

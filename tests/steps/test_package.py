@@ -1,6 +1,5 @@
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ from onnxbuild.onnxkit.sessions.settings_file import write_settings
 from onnxbuild.steps import quantize_dynamic
 from onnxbuild.steps.package import KIND, PackageParams
 from tests.fakes.step_context import run_step
+from tests.native import NO_HEADERS, include_folder
 from tests.onnxkit.models import model, value, weight
 from tests.steps.graphs import digits, save
 
@@ -37,8 +37,6 @@ EVALUATION = {
 
 WRITTEN = SessionSettings(intra_op_threads=4)
 TUNED = SessionSettings(intra_op_threads=2, cpu_arena=False, spinning="stop")
-
-HEADERS = os.environ.get("ORT_INCLUDE_DIR")
 
 
 def packaged(folder, *, external="auto", evaluated=True, more=None, model=None):
@@ -159,14 +157,13 @@ def test_the_loader_stands_alone(bundle, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-@pytest.mark.skipif(
-    HEADERS is None,
-    reason="ORT_INCLUDE_DIR names no folder with onnxruntime_cxx_api.h, which wheels don't have",
-)
+@pytest.mark.slow
 @pytest.mark.parametrize("external", ["auto", "always"])
 def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     import onnxruntime
 
+    if include_folder() is None:
+        pytest.skip(NO_HEADERS)
     _, bundle = packaged(tmp_path, external=external)
     (wheel,) = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
     library = tmp_path / "lib/libonnxruntime.so"
@@ -174,7 +171,7 @@ def test_the_program_in_cpp_prints_what_onnx_runtime_gives(tmp_path, external):
     for name in (library, library.with_name("libonnxruntime.so.1")):
         name.symlink_to(wheel)  # the names that the linker and the loader look for
     build = tmp_path / "build"
-    given = (f"-DORT_INCLUDE_DIR={HEADERS}", f"-DORT_LIBRARY={library}")
+    given = (f"-DORT_INCLUDE_DIR={include_folder()}", f"-DORT_LIBRARY={library}")
     subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
     subprocess.run(["cmake", "--build", build], check=True)
 

@@ -42,6 +42,7 @@ from onnxbuild.core.places import HOME, for_people, real_path
 from onnxbuild.core.step import Finding, Outcome, StepKind
 from onnxbuild.core.target import run_by
 from onnxbuild.onnxkit.host.fork_call import WATCHERS
+from onnxbuild.onnxkit.sessions.custom_operators import OPERATORS_INPUT, operators_of
 
 FULL_BYTES = 1 << 16
 """A disk with less than this left takes no result."""
@@ -253,8 +254,10 @@ def _settle_in(folder: Path, temp: str) -> None:
 
 def _outcome(kind: StepKind, context: ChildContext) -> Outcome:
     """Run the step; that it is not applicable to the model is a result, too."""
+    libraries = context.input(OPERATORS_INPUT) if OPERATORS_INPUT in context.input_names else None
     try:
-        outcome = kind.run(context)
+        with operators_of(libraries):
+            outcome = kind.run(context)
     except NotApplicableError as error:
         if error.__cause__ is not None:
             log_traceback(error.__cause__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from onnxbuild.core.errors import StepError
@@ -15,6 +16,7 @@ from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import PackageFormat, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.bundles.write import write_sums
+from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, file_bytes, hand_on
 
 NAME = "triton"
@@ -75,6 +77,7 @@ def run(context: StepContext) -> Outcome:
     for name in (MODEL_FILE, WEIGHTS_FILE):
         if (source / name).exists():
             hand_on(source / name, folder / name)
+    operators = _handed_on(source, repository / params.model, manifest)
     batch = batch_axis(manifest)
     if params.options.dynamic_batching and not batch:
         raise StepError(
@@ -85,14 +88,36 @@ def run(context: StepContext) -> Outcome:
         )
     size = manifest["dynamic_axes"][batch]["max"] if batch else 0
     lines = config_lines(params, manifest, size, context.where)
-    text = "".join(f"{line}\n" for line in lines)
+    own = (
+        f"model_operations {{ op_library_filename: {_quoted(f'{params.model}/{file}')} }}"
+        for file in operators
+    )
+    text = "".join(f"{line}\n" for line in (*lines, *own))
     config = repository / params.model / CONFIG_FILE
     config.write_text(text, encoding="utf-8", newline="\n")
     model_bytes = file_bytes(folder)
     metrics = {"model_bytes": model_bytes, "max_batch_size": size, "files": write_sums(repository)}
     dropped = sorted(manifest["session"]["config"])
-    notes = [f"Triton has no place for session config entries: {', '.join(dropped)}"]
-    return Outcome(metrics, notes=tuple(notes if dropped else ()))
+    notes = []
+    if dropped:
+        notes.append(f"Triton has no place for session config entries: {', '.join(dropped)}")
+    if operators:
+        notes.append(
+            "Triton looks for the custom operators below its working folder: start tritonserver in the "
+            "repository's folder, or write absolute paths in config.pbtxt"
+        )
+    return Outcome(metrics, notes=tuple(notes))
+
+
+def _handed_on(source: Path, folder: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Hand the libraries of custom operators for this platform on; return those that Triton registers."""
+    here, registered = this_platform(), []
+    for each in manifest.get("operators", ()):
+        if here in each["platforms"]:
+            (folder / each["file"]).parent.mkdir(parents=True, exist_ok=True)
+            hand_on(source / each["file"], folder / each["file"])
+            registered += [each["file"]] if each["registers"] else []
+    return registered
 
 
 def batch_axis(manifest: Mapping[str, Any]) -> str:

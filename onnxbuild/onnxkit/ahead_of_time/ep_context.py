@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.ahead_of_time.host_optimized import with_own_weights
+from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 from onnxbuild.providers import full_name, named
 
@@ -62,6 +63,7 @@ def compile_model(
         )
     session = onnxruntime.SessionOptions()
     session.log_severity_level = _LOG_FATAL
+    register_libraries(session, where=where)
     try:
         session.add_provider(wanted, dict(options))
     except session_errors() as error:
@@ -105,6 +107,7 @@ def _check_loads(folder: Path, provider: str, options: Mapping[str, str], where:
 
     session = onnxruntime.SessionOptions()
     session.log_severity_level = _LOG_FATAL
+    register_libraries(session, where=where)
     try:
         onnxruntime.InferenceSession(
             str(folder / MODEL_FILE), session, providers=[(provider, dict(options))]

@@ -11,6 +11,7 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.graphs import all_nodes
 from onnxbuild.onnxkit.model.model_files import EXTERNAL_FROM_BYTES, WEIGHTS_FILE, file_bytes
+from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
@@ -45,6 +46,7 @@ def save_host_graph(
         prefix = "session.optimized_model_external_initializers"
         options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS_FILE)
         options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(_LEAST_EXTERNAL_BYTES))
+    register_libraries(options, where=where)
     model = with_own_weights(source, scratch) / MODEL_FILE
     try:
         onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -12,6 +12,7 @@ from onnxbuild.core.step import MODEL_FILE, ORT_FILE
 from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_canonical import write_sorted
+from onnxbuild.onnxkit.sessions.custom_operators import adopted_libraries
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 
 REPLAY = {"session.enable_saved_runtime_optimizations": "1"}
@@ -51,6 +52,15 @@ def convert_to_ort(
             where=where,
             fix="quantize it, or take the variant out of `ahead_of_time: {variants: [...]}`",
         )
+    libraries = adopted_libraries()
+    if len(libraries) > 1:
+        names = ", ".join(Path(each).name for each in libraries)
+        raise StepError(
+            f"ONNX Runtime's converter to the ORT format takes one library of custom operators; the recipe "
+            f"has {names}",
+            where=where,
+            fix="link them into one library, or remove `ahead_of_time.ort`",
+        )
     shutil.copytree(source, scratch / "model")  # weights next to it must be no links out of it
     made = scratch / "made"
     try:
@@ -62,6 +72,7 @@ def convert_to_ort(
                 optimization_styles=[OptimizationStyle[options.style.capitalize()]],
                 target_platform=options.platform,
                 enable_type_reduction=options.type_reduction,
+                custom_op_library_path=Path(libraries[0]) if libraries else None,
             )
     except session_errors() as error:
         raise StepError(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from onnxbuild.core.axis import shape_at, size_at, sums_of, symbols_of
 from onnxbuild.onnxkit.bundles.kinds import ONNX
 from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 
+_PLAIN_OPTIONS = "  const Ort::SessionOptions options;\n"
 _EXAMPLES = Path(__file__).parent / "examples"
 _PROGRAMS: Mapping[str, str] = {
     "torchscript": "torchscript.cpp",
@@ -72,8 +74,46 @@ def _write_onnx_example(folder: Path, manifest: Manifest) -> None:
     sizes |= {each: size_at(each, sizes) for each in known}
     listed = ", ".join(f"{{{_quoted(name)}, {size}}}" for name, size in sizes.items())
     program = (_EXAMPLES / "onnx.cpp").read_text(encoding="utf-8").replace("@AXES@", listed)
+    if manifest.operators:
+        assert program.count(_PLAIN_OPTIONS) == 1
+        program = program.replace(
+            _PLAIN_OPTIONS, "\n".join(_options_with(manifest.operators)) + "\n"
+        )
     (folder / "main.cpp").write_text(program, encoding="utf-8", newline="\n")
     shutil.copyfile(_EXAMPLES / "onnx_CMakeLists.txt", folder / "CMakeLists.txt")
+
+
+def _options_with(libraries: Sequence[OperatorLibrary]) -> Iterator[str]:
+    """Lines of C++ that register the libraries for the platform that they are compiled on."""
+    yield "  Ort::SessionOptions options;"
+    yield "  const std::filesystem::path folder = std::filesystem::path(path).parent_path();"
+    platforms = dict.fromkeys(name for each in libraries for name in each.platforms)
+    keyword = "#if"
+    for name in platforms:
+        yield f"{keyword} {_condition(name)}"
+        keyword = "#elif"
+        for each in libraries:
+            if each.registers and name in each.platforms:
+                place = f"folder / {_quoted(each.file)}"
+                yield f"  options.RegisterCustomOpsLibrary(({place}).c_str());"
+    yield "#else"
+    yield '#error "the model\'s custom operators are not built for this platform"'
+    yield "#endif"
+
+
+def _condition(name: str) -> str:
+    """What the preprocessor knows a platform by."""
+    system, _, machine = name.partition("-")
+    systems = {
+        "linux": "defined(__linux__)",
+        "macos": "defined(__APPLE__)",
+        "windows": "defined(_WIN32)",
+    }
+    machines = {
+        "x86_64": "(defined(__x86_64__) || defined(_M_X64))",
+        "aarch64": "(defined(__aarch64__) || defined(_M_ARM64))",
+    }
+    return f"{systems[system]} && {machines.get(machine, f'defined(__{machine}__)')}"
 
 
 def _example_sizes(manifest: Manifest) -> dict[str, int]:

@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.bundles.first_manifests import as_second
 from onnxbuild.onnxkit.bundles.kinds import KINDS, ONNX
 from onnxbuild.onnxkit.host.made_for import MadeFor
 from onnxbuild.onnxkit.loaders.script import Runtime
+from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.providers import short_name
 
@@ -27,6 +28,9 @@ SCHEMA_VERSION = 2
 VALIDATION_FILE, EVALUATION_FILE = "validation.json", "evaluation.json"
 GATES_FILE = "gates.json"
 LOADER_FILE, EXAMPLE_FOLDER = "load.py", "cpp"
+OPERATORS_FOLDER = "operators"
+"""Holds the libraries of custom operators, in a folder for each platform."""
+
 _KIND = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _EXAMPLE_FILES = ("CMakeLists.txt", "example.h", "main.cpp")
 _NOT_THE_MODEL = frozenset(
@@ -138,6 +142,7 @@ class Manifest:
         parameters: Elements of all weights.
         sums_may_saturate: Sums of 8-bit products overflow 16 bits on a CPU without VNNI.
         portable_size_bytes: Of the model that this one is made from.
+        operators: Libraries of custom operators, below OPERATORS_FOLDER, that every session registers.
         facts: Of a model made ahead of time.
     """
 
@@ -168,6 +173,7 @@ class Manifest:
     parameters: int | None = None
     sums_may_saturate: bool | None = None
     portable_size_bytes: int | None = None
+    operators: tuple[OperatorLibrary, ...] | None = None
     facts: dict[str, Any] | None = None
 
     @property
@@ -180,8 +186,8 @@ class Manifest:
     def runs_code(self) -> bool:
         """Whether the model may do what any program may.
 
-        A provider's caches do, whatever the kind. Of a kind that is none of KINDS every target and
-        provider must be the CPU's.
+        A provider's caches and libraries of custom operators do, whatever the kind. Of a kind that is none
+        of KINDS every target and provider must be the CPU's.
         """
         known = KINDS.get(self.kind)
         chains = [each.chain for each in (self.targets or {}).values()]
@@ -189,7 +195,8 @@ class Manifest:
         is_plain = (
             bool(chains) and all(chains) and all(short_name(each.name) == CPU for each in links)
         )
-        return bool(self.folder_options) or (not is_plain if known is None else known.runs_code)
+        own_code = bool(self.folder_options) or bool(self.operators)
+        return own_code or (not is_plain if known is None else known.runs_code)
 
     @property
     def bundle(self) -> str:
@@ -253,6 +260,12 @@ def read_manifest(content: object) -> Manifest:
         raise ValueError(what) from None
     if found.runtime == "onnxruntime" and not found.targets:
         raise ValueError("it names no target")
+    for library in found.operators or ():
+        if library.file not in found.files or not library.file.startswith(f"{OPERATORS_FOLDER}/"):
+            what = (
+                f"its operators name {library.file!a}, which is no file of its {OPERATORS_FOLDER}/"
+            )
+            raise ValueError(what)
     size = model_bytes(found.files)
     if found.size_bytes not in {0, size}:
         raise ValueError(f"its size_bytes is {found.size_bytes}; its model's files have {size}")
@@ -260,8 +273,12 @@ def read_manifest(content: object) -> Manifest:
 
 
 def model_bytes(files: Mapping[str, Digest]) -> int:
-    """Return the size of a bundle's files that are not written next to every model."""
-    return sum(each.size_bytes for name, each in files.items() if name not in _NOT_THE_MODEL)
+    """Return the size of a bundle's files without what is written next to every model, and without libraries."""
+    return sum(
+        each.size_bytes
+        for name, each in files.items()
+        if name not in _NOT_THE_MODEL and not name.startswith(f"{OPERATORS_FOLDER}/")
+    )
 
 
 def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:

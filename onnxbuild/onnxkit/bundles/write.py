@@ -17,6 +17,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     EXAMPLE_FOLDER,
     LOADER_FILE,
     MANIFEST_FILE,
+    OPERATORS_FOLDER,
     SUMS_FILE,
     Manifest,
     Value,
@@ -27,6 +28,11 @@ from onnxbuild.onnxkit.bundles.manifest import (
 from onnxbuild.onnxkit.loaders.script import load_script
 from onnxbuild.onnxkit.model.model_files import hand_on
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.sessions.custom_operators import (
+    OPERATORS_INPUT,
+    OperatorLibrary,
+    read_libraries,
+)
 
 _CHUNK_BYTES = 1 << 20
 
@@ -37,6 +43,8 @@ def write_bundle(
     names: Sequence[str],
     draft: Manifest,
     reports: Mapping[str, Mapping[str, Any]],
+    *,
+    libraries: Path | None = None,
 ) -> Outcome:
     """Write all files of a bundle; the same inputs give the same bytes: no time, path or host.
 
@@ -46,6 +54,7 @@ def write_bundle(
         names: The model's files in it.
         draft: The manifest without sizes and digests of files.
         reports: File -> what it says of each target; nothing is written where there is none.
+        libraries: Holds the libraries of custom operators; None where the model needs none.
     """
     for name in names:
         target = bundle / name
@@ -54,7 +63,9 @@ def write_bundle(
     for name, by_target in reports.items():
         if by_target:
             write_report(bundle, by_target, name)
-    script = load_script(draft.runtime)
+    if libraries is not None:
+        draft = replace(draft, operators=_with_libraries(bundle, libraries))
+    script = load_script(draft.runtime, operators=bool(draft.operators))
     (bundle / LOADER_FILE).write_text(script, encoding="utf-8", newline="\n")
     write_example(bundle / EXAMPLE_FOLDER, draft)
     files = {name: _described(bundle / name) for name in names_below(bundle)}
@@ -63,6 +74,22 @@ def write_bundle(
     write_report(bundle, to_manifest(manifest), MANIFEST_FILE)
     listed = write_sums(bundle, {**files, MANIFEST_FILE: _described(bundle / MANIFEST_FILE)})
     return Outcome(metrics={"model_bytes": size, "files": listed})
+
+
+def libraries_of(context: StepContext) -> Path | None:
+    """Return the folder of a step's libraries of custom operators; None where it has none."""
+    return context.input(OPERATORS_INPUT) if OPERATORS_INPUT in context.input_names else None
+
+
+def _with_libraries(bundle: Path, libraries: Path) -> tuple[OperatorLibrary, ...]:
+    """Hand the libraries on to the bundle, and say where they are in it."""
+    listed = []
+    for each in read_libraries(libraries):
+        file = f"{OPERATORS_FOLDER}/{each.file}"
+        (bundle / file).parent.mkdir(parents=True, exist_ok=True)
+        hand_on(libraries / each.file, bundle / file)
+        listed.append(replace(each, file=file))
+    return tuple(listed)
 
 
 def write_sums(folder: Path, known: Mapping[str, Digest] | None = None) -> list[str]:

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 ARRAY_SUFFIX = ".npy"
+NUMPY_DTYPES = frozenset(
+    {
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+        "float64", "complex64", "complex128", "string",
+    }
+)  # fmt: skip
+"""Element types, by their ONNX names, that NumPy has without another package: what any reader of .npz files has."""
+
 _CHUNK_BYTES = 1 << 20
 _ODD = (
     ValueError, LookupError, TypeError, ArithmeticError, SyntaxError, RecursionError, MemoryError,

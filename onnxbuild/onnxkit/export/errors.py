@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.model.opsets import OpsetError, since_version
+from onnxbuild.onnxkit.operators.errors import custom_operator_error, is_custom
 
 DYNAMO_LEAST = 18
 """The opset that dynamo translates to; it converts from there where another is asked for."""
@@ -112,6 +113,8 @@ def explain_failed_run(error: StepError, exporter: str, opset: int) -> StepError
 
 
 def _operator_error(operator: str, exporter: str, opset: int, where: str) -> StepError:
+    if is_custom(operator):
+        return custom_operator_error(operator, exporter, where)
     return StepError(
         f"the {exporter} exporter can't translate the operator '{operator}' to opset {opset}",
         where=where,

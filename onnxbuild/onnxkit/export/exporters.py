@@ -29,6 +29,7 @@ from onnxbuild.onnxkit.export.torch_wrapping import (
 )
 from onnxbuild.onnxkit.model.opsets import OpsetError
 from onnxbuild.onnxkit.modules.program_modules import is_scripted
+from onnxbuild.onnxkit.operators.opaque_nodes import OpaqueNode, dynamo_nodes, torchscript_nodes
 
 if TYPE_CHECKING:
     import onnx
@@ -48,6 +49,7 @@ class ExportRequest:
         scratch: A folder for the exporter's own files.
         where: `recipe:step`, for messages.
         with_lines: Nodes say which lines of the module they come from, whichever exporter it is.
+        opaque: PyTorch operators that become one node each.
     """
 
     module: torch.nn.Module
@@ -61,6 +63,7 @@ class ExportRequest:
     scratch: Path
     where: str
     with_lines: bool = False
+    opaque: tuple[OpaqueNode, ...] = ()
 
 
 def export_graph(exporter: str, request: ExportRequest) -> tuple[onnx.ModelProto, tuple[str, ...]]:
@@ -164,7 +167,11 @@ def _export_dynamo(
             input_names=_safe_names("input", len(request.inputs)),
             output_names=_safe_names("output", len(request.output_names)),
             opset_version=request.opset,
-            custom_translation_table={**dynamo_translations(notes), **request.translations},
+            custom_translation_table={
+                **dynamo_translations(notes),
+                **dynamo_nodes(request.opaque),
+                **request.translations,
+            },
             dynamo=True,
             optimize=request.constant_folding,
             verbose=False,
@@ -191,7 +198,8 @@ def _export_torchscript(
         wrapper
     ):  # the exporter's own trace takes no ScriptModule inside of another module
         wrapper = torch.jit.trace(wrapper, examples, check_trace=False)
-    with torchscript_symbolics(request.opset, notes), discarded:
+    opaque = torchscript_nodes(request.opaque, request.opset)
+    with torchscript_symbolics(request.opset, notes), opaque, discarded:
         torch.onnx.export(
             wrapper,
             examples,
@@ -202,6 +210,7 @@ def _export_torchscript(
             opset_version=request.opset,
             do_constant_folding=request.constant_folding,
             keep_initializers_as_inputs=False,
+            custom_opsets={each.domain: each.version for each in request.opaque},
             dynamo=False,
             verbose=request.with_lines,
         )

@@ -10,22 +10,36 @@ from types import ModuleType
 from typing import Literal
 
 from onnxbuild.core import cpu
-from onnxbuild.onnxkit.loaders import onnx_bundle, program_bundle, shared
+from onnxbuild.onnxkit.loaders import (
+    golden_test,
+    onnx_bundle,
+    operator_libraries,
+    program_bundle,
+    shared,
+)
 
 Runtime = Literal["onnxruntime", "torch"]
 """The package that runs a bundle's model."""
 
 _OWN: Mapping[Runtime, ModuleType] = {"onnxruntime": onnx_bundle, "torch": program_bundle}
+_OPTIONS = "session_options(settings, options),"
+_WITH_OPERATORS = "with_operators(manifest, session_options(settings, options), options),"
 
 
 @cache
-def load_script(runtime: Runtime) -> str:
-    """Return load.py for a runtime; it imports the standard library and that runtime alone."""
+def load_script(runtime: Runtime, *, operators: bool = False) -> str:
+    """Return load.py for a runtime; it imports the standard library and that runtime alone.
+
+    Args:
+        runtime: The package that opens the model.
+        operators: The bundle has libraries of custom operators, which ONNX Runtime has to register.
+    """
     own = _OWN[runtime]
+    parts = (cpu, shared, *((operator_libraries,) if operators else ()), own)
     plain: set[str] = set()
     named: dict[str, set[str]] = {}
     bodies = []
-    for module in (cpu, shared, own):
+    for module in parts:
         statements, body = _split(module)
         bodies.append(body)
         for each in statements:
@@ -37,7 +51,21 @@ def load_script(runtime: Runtime) -> str:
     lines = [f"import {name}" for name in sorted(plain)]
     lines += [f"from {name} import {', '.join(sorted(named[name]))}" for name in sorted(named)]
     head = f'"""{own.__doc__}"""\n\nfrom __future__ import annotations\n'
-    return "\n".join([head, *lines, "", "\n\n\n".join(bodies)]) + "\n"
+    script = "\n".join([head, *lines, "", "\n\n\n".join(bodies)]) + "\n"
+    if operators:
+        assert script.count(_OPTIONS) == 1
+        script = script.replace(_OPTIONS, _WITH_OPERATORS)
+    return script
+
+
+@cache
+def golden_test_script() -> str:
+    """Return the __main__.py of a package that holds load.py and golden inputs; it needs numpy, too."""
+    text = Path(str(golden_test.__file__)).read_text(encoding="utf-8")
+    own = "from onnxbuild.onnxkit.loaders.onnx_bundle import load\n"
+    shared_name = "from onnxbuild.onnxkit.loaders.shared import LoadError\n"
+    before, _, after = text.partition(own + shared_name)
+    return f"{before}from .load import LoadError, load\n{after}"
 
 
 def _split(module: ModuleType) -> tuple[list[ast.Import | ast.ImportFrom], str]:

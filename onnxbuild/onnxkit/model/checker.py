@@ -6,12 +6,15 @@ inputs are. There, both are given the graph next to a hole of the weights' size.
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 from onnxbuild.core.step import Finding
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, load_model, model_path
 from onnxbuild.onnxkit.model.opsets import needed_opset
+
+_UNREGISTERED = re.compile(r"No Op registered for (?P<name>\S+) with domain_version")
 
 
 def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
@@ -34,6 +37,7 @@ def checker_faults(folder_or_file: Path, scratch: Path) -> list[Finding]:
     except onnx.checker.ValidationError as error:
         return [
             _later_opset(path, "checker")
+            or _unknown_operator(str(error))
             or Finding(
                 f"the ONNX checker refuses the model: {_essence(error)}",
                 where="checker",
@@ -61,6 +65,21 @@ def _later_opset(path: str, where: str) -> Finding | None:
     """The finding that names what needs a later opset; None where that is not the cause."""
     needed = needed_opset(load_model(Path(path), weights="left"))
     return needed and Finding(needed[0], where=where, fix=f"write `opset: {needed[1]}`")
+
+
+def _unknown_operator(said: str) -> Finding | None:
+    """The finding that names an operator that ONNX has in no version; None where that is not the cause."""
+    import onnx
+
+    found = _UNREGISTERED.search(said)
+    if found is None or onnx.defs.has(found["name"], ""):
+        return None
+    return Finding(
+        f"no version of ONNX has the operator '{found['name']}'",
+        where="checker",
+        fix="if it is your own, give its nodes a domain of yours and compile it into a library "
+        "(`operators: {libraries: [PATH]}`), or make it a model-local function (docs/operators.md)",
+    )
 
 
 def _checkable(path: Path, scratch: Path) -> Path:

@@ -14,8 +14,21 @@ if TYPE_CHECKING:
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
+_KNOWN_DOMAINS = frozenset(
+    {
+        *DEFAULT_DOMAINS, "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft",
+        "com.microsoft.experimental", "com.microsoft.nchwc", "com.ms.internal.nhwc", "com.microsoft.dml",
+    }
+)  # fmt: skip
+"""Domains of ONNX and of ONNX Runtime (core/graph/constants.h)."""
+
 _REFUSED_TYPE = re.compile(r"op_type:(\w+).*unsupported type")
 """InferenceError of onnx (onnx/defs/schema.cc, checkInputOutput)."""
+
+
+def custom_nodes(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the names of the nodes whose operator is neither ONNX's nor ONNX Runtime's, in order."""
+    return tuple(each.name for each in all_nodes(model) if each.domain not in _KNOWN_DOMAINS)
 
 
 class OpsetError(StepError):

@@ -12,6 +12,7 @@ from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.onnxkit.host.capture_stderr import captured_stderr
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, model_path
 from onnxbuild.onnxkit.model.session_input import loadable
+from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import first_line, session_errors
 
 _AT_LOAD = ("ConvActivationFusion", "ConvAddActivationFusion", "GemmActivationFusion")
@@ -62,6 +63,7 @@ def optimize_offline(
     options.optimized_model_filepath = str(folder / MODEL_FILE)
     options.log_severity_level = log_severity
     options.intra_op_num_threads = 1
+    register_libraries(options, where=where)
     path = model_path(source)
     if (path.parent / WEIGHTS_FILE).exists():
         options.add_session_config_entry(

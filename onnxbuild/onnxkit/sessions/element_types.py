@@ -9,6 +9,7 @@ from onnxbuild.onnxkit.model.external_data import is_outside, read_mapped
 from onnxbuild.onnxkit.model.graphs import tensor_bytes
 from onnxbuild.onnxkit.model.model_files import Weights, load_model
 from onnxbuild.onnxkit.model.scopes import separate_names
+from onnxbuild.onnxkit.sessions.custom_operators import register_libraries
 from onnxbuild.onnxkit.sessions.open import session_errors
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _add_types(model: onnx.ModelProto) -> None:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
+    register_libraries(options)
     probe = without_weights(model)
     probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in missing)
     try:

@@ -19,6 +19,12 @@ from onnxbuild.core.target import CPU, CPU_TARGET, Link, Target
 from onnxbuild.onnxkit.loaders.onnx_bundle import session_options
 from onnxbuild.onnxkit.model.model_files import has_external_weights
 from onnxbuild.onnxkit.model.session_input import loadable
+from onnxbuild.onnxkit.sessions.custom_operators import (
+    adopted_libraries,
+    register_libraries,
+    unknown_operator,
+    unknown_operator_error,
+)
 from onnxbuild.onnxkit.sessions.plugin_libraries import add_plugin
 from onnxbuild.onnxkit.sessions.remote_session import HostedSession
 from onnxbuild.onnxkit.sessions.rpc_client import host_of
@@ -103,6 +109,7 @@ class SessionRequest:
         profile: Where ONNX Runtime writes its profile; None for nowhere.
         entries: More of its config: key -> value.
         where: `recipe:step`, for messages.
+        operators: Paths of libraries of custom operators.
     """
 
     model: str | bytes
@@ -112,6 +119,7 @@ class SessionRequest:
     profile: str | None
     entries: Mapping[str, str]
     where: str
+    operators: tuple[str, ...] = ()
 
 
 def asked_for(
@@ -141,6 +149,7 @@ def asked_for(
         profile=None if profile is None else str(profile),
         entries=entries,
         where=where,
+        operators=adopted_libraries(),
     )
 
 
@@ -164,11 +173,14 @@ def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
         chain, wanted = None, [add_plugin(options, target, Path(asked.library), where)]
     for key, value in asked.entries.items():
         options.add_session_config_entry(key, value)
+    register_libraries(options, asked.operators, where)
     try:
         session = onnxruntime.InferenceSession(
             asked.model, options, providers=chain, enable_fallback=0
         )
     except session_errors() as error:
+        if operator := unknown_operator(str(error)):
+            raise unknown_operator_error(operator, where) from error
         raise StepError(
             f"{REFUSED} on {', '.join(wanted)}: {first_line(error)}",
             where=where,

@@ -86,7 +86,8 @@ class EntrypointReader:
         if node.value == DUMMY_DATA:
             return Entrypoint(DUMMY_DATA)
         outside = OutsideNames(dotted(path), self._sources.project)
-        files = outside.files(self._files(Node(node.at, (node,)), path, faults))
+        listed = node if node.items else Node(node.at, (node,))
+        files = outside.files(self._files(listed, path, faults))
         return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
 
     def _target(
@@ -176,9 +177,9 @@ class EntrypointReader:
 
 
 def _is_file(path: KeyPath) -> bool:
-    """Whether `path` names one data file, and never a callable."""
+    """Whether `path` names one data file, or a list of them, and never a callable."""
     section = SECTIONS.get(str(path[0]))
-    return section is not None and section.below.get(str(path[-1])) == "file"
+    return section is not None and section.below.get(str(path[-1])) in {"file", "files"}
 
 
 def _takes_files(path: KeyPath) -> bool:

@@ -87,7 +87,10 @@ def _entrypoints_below(parts: Parts) -> Iterator[tuple[Node, Path, str]]:
     for section in SECTIONS.values():
         node = parts.node(section.name) if section.below else None
         for path, found in _values_below(node, (section.name,)) if node else ():
-            if path[-1] in section.below and isinstance(found.value, str):
+            form = section.below.get(str(path[-1]))
+            if form is not None and (
+                bool(found.items) if form == "files" else isinstance(found.value, str)
+            ):
                 yield found, path, dotted(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -18,6 +19,7 @@ from onnxbuild.onnxkit.bundles.manifest import (
     to_manifest,
 )
 from onnxbuild.onnxkit.host.made_for import MadeFor
+from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 FILES = {"model.pt": Digest("ab" * 32, 10), "load.py": Digest("cd" * 32, 5)}
@@ -123,6 +125,7 @@ def test_only_graphs_of_onnx_runtime_that_no_provider_compiled_run_untrusted():
     }  # fmt: skip
 
 
+LIBRARY = OperatorLibrary("operators/linux-x86_64/libfancy.so", ("linux-x86_64",))
 ON_CUDA = BundleTarget(
     (ManifestProvider("CUDAExecutionProvider", {}), ManifestProvider(CPU, {})), TARGET.session
 )
@@ -144,7 +147,21 @@ ON_CUDA = BundleTarget(
         ({"kind": "new"}, True),
         ({"kind": "onnx", "targets": {"cuda": ON_CUDA}}, False),
         ({"kind": "onnx", "targets": {"cuda": ON_CUDA}, "folder_options": ("caches",)}, True),
+        ({"kind": "onnx", "targets": {"cpu": TARGET}, "operators": (LIBRARY,)}, True),
     ],
 )
 def test_of_a_kind_that_nobody_knows_only_what_the_cpu_runs_is_run_untrusted(more, runs_code):
     assert manifest(**more).runs_code is runs_code
+
+
+def test_libraries_are_files_below_the_bundles_folder_of_them_and_no_part_of_the_models_size():
+    digest = Digest("ab" * 32, 7)
+    files = {"model.onnx": digest, LIBRARY.file: digest}
+    made = manifest(
+        kind="onnx", targets={"cpu": TARGET}, operators=(LIBRARY,), files=files, size_bytes=7
+    )
+    assert read_manifest(to_manifest(made)).size_bytes == 7
+    for file in ("model.onnx", "operators/none.so", "operators/../../libc.so", "/usr/lib/libc.so"):
+        other = dataclasses.replace(made, operators=(OperatorLibrary(file, ("linux-x86_64",)),))
+        with pytest.raises(ValueError, match="which is no file of its operators/"):
+            read_manifest(to_manifest(other))

@@ -16,8 +16,6 @@ def explained(error, exporter="dynamo"):
          "prims.bessel_j0"),
         ("Exporting the operator 'aten::special_bessel_j0' to ONNX opset version 18 is not s",
          "aten::special_bessel_j0"),
-        ("ONNX export failed on an operator with unrecognized namespace mine::op. If you are",
-         "mine::op"),
     ],
 )  # fmt: skip
 def test_an_operator_is_named_however_deep_the_message_lies(message, operator):
@@ -26,6 +24,20 @@ def test_an_operator_is_named_however_deep_the_message_lies(message, operator):
     found = explained(outer)
     assert f"can't translate the operator '{operator}' to opset 18" in found.what
     assert "translation" in found.fix
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "No ONNX function found for <OpOverload(op='mine.op', overload='default')>. Failure",
+        "ONNX export failed on an operator with unrecognized namespace mine::op. If you are",
+    ],
+)
+def test_an_operator_of_the_users_is_named_as_such(message):
+    found = explained(RuntimeError(message))
+    assert "can't translate your operator 'mine::op' to ONNX" in found.what
+    assert "{torch.ops.mine.op.default: FUNCTION}" in found.fix
+    assert 'nodes: {"mine::op": "DOMAIN::NAME"}' in found.fix
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from onnxbuild.core.cpu import VNNI
 from onnxbuild.onnxkit.loaders.script import load_script
 
-RUNTIMES = ("onnxruntime", "torch")
+SCRIPTS = [("onnxruntime", False), ("onnxruntime", True), ("torch", False)]
 
 
 def loader(folder, runtime="torch", **manifest):
@@ -26,9 +26,9 @@ def loader(folder, runtime="torch", **manifest):
     return module
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_it_imports_nothing_but_python_and_its_runtime(runtime):
-    nodes = list(ast.walk(ast.parse(load_script(runtime))))
+@pytest.mark.parametrize(("runtime", "operators"), SCRIPTS)
+def test_it_imports_nothing_but_python_and_its_runtime(runtime, operators):
+    nodes = list(ast.walk(ast.parse(load_script(runtime, operators=operators))))
     found = {each.module for each in nodes if isinstance(each, ast.ImportFrom)}
     found |= {name.name for each in nodes if isinstance(each, ast.Import) for name in each.names}
     others = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
@@ -36,15 +36,17 @@ def test_it_imports_nothing_but_python_and_its_runtime(runtime):
     assert runtime in others
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-def test_every_name_in_it_is_defined_once_and_reported_by_its_own_docstring(runtime):
-    tree = ast.parse(load_script(runtime))
+@pytest.mark.parametrize(("runtime", "operators"), SCRIPTS)
+def test_every_name_in_it_is_defined_once_and_reported_by_its_own_docstring(runtime, operators):
+    script = load_script(runtime, operators=operators)
+    tree = ast.parse(script)
     kinds = (ast.FunctionDef, ast.ClassDef)
     names = [each.name for each in tree.body if isinstance(each, kinds)]
     assert len(names) == len(set(names))
     assert {"load", "main", "check_machine", "parse_cpuinfo"} <= set(names)
     assert "from load import load" in ast.get_docstring(tree)
-    assert load_script(runtime).count("if __name__ ==") == 1
+    assert script.count("if __name__ ==") == 1
+    assert script.count("with_operators(") == (2 if operators else 0)
 
 
 def made_for(flags, machine=None):

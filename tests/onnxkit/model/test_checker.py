@@ -21,10 +21,7 @@ def test_a_model_with_external_weights_is_checked_by_path(tmp_path):
 
 def test_an_unknown_operator_is_the_checkers_fault(tmp_path):
     made = model([helper.make_node("Nope", ["x"], ["y"])], [value("x", [1])], [value("y", [1])])
-    assert (
-        "checker: the ONNX checker refuses the model: No Op registered for Nope"
-        in (said(made, tmp_path)[0])
-    )
+    assert said(made, tmp_path) == ["checker: no version of ONNX has the operator 'Nope'"]
 
 
 def test_shapes_that_contradict_each_other_are_found(tmp_path):

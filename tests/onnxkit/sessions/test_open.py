@@ -80,8 +80,12 @@ def test_a_model_that_the_runtime_refuses_is_an_error(tmp_path):
 
     node = onnx.helper.make_node("Nonsense", ["x"], ["y"])
     save_model(model([node], [value("x", [1])], [value("y", [1])]), tmp_path)
-    with pytest.raises(StepError, match="ONNX Runtime refuses the model"):
+    with pytest.raises(StepError, match=r"has a node 'ai\.onnx::Nonsense', which"):
         open_session(tmp_path)
+    node = onnx.helper.make_node("Relu", ["x"], ["y"], alpha=1.0)
+    save_model(model([node], [value("x", [1])], [value("y", [1])]), tmp_path / "other")
+    with pytest.raises(StepError, match="ONNX Runtime refuses the model"):
+        open_session(tmp_path / "other")
 
 
 def test_messages_come_without_the_runtimes_own_source_lines(tmp_path):

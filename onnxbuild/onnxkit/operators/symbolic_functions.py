@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING
-
-from onnxbuild.core.recipe import DummyInput
-from onnxbuild.onnxkit.data.feeds import Feeds
-from onnxbuild.onnxkit.data.user_code import call_user
-from onnxbuild.onnxkit.export.torch_module import module_tensors
-
-if TYPE_CHECKING:
-    import torch
 
 
-def symbolic_functions(
-    module: torch.nn.Module, inputs: Sequence[DummyInput], feeds: Feeds, where: str
-) -> tuple[str, ...]:
+def symbolic_functions(forward: Callable[[], object]) -> tuple[str, ...]:
     """Names of the torch.autograd.Function classes with a `symbolic` that forward applies, sorted.
 
     Only the torchscript exporter calls `symbolic`; dynamo takes apart what `forward` does. Calls of
     `apply` are seen by the interpreter's profiling hook: models keep it under other names
     (`swish = Swish.apply`), where a replaced `apply` would never be called.
 
-    Raises:
-        StepError: forward raises.
+    Args:
+        forward: Runs the module once.
     """
     import torch
 
@@ -44,9 +33,7 @@ def symbolic_functions(
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        tensors = module_tensors(feeds, inputs, where)
-        with torch.no_grad():
-            call_user(lambda: module(**tensors), f"{type(module).__name__}.forward", where)
+        forward()
     finally:
         sys.setprofile(before)
     return tuple(sorted(found))

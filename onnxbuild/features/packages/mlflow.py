@@ -1,0 +1,62 @@
+"""`mlflow`: a model in MLflow's format, for its registry and its servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.params import option
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.steps import package_mlflow
+
+NAME = "mlflow"
+_OPERATORS = "operators"
+
+
+@dataclass(frozen=True, slots=True)
+class MlflowOptions:
+    """What its environments hold."""
+
+    python: str = option("3.11", help="version of Python in conda.yaml and python_env.yaml")
+    requirements: tuple[str, ...] = option((), help="more lines of requirements.txt")
+
+
+def _package(
+    scope: Scope, subject: Subject, bundle: OutputRef, options: MlflowOptions
+) -> OutputRef:
+    recipe, variant = scope.recipe, subject.variant
+    about = (("recipe", recipe.name), ("variant", variant.name), ("precision", variant.precision))
+    fixed = subject.session.settings.free_dimensions
+    step = scope.step(
+        artifact_address(recipe, variant, NAME, "package"),
+        package_mlflow.KIND,
+        package_mlflow.PackageMlflowParams(options.python, options.requirements, about),
+        {"bundle": bundle, "reference": scope.reference(variant, fixed)},
+        at=variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    if parts.node(PACKAGES, NAME) is not None and parts.node(_OPERATORS) is not None:
+        what = (
+            "MLflow's loader registers no custom operators, and the recipe has libraries of them"
+        )
+        yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`, or take `wheel: {{}}`")
+
+
+FEATURE = PackageFormat(
+    name=NAME,
+    options=MlflowOptions,
+    help="`{}` or options: a model in MLflow's format, in VARIANT-mlflow/",
+    kinds=(package_mlflow.KIND,),
+    package=_package,
+    faults=_faults,
+)

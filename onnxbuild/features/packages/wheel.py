@@ -1,0 +1,136 @@
+"""`wheel`: a Python wheel with the bundle, `load()` and a test by golden inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.params import option
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
+from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.wheels.content import WheelNames
+from onnxbuild.onnxkit.wheels.names import VARIANT, distribution_name, import_name, is_name
+from onnxbuild.steps import package_wheel, run_wheel
+
+NAME = "wheel"
+
+
+@dataclass(frozen=True, slots=True)
+class WheelOptions:
+    """What the wheel is called, and what it requires."""
+
+    name: str = option(
+        "",
+        help="the distribution's name, `{variant}` in it stands for the variant's; empty: RECIPE-VARIANT",
+    )
+    version: str = option(
+        "0.0.0", help="the distribution's version, as Python's packaging has them"
+    )
+    runtime: Literal["auto", "onnxruntime", "onnxruntime-gpu", "none"] = option(
+        "auto",
+        help="the distribution of ONNX Runtime that it requires, in the version that built it or a later one; "
+        "`auto`: that of the first provider, `none`: whichever is there",
+    )
+
+
+def _package(
+    scope: Scope, subject: Subject, bundle: OutputRef, options: WheelOptions
+) -> OutputRef:
+    recipe, variant = scope.recipe, subject.variant
+    params = package_wheel.PackageWheelParams(
+        _names(scope, subject, options), options.runtime, tolerances_of(recipe, variant)
+    )
+    step = scope.step(
+        artifact_address(recipe, variant, NAME, "package"),
+        package_wheel.KIND,
+        params,
+        {"bundle": bundle, "reference": _reference(scope, subject)},
+        at=variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def _runs(
+    scope: Scope, subject: Subject, package: OutputRef, options: WheelOptions
+) -> Sequence[Laid]:
+    recipe, variant = scope.recipe, subject.variant
+    step = scope.step(
+        artifact_address(recipe, variant, NAME, "run"),
+        run_wheel.KIND,
+        run_wheel.RunWheelParams(
+            subject=f"the wheel of variant '{variant.name}'",
+            package=_names(scope, subject, options).package,
+            tolerances=tolerances_of(recipe, variant),
+        ),
+        {"package": package, "reference": _reference(scope, subject)},
+        at=variant.location,
+        section=PACKAGES,
+    )
+    return (Laid(OutputRef(step, "report"), "run.json"),)
+
+
+def _reference(scope: Scope, subject: Subject) -> OutputRef:
+    return scope.reference(subject.variant, subject.session.settings.free_dimensions)
+
+
+def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
+    from packaging.version import Version
+
+    recipe, variant = scope.recipe.name, subject.variant.name
+    distribution = distribution_name(recipe, variant, options.name)
+    summary = f"{recipe}: variant {variant}, an ONNX model"
+    return WheelNames(
+        distribution, import_name(distribution), str(Version(options.version)), summary
+    )
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    section = parts.sections.get(PACKAGES)
+    options = getattr(section, NAME, None)
+    if not isinstance(section, PackagesOptions) or not isinstance(options, WheelOptions):
+        return
+    yield from _version_faults(parts, options)
+    if not options.name:
+        return
+    at = parts.at(PACKAGES, NAME, "name")
+    if not is_name(options.name.replace(VARIANT, "x")):
+        what = f"packages.wheel.name is '{options.name}', which no distribution can be named"
+        yield Fault(
+            what, at, "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
+        )
+    elif VARIANT not in options.name:
+        chosen = [name for name in parts.variants if section.includes(name)]
+        if len(chosen) > 1:
+            what = f"packages.wheel.name is '{options.name}' for {len(chosen)} variants, whose wheels would replace each other"
+            yield Fault(what, at, f"write `name: {options.name}-{VARIANT}`")
+
+
+def _version_faults(parts: Parts, options: WheelOptions) -> Iterator[Fault]:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(options.version)
+    except InvalidVersion:
+        what = (
+            f"packages.wheel.version is '{options.version}', which is no version of a distribution"
+        )
+        yield Fault(what, parts.at(PACKAGES, NAME, "version"), "write it as in `version: 1.2.0`")
+
+
+FEATURE = PackageFormat(
+    name=NAME,
+    options=WheelOptions,
+    help="`{}` or options: a Python wheel with the model, `load()` and its own test, in VARIANT-wheel/",
+    kinds=(package_wheel.KIND, run_wheel.KIND),
+    faults=_faults,
+    package=_package,
+    runs=_runs,
+)

@@ -1,0 +1,1 @@
+"""PyTorch operators of the user's: as nodes of a library, or as what the recipe translates them to."""

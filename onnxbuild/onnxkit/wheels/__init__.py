@@ -1,0 +1,1 @@
+"""Python wheels that hold a bundle."""

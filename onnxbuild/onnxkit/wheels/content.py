@@ -1,0 +1,157 @@
+"""What a wheel holds: the bundle, a package around it, golden inputs, metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, PointEntry, read_points
+from onnxbuild.onnxkit.loaders.script import golden_test_script
+from onnxbuild.onnxkit.wheels.names import info_folder
+from onnxbuild.providers import named
+
+GOLDEN, TOLERANCES_FILE = "golden", "tolerances.json"
+_GOLDEN_BYTES = 16 << 20
+"""Of golden points in a wheel, at most; the first that fit, and one in any case."""
+
+_INIT = '''\
+"""{summary}
+
+    from {package} import load
+    session = load()          # an onnxruntime.InferenceSession
+    outputs = session.run(None, {{...}})
+
+`python -m {package}` runs golden inputs through the model and compares its outputs.
+"""
+
+from {package}.load import LoadError, load
+
+__all__ = ["LoadError", "load"]
+__version__ = "{version}"
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class WheelNames:
+    """What a wheel is called.
+
+    Attributes:
+        distribution: What pip installs.
+        package: What Python imports.
+        version: Normalized.
+        summary: One line.
+    """
+
+    distribution: str
+    package: str
+    version: str
+    summary: str
+
+
+def wheel_files(
+    names: WheelNames,
+    requirements: Sequence[str],
+    bundle: Path,
+    reference: Path,
+    tolerances: VariantTolerances,
+) -> dict[str, Path | bytes]:
+    """Return name in the wheel -> file, or content.
+
+    Args:
+        names: The wheel's.
+        requirements: Distributions that it needs.
+        bundle: The variant's.
+        reference: Golden inputs, and what the original gives.
+        tolerances: The variant's.
+    """
+    package, info = names.package, info_folder(names.distribution, names.version)
+    files: dict[str, Path | bytes] = {
+        f"{package}/{name}": bundle / name for name in names_below(bundle)
+    }
+    points = golden_points(reference)
+    outputs = _output_names(reference / points[0].file)
+    listed = [{"name": each.name, "sizes": dict(each.sizes), "file": each.file} for each in points]
+    bounds = {name: to_json(bounds_of(tolerances, name)) for name in outputs}
+    files |= {f"{package}/{GOLDEN}/{each.file}": reference / each.file for each in points}
+    files |= {
+        f"{package}/{GOLDEN}/{POINTS_FILE}": _json(listed),
+        f"{package}/{GOLDEN}/{TOLERANCES_FILE}": _json(bounds),
+        f"{package}/__init__.py": _INIT.format(**to_json(names)).encode(),
+        f"{package}/__main__.py": golden_test_script().encode(),
+        f"{package}/py.typed": b"",
+        f"{info}/METADATA": _metadata(names, requirements).encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: onnxbuild\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/top_level.txt": f"{package}\n".encode(),
+    }
+    return files
+
+
+def golden_points(reference: Path) -> tuple[PointEntry, ...]:
+    """Return the points of a reference that a wheel holds."""
+    points = read_points(reference)
+    kept, left = [points[0]], _GOLDEN_BYTES - _size(reference, points[0])
+    for each in points[1:]:
+        left -= _size(reference, each)
+        if left < 0:
+            break
+        kept.append(each)
+    return tuple(kept)
+
+
+def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...]:
+    """Return the distributions that a bundle needs, as METADATA has them.
+
+    Args:
+        manifest: The bundle's.
+        runtime: The distribution of ONNX Runtime; `auto` for that of the first provider that has one,
+            `none` to require none: two of them in one environment overwrite each other's files.
+    """
+    if runtime == "none":
+        return ("numpy",)
+    brought = [named(each["name"]).distribution for each in manifest["providers"]]
+    chosen = next(filter(None, brought), "onnxruntime") if runtime == "auto" else runtime
+    return ("numpy", f"{chosen}>={manifest['versions']['onnxruntime']}")
+
+
+def refused_dtype(manifest: Mapping[str, Any]) -> str:
+    """Return the name of an input or output that no .npz file holds; empty if there is none."""
+    for each in (*manifest["inputs"], *manifest["outputs"]):
+        if each["dtype"] not in NUMPY_DTYPES:
+            return str(each["name"])
+    return ""
+
+
+def _output_names(point: Path) -> list[str]:
+    import numpy as np
+
+    with np.load(point, allow_pickle=False) as arrays:
+        return [
+            name.removeprefix("output.") for name in arrays.files if name.startswith("output.")
+        ]
+
+
+def _size(reference: Path, point: PointEntry) -> int:
+    return (reference / point.file).stat().st_size
+
+
+def _metadata(names: WheelNames, requirements: Sequence[str]) -> str:
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {names.distribution}",
+        f"Version: {names.version}",
+        f"Summary: {names.summary}",
+        "Requires-Python: >=3.9",
+        *(f"Requires-Dist: {each}" for each in requirements),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

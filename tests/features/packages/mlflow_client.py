@@ -1,0 +1,90 @@
+"""Asks MLflow for a model as its users do: `mlflow_client.py FOLDER SCRATCH` prints JSON."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+PATIENCE_S = 120
+
+
+def main(folder, scratch):
+    import mlflow
+    import numpy as np
+
+    mlflow.set_tracking_uri(f"sqlite:///{scratch}/registry.db")
+    points = np.load(Path(folder) / ".." / "points.npz")
+    feeds = {"input": points["input"]}
+    loaded = mlflow.pyfunc.load_model(folder)
+    answers = {"loaded": loaded.predict(feeds)["logits"]}
+    version = mlflow.register_model(folder, "tiny").version
+    mlflow.MlflowClient().set_registered_model_alias("tiny", "champion", version)
+    answers["registered"] = mlflow.pyfunc.load_model("models:/tiny@champion").predict(feeds)[
+        "logits"
+    ]
+    answers["served"] = served(folder, feeds)
+    try:
+        loaded.predict({"input": points["input"][:, :2]})
+        refused = ""
+    except mlflow.exceptions.MlflowException as error:
+        refused = str(error)
+    example = loaded.input_example["input"].shape
+    told = {name: np.asarray(each, np.float32).tolist() for name, each in answers.items()}
+    sys.stdout.write(json.dumps({**told, "refused": refused, "example": example}))
+
+
+def served(folder, feeds):
+    """What the server answers; it starts a process of its own, which must end with it."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    command = [
+        "mlflow",
+        "models",
+        "serve",
+        "-m",
+        folder,
+        "-p",
+        str(port),
+        "--env-manager",
+        "local",
+    ]
+    process = subprocess.Popen(
+        [f"{Path(sys.executable).parent}/{command[0]}", *command[1:]],
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        start_new_session=True,
+        stdout=sys.stderr,
+    )
+    try:
+        asked = {"inputs": {name: each.tolist() for name, each in feeds.items()}}
+        return ask(f"http://127.0.0.1:{port}", asked)["predictions"]["logits"]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def ask(url, body):
+    end_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/ping", timeout=PATIENCE_S)
+            break
+        except OSError:
+            if time.monotonic() > end_s:
+                raise
+            time.sleep(0.2)
+    request = urllib.request.Request(
+        f"{url}/invocations", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        return json.load(answer)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

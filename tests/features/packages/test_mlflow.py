@@ -1,0 +1,136 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import yaml
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.steps.package_mlflow import KIND, PackageMlflowParams
+from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.environments import INSTALLED
+from tests.fakes.step_context import run_step
+
+HERE = Path(__file__).parent
+SESSION = {
+    "graph_optimization": "all", "execution_mode": "sequential", "intra_op_threads": 2,
+    "inter_op_threads": 0, "memory_pattern": True, "cpu_arena": True, "config": {}, "spinning": "allow",
+    "deterministic_compute": False, "free_dimensions": {},
+}  # fmt: skip
+MANIFEST = {
+    "inputs": [{"name": "x", "dtype": "float32", "shape": ["batch", 4]}],
+    "outputs": [{"name": "label", "dtype": "string", "shape": ["batch"]}],
+    "providers": [
+        {"name": "CUDAExecutionProvider", "options": {"device_id": "1"}, "target": "cuda"},
+        {"name": "CPUExecutionProvider", "options": {}, "target": "cpu"},
+    ],
+    "session": SESSION, "size_bytes": 7, "files": {"model.onnx": {"sha256": "ab"}},
+    "versions": {"onnx": "1.23.2", "onnxruntime": "1.31.1"},
+}  # fmt: skip
+
+
+def packaged(folder, **changes):
+    bundle, reference = folder / "bundle", folder / "reference"
+    bundle.mkdir(parents=True)
+    reference.mkdir()
+    (bundle / "model.onnx").write_bytes(b"a model")
+    (bundle / "manifest.json").write_text(json.dumps(MANIFEST | changes))
+    writer = ReferenceWriter(reference)
+    feeds = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+    writer.add(ReferencePoint("example", {"batch": 2}, feeds, {"label": np.array(["a", "b"])}))
+    writer.finish()
+    params = PackageMlflowParams("3.11", ("our-metrics==1.0",), (("recipe", "demo"),))
+    outcome, context = run_step(
+        KIND, params, folder / "step", {"bundle": bundle, "reference": reference}
+    )
+    return outcome, context.output("bundle")
+
+
+def test_mlmodel_has_the_signature_providers_with_options_and_the_session(tmp_path):
+    outcome, folder = packaged(tmp_path)
+    model = yaml.safe_load((folder / "MLmodel").read_text())
+    onnx = model["flavors"]["onnx"]
+    assert onnx["providers"] == [
+        ["CUDAExecutionProvider", {"device_id": "1"}],
+        "CPUExecutionProvider",
+    ]
+    assert onnx["onnx_session_options"] == {
+        "execution_mode": "sequential", "graph_optimization_level": 99, "inter_op_num_threads": 0,
+        "intra_op_num_threads": 2,
+    }  # fmt: skip
+    inputs, outputs = (json.loads(model["signature"][side]) for side in ("inputs", "outputs"))
+    tensor = {"dtype": "float32", "shape": [-1, 4]}
+    assert inputs == [{"name": "x", "type": "tensor", "tensor-spec": tensor}]
+    assert outputs[0]["tensor-spec"] == {"dtype": "str", "shape": [-1]}
+    assert json.loads((folder / "input_example.json").read_text()) == {
+        "x": [[0, 1, 2, 3], [4, 5, 6, 7]]
+    }
+    assert (folder / "requirements.txt").read_text().splitlines() == [
+        "mlflow>=3", "onnx>=1.23.2", "onnxruntime>=1.31.1", "our-metrics==1.0",
+    ]  # fmt: skip
+    assert outcome.notes == ()
+    subprocess.run(["sha256sum", "-c", "SHA256SUMS", "--quiet"], cwd=folder, check=True)
+
+
+def test_equal_bundles_give_equal_bytes_and_another_model_another_id(tmp_path):
+    one, two = (packaged(tmp_path / each)[1] for each in ("one", "two"))
+    for path in one.iterdir():
+        assert path.read_bytes() == (two / path.name).read_bytes()
+    _, other = packaged(tmp_path / "other", files={"model.onnx": {"sha256": "cd"}})
+    ids = {yaml.safe_load((f / "MLmodel").read_text())["model_uuid"] for f in (one, other)}
+    assert len(ids) == 2
+
+
+def test_what_mlflow_has_no_place_for_is_said(tmp_path):
+    session = SESSION | {"free_dimensions": {"batch": 1}, "config": {"session.a": "1"}}
+    ids = [{"name": "ids", "dtype": "int64", "shape": []}]
+    outcome, folder = packaged(tmp_path, session=session, inputs=[*MANIFEST["inputs"]])
+    assert outcome.notes == ("MLflow has no place for the session settings free_dimensions",)
+    model = yaml.safe_load((folder / "MLmodel").read_text())
+    options = model["flavors"]["onnx"]["onnx_session_options"]
+    assert options["extra_session_config"] == {"session.a": "1"}
+    with pytest.raises(StepError, match="'ids' is bfloat16, which MLflow's signatures can't say"):
+        packaged(tmp_path / "odd", outputs=[ids[0] | {"dtype": "bfloat16"}])
+    with pytest.raises(StepError, match="'ids' is of no known shape"):
+        packaged(tmp_path / "unknown", outputs=[ids[0] | {"shape": None}])
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """An interpreter with MLflow and all that is installed here."""
+    folder = tmp_path_factory.mktemp("mlflow") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    made = folder / "bin" / "python"
+    quiet = ["-q", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([made, "-m", "pip", "install", *quiet, "-r", HERE / "mlflow.txt"], check=True)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "tests.pth").write_text(f"{INSTALLED}\n")
+    return made
+
+
+@pytest.mark.slow
+def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(project, python, tmp_path):  # noqa: F811
+    project.edit("tiny.yaml", "benchmark:", "packages: {mlflow: {}}\nbenchmark:")
+    done = project.run("--only", "fp32-mlflow")
+    assert done.code == 0, done.out + done.err
+    folder = project.folder / "artifacts/out/tiny/fp32-mlflow"
+    feeds = np.random.default_rng(0).random((3, 4), np.float32)
+    np.savez(folder.parent / "points.npz", input=feeds)
+    asked = subprocess.run(
+        [python, HERE / "mlflow_client.py", folder, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    told = json.loads(asked.stdout.splitlines()[-1])
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    expected = session.run(None, {"input": feeds})[0].tolist()
+    assert told["loaded"] == told["registered"] == told["served"] == expected
+    assert "Failed to enforce schema" in told["refused"]
+    assert told["example"] == [2, 4]

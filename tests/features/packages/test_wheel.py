@@ -1,0 +1,130 @@
+import json
+import shutil
+import subprocess
+import sys
+
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from onnxbuild.core.host import HostFacts
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.wheels.archive import unpack_wheel, write_wheel
+from onnxbuild.resolver import resolve
+from onnxbuild.steps.run_wheel import KIND, RunWheelParams
+from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.fakes.step_context import run_step
+from tests.written_recipes import faults, loader
+
+RECIPE = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs: {ids: {dtype: int64, shape: [batch], high: 10}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+quantization: {fp32: none, int8: dynamic}
+"""
+
+
+def test_each_variant_gets_a_wheel_that_is_run_and_judged(tmp_path):
+    load = loader(tmp_path, before=RECIPE)
+    graph = resolve(
+        load("packages: {variants: [int8], wheel: {version: 1.2.0rc1}}\n").recipes,
+        HostFacts("x86_64", frozenset({"avx2"})),
+    )
+    made = graph.steps["demo:int8-wheel/package"]
+    assert (made.params.names.distribution, made.params.names.version) == ("demo-int8", "1.2.0rc1")
+    *_, bundle, wheel = graph.deliverables
+    assert wheel.judged_by == (*bundle.judged_by, "demo:int8-wheel/run")
+    assert [file for _, file in wheel.parts] == ["", "run.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ("{version: one}", "'one', which is no version", "version: 1.2.0"),
+        ("{name: our model}", "no distribution can be named", "my-model-{variant}"),
+        ("{name: ours}", "for 2 variants", "name: ours-{variant}"),
+        ("{nam: ours}", "did you mean 'name'?", "name"),
+        ("{runtime: tensorrt}", "expected one of auto, onnxruntime, onnxruntime-gpu, none", ""),
+    ],
+)
+def test_names_and_versions_that_are_none_are_refused_when_the_recipe_is_read(
+    tmp_path, options, what, fix
+):
+    load = loader(tmp_path, before=RECIPE)
+    ((said, _, mend),) = faults(load, f"packages: {{wheel: {options}}}\n")
+    assert what in said
+    assert fix in mend
+
+
+@pytest.mark.slow
+def test_a_wheel_is_installed_by_pip_and_tests_itself_and_another_model_is_refused(
+    tmp_path,
+    project,  # noqa: F811
+):
+    project.edit("tiny.yaml", "benchmark:", "packages: {wheel: {version: '1.0'}}\nbenchmark:")
+    done = project.run("--only", "fp32-wheel")
+    assert done.code == 0, done.out + done.err
+    out = project.folder / "artifacts/out/tiny/fp32-wheel"
+    assert json.loads((out / "run.json").read_text())["passed"] is True
+    wheel, site = out / "tiny_fp32-1.0-py3-none-any.whl", tmp_path / "site"
+    offline = ["--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", *offline, "--target", site, wheel],
+        check=True,
+        timeout=120,
+    )
+    code = (
+        "import tiny_fp32, numpy; x = numpy.ones((3, 4), 'float32'); "
+        "print(tiny_fp32.load().run(None, {'input': x})[0].shape, tiny_fp32.__version__)"
+    )
+    assert python(site, "-c", code).stdout == "(3, 2) 1.0\n"
+    own = python(site, "-m", "tiny_fp32")
+    assert (own.returncode, own.stdout.splitlines()[0]) == (0, "runs on CPUExecutionProvider")
+    there_is_none = python(site, "-m", "tiny_fp32", "cuda")
+    assert (there_is_none.returncode, "no target 'cuda'" in there_is_none.stderr) == (3, True)
+
+    golden = shutil.copytree(site / "tiny_fp32/golden", tmp_path / "golden")
+    outcome = judged(wheel, golden, tmp_path / "good")
+    assert (outcome.findings, outcome.metrics["points_passed"]) == ((), 4)
+    with_another_model(wheel, tmp_path / "other" / wheel.name)
+    outcome = judged(tmp_path / "other" / wheel.name, golden, tmp_path / "bad")
+    assert "elements differ by more than" in outcome.findings[0].what
+    assert outcome.findings[0].where.startswith("the wheel, output 'logits'")
+
+
+def judged(wheel, golden, folder):
+    """What the step says of a wheel."""
+    (folder / "package").mkdir(parents=True)
+    shutil.copy(wheel, folder / "package")
+    params = RunWheelParams("the wheel", "tiny_fp32", VariantTolerances(atol=1e-5, rtol=1e-4))
+    inputs = {"package": folder / "package", "reference": golden}
+    return run_step(KIND, params, folder / "step", inputs)[0]
+
+
+def with_another_model(wheel, path):
+    """Write the wheel with other weights, its RECORD as it should be."""
+    folder = path.parent / "unpacked"
+    unpack_wheel(wheel, folder)
+    model = onnx.load(folder / "tiny_fp32/model.onnx")
+    for each in model.graph.initializer:
+        if each.data_type == onnx.TensorProto.FLOAT:
+            weights = numpy_helper.to_array(each)
+            each.CopyFrom(numpy_helper.from_array(weights * 1.5, each.name))
+    onnx.save(model, folder / "tiny_fp32/model.onnx")
+    files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+    info = "tiny_fp32-1.0.dist-info"
+    write_wheel(path, info, {n: p for n, p in files.items() if n != f"{info}/RECORD"})
+
+
+def python(site, *arguments):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=site.parent,
+        env={"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
