@@ -13,7 +13,8 @@ def original():
 
     folder = Path(find_spec("silero_vad").origin).parent / "data"
     with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
-        program = torch.jit.load(str(folder / "silero_vad.jit")).get_submodule("_model")
+        both_rates = torch.jit.load(str(folder / "silero_vad.jit"))
+    program = dict(both_rates.named_children())["_model"]  # of 16 kHz
 
     def predict(sound, state, rate):  # noqa: ARG001 - an input of the file
         with torch.no_grad():
