@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
-from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -18,8 +16,13 @@ from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+<<<<<<< HEAD
 from onnxbuild.onnxkit.estimators.estimator_draft import FEATURES
 from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
+=======
+from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
+from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
+>>>>>>> main
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import check, convert_estimator, estimator_reference
 
@@ -122,40 +125,8 @@ def booster_source(
         help=f"{about}, relative to this file: it says how many columns its rows have",
         look=look_with(outline_of),
         read=read,
-        recognizes=_recognized_by(outline_of, suffixes),
+        recognizes=recognized_by(outline_of, suffixes),
     )
-
-
-def look_with(
-    outline_of: Callable[[Path], EstimatorOutline],
-) -> Callable[[Path], EstimatorOutline]:
-    """Return a `ModelSource.look` of a reader of outlines."""
-
-    def look(path: Path) -> EstimatorOutline:
-        try:
-            return outline_of(path)
-        except EstimatorFileError as error:
-            fix = "check that the file is complete; git-lfs pointers are a frequent cause"
-            raise SourceError(f"{path.name} can't be read: {error}", fix) from error
-
-    return look
-
-
-def _recognized_by(
-    outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...]
-) -> Callable[[Path], bool]:
-    """Return a `ModelSource.recognizes` for files whose names end as many others do."""
-
-    def recognizes(path: Path) -> bool:
-        if path.suffix.lower() not in suffixes or not path.is_file():
-            return False
-        try:
-            outline_of(path)
-        except (EstimatorFileError, OSError):
-            return False
-        return True
-
-    return recognizes
 
 
 def read_estimator(
@@ -164,6 +135,7 @@ def read_estimator(
     written: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
+<<<<<<< HEAD
     """What an estimator's file says: one input of float32, as wide as its rows.
 
     Args:
@@ -190,4 +162,8 @@ def read_estimator(
     axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
     if axes:
         declared["dynamic_axes"] = axes
+=======
+    """What an estimator's file says, with `facts` for the steps; raises as `declared_by`."""
+    declared = declared_by(path.name, outline, written)
+>>>>>>> main
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))
