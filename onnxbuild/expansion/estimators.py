@@ -16,13 +16,8 @@ from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
-<<<<<<< HEAD
-from onnxbuild.onnxkit.estimators.estimator_draft import FEATURES
-from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
-=======
 from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
->>>>>>> main
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import check, convert_estimator, estimator_reference
 
@@ -135,35 +130,6 @@ def read_estimator(
     written: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
-<<<<<<< HEAD
-    """What an estimator's file says: one input of float32, as wide as its rows.
-
-    Args:
-        path: The file.
-        outline: What was read of it.
-        written: What the recipe writes.
-        facts: For the steps.
-
-    Raises:
-        SourceError: It does not say how wide its rows are, and neither does the recipe.
-    """
-    inputs = mapping_in(written, "dummy_inputs")
-    declared: dict[str, Any] = {}
-    if not inputs:
-        if not outline.features:
-            raise SourceError(
-                f"{path.name} does not say what its inputs are",
-                "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
-                "`{text: {dtype: string, shape: [batch]}}`",
-            )
-        inputs = {FEATURES: {"dtype": "float32", "shape": [BATCH, outline.features]}}
-        declared["dummy_inputs"] = inputs
-    shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
-    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
-    if axes:
-        declared["dynamic_axes"] = axes
-=======
     """What an estimator's file says, with `facts` for the steps; raises as `declared_by`."""
     declared = declared_by(path.name, outline, written)
->>>>>>> main
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))

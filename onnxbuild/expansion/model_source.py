@@ -87,12 +87,9 @@ class ModelSource:
     is_folder: bool = False
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
-<<<<<<< HEAD
     tried: Tried = no_trial
-=======
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = _no_draft
->>>>>>> main
 
     def takes(self, path: Path) -> bool:
         """Whether a file or a folder seems to be of this kind."""

@@ -11,10 +11,7 @@ from typing import Any
 
 from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.catalog import MODEL_SOURCES
-<<<<<<< HEAD
-=======
 from onnxbuild.core.draft import Draft
->>>>>>> main
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
