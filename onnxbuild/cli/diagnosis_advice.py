@@ -31,7 +31,13 @@ def trial_line(trial: RemedyTrial) -> str:
 def advice(found: Diagnosis) -> list[str]:
     """Lines that end in YAML to paste, where something is known to help; empty without an error."""
     from onnxbuild.catalog import all_features
-    from onnxbuild.diagnosis.remedies import do_less, keep_in_fp32, kept_nodes, milder_step
+    from onnxbuild.diagnosis.remedies import (
+        do_less,
+        keep_in_fp32,
+        kept_nodes,
+        milder_step,
+        of_the_runtime,
+    )
 
     if found.looked is None:
         return []
@@ -50,6 +56,10 @@ def advice(found: Diagnosis) -> list[str]:
             f"none of {len(found.trials)} builds passes, the last with {last}:",
             "another mode or tolerance suits this model better",
         ]
+    if found.is_of_the_runtime:
+        return (
+            list(of_the_runtime(found.variant, found.stages[-1].error)) if found.breaches else []
+        )
     for feature in all_features():
         if step.kind in feature.diagnosis.advice:
             return list(feature.diagnosis.advice[step.kind])

@@ -64,7 +64,8 @@ def show_stages(found: Diagnosis) -> None:
         click.echo("the outputs have no error to look for")
     else:
         stage = found.stages[found.fault]
-        click.echo(f"first step where the error appears: {stage.step} ({stage.kind})")
+        opened = ", as ONNX Runtime optimizes it" if found.is_of_the_runtime else ""
+        click.echo(f"first step where the error appears: {stage.step} ({stage.kind}){opened}")
 
 
 def show_nodes(found: Diagnosis, shown: int, below: float) -> None:

@@ -11,6 +11,7 @@ import click
 @click.option(
     "--task", metavar="TASK", help="What the model does, where its file does not say it."
 )
+@click.option("--submodule", metavar="PATH", help="The part of a TorchScript archive to take.")
 @click.option(
     "--allow-pickle", is_flag=True, help="Take a file that may run code as it is loaded."
 )
@@ -34,13 +35,14 @@ import click
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="Wall time that a callable may take.",
+    help="Wall time that running the callable, or the file, may take.",
 )
 def command(
     *,
     source: str | None,
     name: str | None,
     task: str | None,
+    submodule: str | None,
     allow_pickle: bool,
     output: str | None,
     files: tuple[str, ...],
@@ -48,9 +50,10 @@ def command(
 ) -> None:
     """Write a first recipe from a model; without SOURCE, a small whole project in an empty folder.
 
-    SOURCE is a model's file or folder, which is read and not run, or a callable in Python that returns
-    the model. A callable is run, in a process that reads the project, writes nothing and has no network.
-    The recipe has names, types and sizes as far as they can be known, says where each is from, and
+    SOURCE is a model's file or folder, or a callable in Python that returns the model. A file is read,
+    and run where it does not say all: to see which sizes an .onnx file takes, what goes into TorchScript,
+    how wide the rows of a pickle are. What is run can read the project (a file: itself), write nothing
+    and reach no network. The recipe has names, types and sizes as far as they can be known, says where each is from, and
     marks what is left with FILL IN. It is checked before it is written; nothing is overwritten.
 
     \b
@@ -60,7 +63,7 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.first_recipe.init import write_project, write_recipe
 
-    options = {"task": task, "allow_pickle": allow_pickle or None}
+    options = {"task": task, "submodule": submodule, "allow_pickle": allow_pickle or None}
     given = {key: value for key, value in options.items() if value is not None}
     if source is not None:
         written = write_recipe(

@@ -39,7 +39,8 @@ def option(
 def to_json(value: object) -> Any:
     """Plain JSON of a parameters dataclass, defaults filled in.
 
-    Fields whose metadata says `local` (where things are on this machine) are left out.
+    Fields whose metadata says `local` (where things are on this machine) are left out, and those
+    that say `sparse` as long as they have their default: they came later, and change no older key.
     """
     kind: type = type(value)
     if kind in _SCALARS:
@@ -49,7 +50,13 @@ def to_json(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     fields = _portable_fields(kind)
-    return value if fields is None else {name: to_json(getattr(value, name)) for name in fields}
+    if fields is None:
+        return value
+    sparse = _sparse_fields(kind)
+    given = ((name, getattr(value, name)) for name in fields)
+    return {
+        name: to_json(each) for name, each in given if name not in sparse or each != sparse[name]
+    }
 
 
 @cache
@@ -58,6 +65,13 @@ def _portable_fields(kind: type) -> tuple[str, ...] | None:
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple(f.name for f in dataclasses.fields(kind) if not f.metadata.get("local"))
+
+
+@cache
+def _sparse_fields(kind: type) -> Mapping[str, object]:
+    """Fields that count only where they are not at their default, and these."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {f.name: f.default for f in fields if f.metadata.get("sparse")}
 
 
 @cache

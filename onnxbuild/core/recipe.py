@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
@@ -59,6 +59,8 @@ class DummyInput:
             again.
         mask: 1 up to a length along the last axis and 0 after it (`right` is padded), or the other
             way round (`left`); the first row is full, all others are shorter.
+        missing: Floats: the share of random values that are NaN, for missing values; the user's data
+            may hold NaN then. Left out of keys where it is 0.
     """
 
     name: str
@@ -68,6 +70,7 @@ class DummyInput:
     high: float | int | None = None
     fill: Fill | tuple[Fill, ...] | None = None
     mask: Literal["right", "left"] | None = None
+    missing: float = field(default=0.0, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from onnxbuild.diagnosis.remedies import (
 from onnxbuild.diagnosis.resolved_trial import pin_trial
 from onnxbuild.diagnosis.runtime import nodes_on, openable, shown_runtime
 from onnxbuild.diagnosis.search_goal import SearchGoal, Standing
-from onnxbuild.diagnosis.stages import Stage, first_at_fault, stages_of
+from onnxbuild.diagnosis.stages import Stage, first_at_fault, is_of_the_runtime, stages_of
 from onnxbuild.diagnosis.trials import RemedyTrial, Trials, is_broken
 from onnxbuild.onnxkit.accuracy.isolated_node_error import output_effects
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError, trace
@@ -62,6 +62,7 @@ class Diagnosis:
         cure: The least with which every failing gate passes and the goal is met; None if none did or
             none was tried.
         cost: Of that, where a goal was missed.
+        is_of_the_runtime: The first step is at fault only because ONNX Runtime optimizes its model.
     """
 
     recipe: Recipe
@@ -82,6 +83,7 @@ class Diagnosis:
     trials: tuple[RemedyTrial, ...] = ()
     cure: RemedyTrial | None = None
     cost: RemedyCost | None = None
+    is_of_the_runtime: bool = False
 
     @property
     def misses_goal(self) -> bool:
@@ -154,6 +156,8 @@ def diagnose(
             goal,
             standing,
             looked=fault,
+            is_of_the_runtime=fault == 0
+            and is_of_the_runtime(chain, folders[chain.models[0].name], reference, stages[-1]),
         )
         if found.misses_goal:
             found = replace(found, looked=_quantizing(variant, chain))

@@ -21,6 +21,10 @@ from onnxbuild.diagnosis.variant_yaml import (
 )
 from onnxbuild.expansion.diagnosis_hints import KeptNodes, Milder
 from onnxbuild.onnxkit.accuracy.node_trace import NodeError
+from onnxbuild.onnxkit.accuracy.step_error import StageError
+
+_ROUNDING = 1e-8
+"""Noise to signal (80 dB) that sums in another order may have in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,32 @@ def do_less(recipe: Recipe, variant: Variant, milder: Milder) -> tuple[Remedy, .
             yaml = f"{section}: {flow(written)}"
             found.append(Remedy(what, {section: json.dumps(written)}, (yaml,)))
     return tuple(found)
+
+
+def of_the_runtime(variant: Variant, error: StageError) -> tuple[str, ...]:
+    """Lines on an error that ONNX Runtime's own optimizations bring in as it opens a model.
+
+    Args:
+        variant: Whose error it is.
+        error: Of the whole way.
+    """
+    what = (
+        "the model as it is written has hardly any of it: ONNX Runtime's optimizations bring it in"
+    )
+    less = "session: {graph_optimization: disable}"
+    if error.ratio > _ROUNDING or error.max_abs == 0.0:
+        return (f"{what}; this has it do none:", "", less)
+    unit = 10.0 ** math.floor(math.log10(error.max_abs))
+    atol = float(f"{math.ceil(error.max_abs / unit) * unit:.0e}")
+    return (
+        f"{what}, and it is no more than rounding; allow it:",
+        "",
+        f"validate: {flow({variant.precision: {'atol': atol}})}",
+        "",
+        "or run the model as it is written, which is slower:",
+        "",
+        less,
+    )
 
 
 def as_setting(recipe: Recipe, variant: Variant) -> str:

@@ -67,6 +67,24 @@ def stages_of(chain: Chain, folders: Mapping[str, Path], reference: Path) -> tup
     return (*stages, Stage(names[-1], "", REFERENCE, total, 1.0))
 
 
+def is_of_the_runtime(chain: Chain, folder: Path, reference: Path, total: Stage) -> bool:
+    """Whether a chain's first model, run node by node, has hardly any of the error that it has as it is opened.
+
+    Then the model is right, and ONNX Runtime's own optimizations bring the error in.
+
+    Args:
+        chain: The variant's way.
+        folder: Of its first model.
+        reference: The folder of the reference artifact.
+        total: The whole way.
+
+    Raises:
+        StepError: The model can't be opened.
+    """
+    alone = stage_error(None, folder, reference, target=chain.target, as_written=True)
+    return _share(alone.ratio, total.error.ratio) < SANE_SHARE
+
+
 def first_at_fault(stages: Sequence[Stage]) -> int | None:
     """The number of the first step that brings a real part of the error in; None without error."""
     if stages[-1].error.ratio == 0.0:

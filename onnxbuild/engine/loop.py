@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
 
 from onnxbuild.core.action import Action, ActionResult
 from onnxbuild.core.decision import Hit, Miss
+from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA
 from onnxbuild.core.errors import BuildError, NotApplicableError, StepError
 from onnxbuild.core.event import (
     StepBlocked,
@@ -42,6 +42,7 @@ class Loop:
             setup.limits,
             exclusive=lambda name: self._kind(name).exclusive,
             expected_bytes=self._expected_bytes,
+            callables=self._callables,
         )
         self.report = Report()
         self._waiting: list[Pending] = []
@@ -55,6 +56,11 @@ class Loop:
         inputs = self.report.inputs_of(self._graph.steps[name])
         sizes = {artifact.sha256: artifact.size_bytes for artifact in inputs.values()}
         return known or guess_bytes(sum(sizes.values()))
+
+    def _callables(self, name: str) -> frozenset[str]:
+        """Return the targets of the user's callables that a step calls."""
+        entrypoints = self._kind(name).entrypoints(self._graph.steps[name].params)
+        return frozenset(each.target for each in entrypoints) - {FILE_DATA, DUMMY_DATA}
 
     def _kind(self, name: str) -> StepKind:
         return self._setup.catalog[self._graph.steps[name].kind]
@@ -101,8 +107,7 @@ class Loop:
         else:
             self._ports.executor.expect()
             pending = Pending(step, action, inputs, decision.reasons)
-            priority = self._schedule.priority
-            bisect.insort(self._waiting, pending, key=lambda each: priority(each.step.name))
+            self._waiting.append(pending)
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
         return decide(
@@ -121,7 +126,8 @@ class Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        queue, self._waiting = self._waiting, []
+        priority = self._schedule.priority
+        queue, self._waiting = sorted(self._waiting, key=lambda each: priority(each.step.name)), []
         for position, pending in enumerate(queue):
             if self._stopping or self._schedule.is_full:
                 self._waiting += queue[position:]

@@ -43,12 +43,15 @@ class Schedule:
         limits: What steps share.
         exclusive: Step name -> whether it runs alone.
         expected_bytes: Step name -> its expected peak memory.
+        callables: Step name -> the user's callables that it calls.
     """
 
     graph: Graph
     limits: Limits
     exclusive: Callable[[str], bool]
     expected_bytes: Callable[[str], int]
+    callables: Callable[[str], frozenset[str]] = lambda name: frozenset()  # noqa: ARG005
+    _called: set[str] = field(default_factory=set)
     _missing: dict[str, int] = field(default_factory=dict)
     _users: dict[str, list[str]] = field(default_factory=dict)
     _ready: deque[str] = field(default_factory=deque)
@@ -69,9 +72,14 @@ class Schedule:
             self._height[name] = 1 + max((self._height[user] for user in users), default=0)
         self._ready = deque(name for name, count in self._missing.items() if count == 0)
 
-    def priority(self, name: str) -> tuple[bool, int, int]:
-        """Sorts waiting steps: what runs alone comes last, then the longest chain ahead first."""
-        return self.exclusive(name), -self._height[name], self._order[name]
+    def priority(self, name: str) -> tuple[bool, bool, int, int]:
+        """Sorts waiting steps: what runs alone comes last, then the longest chain ahead first.
+
+        Before these: a step with a callable that no step has called yet, since a mistake in it
+        is better found before an hour of calibration than after.
+        """
+        is_tried = self.callables(name) <= self._called
+        return self.exclusive(name), is_tried, -self._height[name], self._order[name]
 
     def pop_ready(self) -> str | None:
         """The next step whose inputs are there; it then counts as looked at."""
@@ -85,6 +93,7 @@ class Schedule:
     def finish(self, name: str) -> None:
         """The step's outputs are there: what waited for them may be ready."""
         self._running.pop(name, None)
+        self._called |= self.callables(name)
         for user in self._users.get(name, ()):
             self._make_ready(user)
 

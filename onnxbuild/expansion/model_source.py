@@ -27,6 +27,17 @@ class SourceFacts:
     facts: Mapping[str, Any]
 
 
+Tried = Callable[[Path, Any, Any, Mapping[str, Any], Path], Draft | None]
+"""(PATH, what was looked at, the options, what is written in the recipe, an empty folder to write to) -> a draft."""
+
+
+def no_trial(
+    _path: Path, _looked: object, _options: object, _written: Mapping[str, Any], _folder: Path
+) -> Draft | None:
+    """What `tried` says of a source whose files say all that can be known."""
+    return None
+
+
 def _never(_path: Path) -> bool:
     """What `recognizes` says of a kind that files' names tell."""
     return False
@@ -58,6 +69,7 @@ class ModelSource:
         frontend: The frontend that takes it; empty for the one that declares it.
         is_folder: PATH is a folder.
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
+        tried: What running the file says of a first recipe; `init` calls it in a fenced process.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
         is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
             `{entrypoint: X}`. Nothing is looked at or read.
@@ -75,6 +87,7 @@ class ModelSource:
     is_folder: bool = False
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
+    tried: Tried = no_trial
     is_callable: bool = False
     draft: Callable[[Path, str], Draft | None] = _no_draft
 

@@ -15,18 +15,28 @@ from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
-from onnxbuild.first_recipe.mend import mended
+from onnxbuild.expansion.model_source import no_trial
+from onnxbuild.first_recipe.mend import files_of, mended, over, refusal
 from onnxbuild.first_recipe.recipe_text import HOLE, FirstRecipe, Reader, first_recipe, placed
 from onnxbuild.first_recipe.source import Callable, ModelFile, takes_option
 from onnxbuild.recipe.templates.extend import absolute
 
 _LOOK = "onnxbuild.first_recipe.callable_child:look"
+_LOOK_AT_FILE = "onnxbuild.first_recipe.file_child:look"
 
 
 def recipe_of_file(
-    reader: Reader, source: ModelFile, name: str, options: Mapping[str, Any], head: str
+    reader: Reader,
+    source: ModelFile,
+    name: str,
+    options: Mapping[str, Any],
+    head: str,
+    *,
+    timeout_s: float,
 ) -> FirstRecipe:
-    """The recipe of a model's file or folder: nothing of it is run.
+    """The recipe of a model's file or folder.
+
+    It is read; where it does not say all, it is run in a process that can read it alone, and write nothing.
 
     Args:
         reader: Reads recipes in their place.
@@ -34,6 +44,7 @@ def recipe_of_file(
         name: The recipe's.
         options: Keys next to the file's in `model`: its task, ...
         head: The recipe's first line.
+        timeout_s: Wall time that running it may take.
 
     Raises:
         UsageError: The file can't be read, or no recipe can declare what is in it.
@@ -48,9 +59,11 @@ def recipe_of_file(
             )
             continue
         model = {form: _relative(source.path, reader), **options}
-        written, why = mended(
-            form, absolute(source.path), {"version": 1, "name": name, "model": model}
-        )
+        path = absolute(source.path)
+        written, why = mended(form, path, {"version": 1, "name": name, "model": model})
+        tried = _tried(form, path, written, timeout_s)
+        written, why = over(written, tried["recipe"]), {**why, **tried["comments"]}
+        why |= {key: f"{HOLE}: {text}" for key, text in tried["holes"].items()}
         try:
             _, root = reader.read(json.dumps(written, ensure_ascii=False))
         except UsageError as error:
@@ -64,6 +77,36 @@ def recipe_of_file(
         return first_recipe(reader, head, placed(value, said), _of_place)
     assert refused is not None
     raise refused
+
+
+def _tried(
+    form: str, path: Path, recipe: Mapping[str, Any], timeout_s: float
+) -> Mapping[str, Mapping[str, Any]]:
+    """What running a file says: `recipe`, `comments`, `holes`; nothing where that fails and the file says enough.
+
+    Raises:
+        UsageError: It fails, and no recipe can be written without it.
+    """
+    nothing: Mapping[str, Mapping[str, Any]] = {"recipe": {}, "comments": {}, "holes": {}}
+    if MODEL_SOURCES[form].tried is no_trial:
+        return nothing
+    with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
+        job = {"form": form, "path": str(path), "recipe": recipe}
+        readable = files_of(form, path, recipe)
+        try:
+            said = call_fenced(
+                _LOOK_AT_FILE,
+                job,
+                readable=readable,
+                scratch=Path(folder),
+                where=path.name,
+                timeout_s=timeout_s,
+            )
+        except StepError as error:
+            if refusal(form, path, recipe) is None:  # the build reports it
+                return nothing
+            raise UsageError(error.what, fix=error.fix) from error
+    return said or nothing
 
 
 def recipe_of_callable(

@@ -82,7 +82,7 @@ def write_recipe(
     elif files:
         raise UsageError("--files is for a callable", fix="leave `--files` out")
     else:
-        made = recipe_of_file(reader, source, called, options, head)
+        made = recipe_of_file(reader, source, called, options, head, timeout_s=timeout_s)
     remarks = _checked(path, made)
     put_files({path: made.text})
     recipe = made.recipe

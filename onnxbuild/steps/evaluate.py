@@ -182,10 +182,13 @@ def _doubts(
         ("score", params.options.min, score, spread.score),
         ("drop", params.options.max_drop, drop, spread.drop),
     ):
-        if bound is not None and value is not None and bounds and bounds[0] <= bound <= bounds[1]:
+        if bound is None or value is None or not bounds:
+            continue
+        low, high = bounds  # a score passes at its bound, and so does a drop
+        if low < bound <= high if name == "score" else low <= bound < high:
             found.append(
                 f"{who}: the {name} {value:.6g} is within chance of its bound {bound:g} "
-                f"({percent} interval {bounds[0]:.6g} to {bounds[1]:.6g}): evaluate on more data"
+                f"({percent} interval {low:.6g} to {high:.6g}): evaluate on more data"
             )
     if "failure" in spread.about:
         found.append(f"{who}: no interval of the score: {spread.about['failure']}")

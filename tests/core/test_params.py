@@ -20,6 +20,18 @@ class Inner:
 
 
 @dataclass(frozen=True, slots=True)
+class Grown:
+    name: str
+    later: float = field(default=0.0, metadata={"sparse": True})
+
+
+def test_a_field_that_came_later_is_in_a_key_only_where_it_says_something():
+    assert to_json(Grown("a")) == {"name": "a"}
+    assert to_json(Grown("a", 0.5)) == {"name": "a", "later": 0.5}
+    assert from_json(Grown, {"name": "a"}) == Grown("a")
+
+
+@dataclass(frozen=True, slots=True)
 class Outer:
     name: str
     count: int = 1

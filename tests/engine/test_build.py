@@ -195,6 +195,27 @@ def test_an_exclusive_step_runs_alone():
     assert all(together == {"m"} for together in world.executor.together if "m" in together)
 
 
+def test_callables_that_no_step_has_called_yet_come_first():
+    world = World()
+    data = [step(f"c{n}", value=n, calls="data") for n in range(3)]
+    after = step("after", "c0", calls="data")
+    world.build(graph(*data, after, step("m", calls="metric")), jobs=1)
+    assert world.executor.started == ["c0", "m", "c1", "c2", "after"]
+
+
+def test_callables_of_cached_steps_were_called():
+    world = World()
+    first = [step("c0", calls="data"), step("m", calls="metric")]
+    world.build(graph(*first), jobs=1)
+    later = [
+        step("c1", value=1, calls="data"),
+        step("r", value=2, calls="data"),
+        step("b", "c1", calls="data"),
+    ]
+    world.build(graph(*first, *later), jobs=1)
+    assert world.executor.started == ["c1", "r", "b"]
+
+
 def test_no_more_jobs_run_than_allowed():
     world = World()
     world.build(graph(*(step(f"s{n}", value=n) for n in range(9))), jobs=3)

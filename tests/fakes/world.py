@@ -45,6 +45,7 @@ class FakeParams:
     # A lossy step drops part of what it reads, so that different inputs can give equal outputs.
     lossy: bool = False
     not_applicable: bool = False
+    calls: str = "run"
 
 
 def _never(context: StepContext) -> Outcome:
@@ -59,7 +60,7 @@ FAKE = StepKind(
     outputs={"out": "report"},
     toolchain=("tool",),
     run=_never,
-    entrypoints=lambda params: (Entrypoint("fake.py:run", files=params.files),),
+    entrypoints=lambda params: (Entrypoint(f"fake.py:{params.calls}", files=params.files),),
 )
 ALONE = StepKind(
     name="alone",

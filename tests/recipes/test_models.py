@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 
@@ -39,6 +41,23 @@ def test_minilm_gives_berts_hidden_state_and_zeros_at_padding():
         found, expected = model(**feeds), model.bert(**feeds).last_hidden_state
     assert torch.equal(found[mask], expected[mask])
     assert not found[~mask].any()
+
+
+def test_the_onnx_file_of_silero_vad_gives_what_its_program_gives():
+    if importlib.util.find_spec("silero_vad") is None:
+        pytest.skip("silero-vad is not installed")
+    module = entrypoints("vad")
+    data = Path(importlib.util.find_spec("silero_vad").origin).parent / "data"
+    session = onnxruntime.InferenceSession(data / "silero_vad_16k_op15.onnx")
+    original, heard = module.original(), []
+    for feeds in module.samples():
+        file = {"input": feeds["sound"], "state": feeds["state"], "sr": feeds["rate"]}
+        speech, state = session.run(None, file)
+        expected = original(**feeds)
+        np.testing.assert_allclose(speech, expected["speech"], atol=1e-5)
+        np.testing.assert_allclose(state, expected["state_out"], atol=1e-5)
+        heard.append(float(speech[0, 0]))
+    assert min(heard) > 0.4, "the vowels are taken for speech"
 
 
 def test_the_small_gpt2_looks_back_alone_and_is_calibrated_on_words_it_knows():

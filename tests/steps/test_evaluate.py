@@ -211,6 +211,8 @@ def test_labels_without_rows_are_drawn_by_the_batch(tmp_path):
     assert (few["resampled"]["unit"], few["score_interval"]) == ("batch", None)
     _, enough = evaluated(tmp_path / "enough", count=12)
     assert enough["score_interval"] == [0.5, 0.5]
+    exact, _ = evaluated(tmp_path / "exact", count=12, min=0.5)
+    assert exact.notes == ()  # no draw is on the other side of the bound
     _, none = evaluated(tmp_path / "none", count=12, resamples=0)
     assert none["score_interval"] is None
 

@@ -40,6 +40,9 @@ _OPSET, _RENAME = "opset", "rename"
 _ORIGINAL = "original"
 """Name in Recipe.entrypoints of `reference.model`."""
 
+_TRIED_MAX_BYTES = 1 << 30
+"""Greater models are not copied and run for a first recipe."""
+
 _ADVICE = ("the file itself differs from what `reference.model` gives: convert the model again",)
 
 
@@ -171,6 +174,22 @@ def _read(
     return SourceFacts(files=files, read=(path,), recipe=recipe, facts=facts)
 
 
+def _tried(
+    path: Path,
+    outline: Outline,
+    options: OnnxFileOptions,
+    written: Mapping[str, Any],
+    folder: Path,
+) -> Draft | None:
+    """Which sizes an .onnx file really takes, found by running it; None where all that it says."""
+    from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes
+
+    facts = _read(path, outline, options, written)
+    if sum(each.stat().st_size for each in facts.files) > _TRIED_MAX_BYTES:
+        return None
+    return draft_of_sizes(path, options.rename, facts.recipe, folder)
+
+
 def _draft(model: object) -> Draft | None:
     """What a path, or a ModelProto, says of a recipe whose callable returns it.
 
@@ -223,6 +242,7 @@ FEATURE = Frontend(
         options=OnnxFileOptions,
         look=_look,
         read=_read,
+        tried=_tried,
         suffixes=(".onnx",),
     ),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.estimators import estimator_frontend, read_estimator
@@ -49,9 +50,30 @@ def _read(
         raise SourceError(
             f"{path.name} is a pickle, which is a program: loading it may run any code",
             "save it by `skops.io.dump`, or if you know where it is from, write `allow_pickle: true` next "
-            "to `sklearn`",
+            "to `sklearn` (`onnxbuild init --allow-pickle`)",
         )
     return read_estimator(path, outline, written, {TRUSTED: list(options.trusted)})
+
+
+def _tried(
+    path: Path,
+    outline: EstimatorOutline,
+    options: SklearnFileOptions,
+    _written: Mapping[str, Any],
+    _folder: Path,
+) -> Draft | None:
+    """Inputs of an estimator whose file does not say them; a pickle is loaded if the recipe allows it.
+
+    Raises:
+        StepError: It can't be loaded.
+    """
+    if outline.features or (path.suffix in PICKLES and not options.allow_pickle):
+        return None
+    from onnxbuild.onnxkit.estimators.estimator_draft import (
+        draft_of_estimator_file,
+    )  # `init` alone
+
+    return draft_of_estimator_file(path, SKLEARN, {TRUSTED: list(options.trusted)})
 
 
 FEATURE = estimator_frontend(
@@ -62,6 +84,7 @@ FEATURE = estimator_frontend(
         options=SklearnFileOptions,
         look=look_with(outline_of_sklearn),
         read=_read,
+        tried=_tried,
         suffixes=(SKOPS, *PICKLES),
     ),
 )

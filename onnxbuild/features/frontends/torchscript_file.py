@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -55,6 +56,23 @@ def _read(
     return SourceFacts(files=(path,), read=(path,), recipe=recipe, facts=facts)
 
 
+def _tried(
+    path: Path,
+    _outline: TorchScriptOutline,
+    options: TorchScriptFileOptions,
+    _written: Mapping[str, Any],
+    _folder: Path,
+) -> Draft | None:
+    """Inputs that the program runs with.
+
+    Raises:
+        StepError: PyTorch can't load it.
+    """
+    from onnxbuild.onnxkit.drafts.torchscript_draft import draft_of_torchscript  # `init` alone
+
+    return draft_of_torchscript(path, options.submodule)
+
+
 FEATURE = Frontend(
     name=TORCHSCRIPT,
     source=module_source,
@@ -66,6 +84,7 @@ FEATURE = Frontend(
         options=TorchScriptFileOptions,
         look=_look,
         read=_read,
+        tried=_tried,
         suffixes=(".pt", ".pth", ".ts", ".jit"),
     ),
 )

@@ -18,8 +18,9 @@ from onnxbuild.onnxkit.model.node_patterns import NODES_OPTION
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 
-_LEAST_NODES, _HALF = 2, 0.5
-"""Of a single node there are no others to compare it with."""
+_LEAST_NODES, _MOST_NODES, _HALF = 2, 128, 0.5
+"""Of a single node there are no others to compare it with; of many, two runs for each take minutes, and
+`onnxbuild diagnose` is there for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +71,20 @@ def find_dominant_node(
         feeds: One item.
         scratch: A folder to work in.
 
-    Returns: None if no node outweighs the others, or if nodes can't be run by themselves.
+    Returns: None if no node outweighs the others, if nodes can't be run by themselves, or if they are too many.
     """
     exact, actual = _linked(exact, scratch / "exact"), _linked(actual, scratch / "actual")
     model = load_model(exact, weights="left")
     other = load_model(actual, weights="left")
     changed = changed_nodes(exact, actual)
+    if not _LEAST_NODES <= len(changed) <= _MOST_NODES:
+        return None
     try:
         whole = _noise(exact, actual, feeds)
         effects = output_effects(exact, actual, changed, feeds)
     except StepError:  # an aid: the gates have judged the model by themselves
         return None
-    if len(changed) < _LEAST_NODES or not effects:
+    if not effects:
         return None
     name = max(effects, key=lambda each: effects[each])
     share = _share(effects.pop(name), whole, effects.values())

@@ -57,7 +57,12 @@ class StageError:
 
 
 def stage_error(
-    before: Path | None, after: Path, reference: Path, *, target: Target = CPU_TARGET
+    before: Path | None,
+    after: Path,
+    reference: Path,
+    *,
+    target: Target = CPU_TARGET,
+    as_written: bool = False,
 ) -> StageError:
     """Compare two models at every reference point, one point in memory at a time.
 
@@ -66,13 +71,14 @@ def stage_error(
         after: Folder of the model after it.
         reference: Folder of the reference artifact.
         target: Where both run.
+        as_written: Run the model after the step node by node, without ONNX Runtime's optimizations.
 
     Raises:
         StepError: A model can't be opened.
     """
     found = StageError()
     old = None if before is None else open_session(before, target=target)
-    new = open_session(after, target=target)
+    new = open_session(after, target=target, optimize=not as_written)
     try:
         for point, expected, actual in _pairs(old, new, reference):
             here = 0.0

@@ -22,7 +22,7 @@ def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np
 
     Floats are standard normal, or uniform in [low, high); integers uniform in [low, high), by
     default 0 or 1 (all values for 8-bit types); bools are fair coins; strings are some words of
-    lowercase letters. See `DummyInput` for `fill` and `mask`.
+    lowercase letters. See `DummyInput` for `fill`, `mask` and `missing`.
 
     Args:
         each: The input.
@@ -37,6 +37,8 @@ def dummy_array(each: DummyInput, shape: tuple[int, ...], seed: str | int) -> np
         made = _filled(each.fill, shape, dtype)
     else:
         made = _drawn(each, shape, _generator(f"{seed}:{each.name}"))
+        if each.missing:
+            made[_generator(f"{seed}:missing:{each.name}").random(shape) < each.missing] = math.nan
     return rounded(made) if each.dtype == BFLOAT16 else made
 
 

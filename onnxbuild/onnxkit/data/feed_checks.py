@@ -48,7 +48,8 @@ def check_names(feeds: Mapping[Any, Any], inputs: Sequence[DummyInput], where: s
 def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
     """A value as a contiguous array of the declared dtype and shape.
 
-    Infinities below zero pass: they are what additive masks are made of.
+    Infinities below zero pass: they are what additive masks are made of. NaN passes where the recipe
+    says that values may be missing.
 
     Raises:
         StepError: It is none, or holds a NaN or an infinity above zero.
@@ -66,12 +67,14 @@ def check_array(each: DummyInput, value: Any, where: str) -> np.ndarray:
             fix=_cast(each, array),
         )
     _check_shape(each, array, where)
-    if odd_kind(array) in {"NaN", "inf"}:
+    known = np.where(np.isnan(array), array.dtype.type(0), array) if each.missing else array
+    if (kind := odd_kind(known)) in {"NaN", "inf"}:
+        missing = f"; if it is a missing value, write `missing: 0.1` below `{each.name}` in `dummy_inputs`"
         raise StepError(
-            f"input {odd_values(each.name, array)}",
+            f"input {odd_values(each.name, known)}",
             where=where,
             fix="clean the data, or leave that sample out: such a value makes every comparison "
-            "meaningless",
+            f"meaningless{missing if kind == 'NaN' else ''}",
         )
     copied: np.ndarray = np.array(array, order="C")
     return rounded(copied) if each.dtype == BFLOAT16 else copied

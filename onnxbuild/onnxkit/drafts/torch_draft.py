@@ -18,6 +18,7 @@ from onnxbuild.onnxkit.drafts.torch_guesses import (
     given_guesses,
     layer_guesses,
 )
+from onnxbuild.onnxkit.modules.program_modules import module_of_program
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +59,8 @@ def draft_of_module(model: object) -> Draft | None:
     """
     import torch
 
+    if isinstance(model, torch.jit.ScriptModule):
+        model = module_of_program(model, "")
     if not isinstance(model, torch.nn.Module):
         return None
     module = model.eval()

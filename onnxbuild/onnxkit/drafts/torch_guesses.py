@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.onnxkit.drafts.script_layers import script_layers
+from onnxbuild.onnxkit.modules.program_modules import scripted_in
+
 if TYPE_CHECKING:
     import torch
 
@@ -43,7 +46,9 @@ class Guess:
 
 def layer_guesses(module: torch.nn.Module) -> Iterator[Guess]:
     """Yield what the module's layers take, in the order in which they are defined."""
-    for name, layer in module.named_modules():
+    program = scripted_in(module)
+    layers = module.named_modules() if program is None else script_layers(program)
+    for name, layer in layers:
         shown = f"{name or 'the module'} ({type(layer).__name__})"
         yield from _of_layer(layer, shown)
 

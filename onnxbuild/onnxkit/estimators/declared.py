@@ -10,7 +10,7 @@ from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, siz
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
 
-_INPUT = "features"
+FEATURES = "features"
 """The input of a file that says how wide its rows are."""
 
 
@@ -36,7 +36,7 @@ def declared_by(
                 "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
                 "`{text: {dtype: string, shape: [batch]}}`",
             )
-        inputs = {_INPUT: {"dtype": "float32", "shape": [BATCH, outline.features]}}
+        inputs = {FEATURES: {"dtype": "float32", "shape": [BATCH, outline.features]}}
         declared["dummy_inputs"] = inputs
     shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
     axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))

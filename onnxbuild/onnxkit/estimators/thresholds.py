@@ -73,7 +73,7 @@ def _moved(feeds: Feeds) -> Iterator[Feeds]:
 
     floats = [name for name, array in feeds.items() if array.dtype.kind == "f"]
     columns = sum(feeds[name][0].size for name in floats if len(feeds[name]))
-    steps = {name: np.spacing(np.abs(feeds[name]).max(axis=0, initial=0)) for name in floats}
+    steps = {name: np.spacing(_greatest(feeds[name])) for name in floats}
     for way in (1, -1) if floats else ():
         ends = {name: feeds[name] + way * steps[name] for name in floats}
         yield {**feeds, **ends}
@@ -84,6 +84,14 @@ def _moved(feeds: Feeds) -> Iterator[Feeds]:
                 one = feeds[name].copy()
                 one[:, *index] = ends[name][:, *index]
                 yield {**feeds, name: one}
+
+
+def _greatest(array: np.ndarray) -> np.ndarray:
+    """The greatest magnitude in each column; a missing value (NaN) is none."""
+    import numpy as np
+
+    greatest: np.ndarray = np.fmax.reduce(np.abs(array), axis=0, initial=0)
+    return greatest
 
 
 def _differs(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import lcm
 
 from onnxbuild.core.axis import Axis, Dimension, sums_of, symbols_of
+from onnxbuild.core.axis_rule import FoundRule
 from onnxbuild.core.points import Point, example_sizes
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, export_sizes, probe_points
 
@@ -14,19 +15,6 @@ _STEPS = (2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 28, 32, 64, 128)
 """Products of strides, patch sizes and window sizes as networks have them, the least first."""
 
 Runs = Callable[[Mapping[str, int]], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRule:
-    """What some axes must be declared as.
-
-    Attributes:
-        what: One sentence.
-        fix: What to type.
-    """
-
-    what: str
-    fix: str
 
 
 def find_rule(
@@ -43,7 +31,7 @@ def find_rule(
     sums = sums_of(shapes)
     exported = export_sizes(axes, sums)
     if point.name == "exported":
-        return _multiples(axes, shapes, runs) or _fixed(axes, exported, runs)
+        return _multiples(axes, shapes, runs) or find_fixed(axes, shapes, runs)
     guilty = {name for name, one in axis_by_axis(axes, point, sums) if not runs(one.sizes)}
     if point.name == "other":
         return _multiples(axes, shapes, runs) if guilty and guilty <= _inner(shapes) else None
@@ -78,6 +66,7 @@ def _multiples(
         return FoundRule(
             f"{kind} multiples of {changed[0].multiple_of} alone",
             f"write {rules} in `dynamic_axes`",
+            axes=tuple(changed),
         )
     return None
 
@@ -87,9 +76,17 @@ def _inner(shapes: Sequence[Sequence[Dimension]]) -> set[str]:
     return {name for shape in shapes for each in shape[1:] for name in symbols_of(each)}
 
 
-def _fixed(axes: Sequence[Axis], exported: Mapping[str, int], runs: Runs) -> FoundRule | None:
-    """The axes that take their example alone, where forward runs at the examples."""
-    example = example_sizes(axes)
+def find_fixed(
+    axes: Sequence[Axis], shapes: Sequence[Sequence[Dimension]], runs: Runs
+) -> FoundRule | None:
+    """The axes that take their example alone, where forward runs at the examples.
+
+    Args:
+        axes: As declared.
+        shapes: Those of the inputs.
+        runs: Whether forward runs at these sizes.
+    """
+    exported, example = export_sizes(axes, sums_of(shapes)), example_sizes(axes)
     if not runs(example):
         return None
     guilty = [
@@ -109,6 +106,7 @@ def _fixed(axes: Sequence[Axis], exported: Mapping[str, int], runs: Runs) -> Fou
     return FoundRule(
         f"{only} example alone",
         f"write {numbers} in `dummy_inputs`, and take the axis out of `dynamic_axes`",
+        fixed=tuple(guilty),
     )
 
 
@@ -129,6 +127,7 @@ def _least(axis: Axis, exported: Mapping[str, int], runs: Runs) -> FoundRule | N
     return FoundRule(
         f"axis '{axis.name}' takes no size below {least.min}",
         f"write `{_written(least)}` in `dynamic_axes`",
+        axes=(least,),
     )
 
 

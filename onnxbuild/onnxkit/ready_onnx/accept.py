@@ -16,9 +16,9 @@ from onnxbuild.onnxkit.model.checker import checker_faults
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.interface import interface_faults, unused_inputs
 from onnxbuild.onnxkit.model.model_files import file_bytes, load_model, save_model
-from onnxbuild.onnxkit.ready_onnx.adapt import adapt
+from onnxbuild.onnxkit.ready_onnx.adapt import adapt, fixed_sizes
 from onnxbuild.onnxkit.ready_onnx.probes import run_at_sizes
-from onnxbuild.onnxkit.sessions.open import check_loads
+from onnxbuild.onnxkit.sessions.open import REFUSED, check_loads
 
 if TYPE_CHECKING:
     import onnx
@@ -49,6 +49,7 @@ def accept(
         StepError: It is not as declared, or not valid, or it fails at a size that the recipe allows.
     """
     folder = context.output("model")
+    fixed = fixed_sizes(model, inputs, rename)
     adapt(model, inputs, outputs, rename, context.where)
     _refuse_sequences(model, shown, context.where)
     canonicalize(model)
@@ -62,15 +63,36 @@ def accept(
         first = faults[0]
         where = f"{context.where}, {first.where}"
         raise StepError(f"{shown}: {first.what}", where=where, fix=first.fix)
-    observed = run_at_sizes(draft, inputs, axes, context.where)
-    model = load_model(draft, weights="mapped")
     symbols = [axis.name for axis in axes]
     symbols += sums_of([each.shape for each in inputs])
-    name_output_axes(model, observed, symbols)
-    save_model(model, folder)
-    check_loads(folder, context.where)
+    try:
+        observed = run_at_sizes(draft, inputs, axes, context.where)
+        model = load_model(draft, weights="mapped")
+        name_output_axes(model, observed, symbols)
+        save_model(model, folder)
+        check_loads(folder, context.where)
+    except StepError as error:
+        raise _with_fixed_sizes(error, fixed) from error
     (context.output("config") / REPORT_FILE).write_bytes(canonical_json({}))
     return Outcome({"opset": opset, "size_bytes": file_bytes(folder)}, notes=tuple(unread))
+
+
+def _with_fixed_sizes(error: StepError, fixed: Mapping[str, int]) -> StepError:
+    """An error in whose fix the sizes are named that the recipe alone fixes, if ONNX Runtime refuses them.
+
+    It infers the shapes of all branches of an `If`, and refuses a model if one can't take a size, whether
+    that branch would ever run or not.
+    """
+    if not fixed or REFUSED not in error.what:
+        return error
+    size = next(iter(fixed.values()))
+    named = " and ".join(f"{each} of '{name}'" for name, each in fixed.items())
+    return StepError(
+        error.what,
+        where=error.where,
+        fix=f"the recipe fixes {named}, which the model leaves open, and a branch of it may not take that; "
+        f"write an axis in its place: `dynamic_axes: {{size: {{min: {size}, max: {size}, example: {size}}}}}`",
+    )
 
 
 def _refuse_sequences(model: onnx.ModelProto, shown: str, where: str) -> None:

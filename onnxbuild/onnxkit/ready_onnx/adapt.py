@@ -50,6 +50,27 @@ def adapt(
     name_axes(model, inputs)
 
 
+def fixed_sizes(
+    model: onnx.ModelProto, inputs: Sequence[DummyInput], rename: Mapping[str, str]
+) -> dict[str, int]:
+    """The recipe's name of an input -> the first size that the recipe fixes and the model leaves open.
+
+    Args:
+        model: As it was made.
+        inputs: As the recipe declares them.
+        rename: The model's names of inputs and outputs -> the recipe's.
+    """
+    declared = {each.name: each.shape for each in inputs}
+    found: dict[str, int] = {}
+    for value in model.graph.input:
+        name = rename.get(value.name, value.name)
+        sizes = zip(dimensions(value) or (), declared.get(name, ()), strict=False)
+        for theirs, ours in sizes:
+            if isinstance(ours, int) and (not isinstance(theirs, int) or theirs < 0):
+                found.setdefault(name, ours)
+    return found
+
+
 def _clear_unknown_sizes(model: onnx.ModelProto) -> None:
     """Leave out the -1, `?` and empty names that converters write for a size that is not known."""
     for graph in all_graphs(model):

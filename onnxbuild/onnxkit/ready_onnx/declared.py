@@ -82,6 +82,14 @@ def _check_names(
     outline: Outline, rename: Mapping[str, str], outputs: list[str], written: Mapping[str, Any]
 ) -> None:
     theirs = [value.name for value in (*outline.inputs, *outline.outputs)]
+    if "" in theirs:
+        place = theirs.index("")
+        count = len(outline.inputs)
+        which = f"input {place}" if place < count else f"output {place - count}"
+        raise SourceError(
+            f"{which} of the model has no name (counted from 0), so that nothing can feed or read it",
+            "convert the model again, or name it where it was made",
+        )
     for name in rename:
         if name not in theirs:
             raise SourceError(

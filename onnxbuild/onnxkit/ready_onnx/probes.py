@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from onnxbuild.core.axis import sums_of
+from onnxbuild.core.axis_rule import FoundRule
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
-from onnxbuild.onnxkit.export.axis_search import find_rule
+from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
@@ -19,6 +22,21 @@ AS_WRITTEN = SessionSettings(graph_optimization="disable").judged()
 """The graph as it was made, node by node."""
 
 Observed = tuple[Mapping[str, int], Sequence[tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFault:
+    """Sizes that a model should take, and does not.
+
+    Attributes:
+        what: One sentence.
+        fix: What to type.
+        rule: The rule of the axes that explains it; None where none does.
+    """
+
+    what: str
+    fix: str
+    rule: FoundRule | None
 
 
 def run_at_sizes(
@@ -37,6 +55,28 @@ def run_at_sizes(
     Raises:
         StepError: It fails somewhere; names the axis and the sizes that it takes where they are known.
     """
+    observed, fault = try_sizes(folder, inputs, axes, where)
+    if fault is not None:
+        raise StepError(fault.what, where=where, fix=fault.fix)
+    return observed
+
+
+def try_sizes(
+    folder: Path, inputs: Sequence[DummyInput], axes: Sequence[Axis], where: str
+) -> tuple[list[Observed], SizeFault | None]:
+    """Run a model as `run_at_sizes` does.
+
+    Args:
+        folder: Holds the model.
+        inputs: As the recipe declares them.
+        axes: The recipe's.
+        where: `recipe:step`.
+
+    Returns: What was seen up to the first fault, and that; None without any.
+
+    Raises:
+        StepError: ONNX Runtime can't open the model.
+    """
     from onnxbuild.onnxkit.export.export_check import probe_feeds
 
     session = open_session(folder, settings=AS_WRITTEN, where=where)
@@ -47,29 +87,32 @@ def run_at_sizes(
         found = run_session(session, probe_feeds(inputs, point), where)
         return [array.shape for array in found.values()]
 
-    def runs(point: Point) -> bool:
-        try:
-            run(point)
-        except StepError:
-            return False
-        return True
-
     observed: list[Observed] = []
     for point in probe_points(axes, sums):
         try:
             observed.append((point.sizes, run(point)))
         except StepError as error:
-            rule = find_rule(axes, shapes, point, lambda sizes: runs(Point("", sizes)))
+            what = f"the model fails at {_shown(point)}: {error.what}"
+            takes = partial(_runs, run)
+            rule = find_rule(axes, shapes, point, takes) or find_fixed(axes, shapes, takes)
             if rule is not None:
-                what = f"{rule.what}: the model fails at {_shown(point)}: {error.what}"
-                raise StepError(what, where=where, fix=rule.fix) from error
+                return observed, SizeFault(f"{rule.what}: {what}", rule.fix, rule)
             guilty = [
-                name for name, one in axis_by_axis(axes, point, sums) if observed and not runs(one)
+                name
+                for name, one in axis_by_axis(axes, point, sums)
+                if observed and not takes(one.sizes)
             ]
-            raise StepError(
-                f"the model fails at {_shown(point)}: {error.what}", where=where, fix=_fix(guilty)
-            ) from error
-    return observed
+            return observed, SizeFault(what, _fix(guilty), None)
+    return observed, None
+
+
+def _runs(run: Callable[[Point], object], sizes: Mapping[str, int]) -> bool:
+    """Whether a model runs at some sizes."""
+    try:
+        run(Point("", sizes))
+    except StepError:
+        return False
+    return True
 
 
 def _fix(guilty: Sequence[str]) -> str:

@@ -36,8 +36,12 @@ if TYPE_CHECKING:
 
 _NOISE = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?"
+    r"|Load model from .+?/model\.onnx failed: ?(This is an invalid model\. )?(Fatal error: |Error: )?"
     r"|Status Message: (?=/)|/onnxruntime_src/\S+:\d+ (.*\) )?"
 )
+
+REFUSED = "ONNX Runtime refuses the model"
+"""How the sentence begins where a model can't be opened."""
 
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 """The entry that makes a session remember which nodes went where; see placement."""
@@ -178,7 +182,7 @@ def open_here(asked: SessionRequest) -> onnxruntime.InferenceSession:
         if operator := unknown_operator(str(error)):
             raise unknown_operator_error(operator, where) from error
         raise StepError(
-            f"ONNX Runtime refuses the model on {', '.join(wanted)}: {first_line(error)}",
+            f"{REFUSED} on {', '.join(wanted)}: {first_line(error)}",
             where=where,
             fix="run `onnxbuild inspect` on the model; a newer onnxruntime may know its operators",
         ) from error

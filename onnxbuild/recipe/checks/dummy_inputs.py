@@ -22,10 +22,13 @@ _TEXT = "a string"
 def check_dummy_input(name: str, parts: Parts) -> Iterator[Fault]:
     """Yield the faults, as far as the parts without faults show them."""
     path = ("dummy_inputs", name)
-    keys = ("dtype", "low", "high", "fill", "mask")
+    keys = ("dtype", "low", "high", "fill", "mask", "missing")
     sound = {key: parts.node(*path, key) for key in keys if parts.sound(*path, key)}
     given = {key: node for key, node in sound.items() if node is not None}
-    for first, others in (("mask", ("fill", "low", "high")), ("fill", ("low", "high"))):
+    for first, others in (
+        ("mask", ("fill", "low", "high", "missing")),
+        ("fill", ("low", "high", "missing")),
+    ):
         excluded = [key for key in others if key in given]
         if first in given and excluded:
             named = " and ".join(excluded)
@@ -76,6 +79,9 @@ def _shape(
             what = f"{dotted((*path, key))} is for rows, and the shape is []"
             fix = "remove it" if key == "mask" else "write one value"
             yield Fault(what, locate_key(parts.root, (*path, key)), fix)
+        if key == "missing" and dtype and not dtype.startswith(("float", "bfloat")):
+            what = f"{dotted((*path, key))} makes NaN, which {dtype} has not"
+            yield Fault(what, locate_key(parts.root, (*path, key)), "remove it, or change `dtype`")
         if key == "mask" and dtype == "string":
             what = f"{dotted((*path, key))} makes ones and zeros; the dtype is string"
             yield Fault(what, locate_key(parts.root, (*path, key)), "write `dtype: int64`")

@@ -66,6 +66,8 @@ PARTS: Mapping[str, str] = {
     "again and again",
     "mask": "ones and zeros for rows of different lengths along the last axis, padded right or left; the "
     "first row is full, and inputs of one shape have the same lengths",
+    "missing": "for models that take missing values: the share of random values that are NaN; your own data may "
+    "hold NaN then",
     "min": "least size; 0 where tensors may be empty, such as a cache",
     "multiple_of": "all sizes are multiples of this: 32 for a network that halves its input five times",
     "max": "greatest size",

@@ -177,6 +177,7 @@ def _dummy_input(builder: SchemaBuilder) -> Schema:
         "high": value({"type": "number"}),
         "fill": {"anyOf": [value(one), {"type": "array", "minItems": 1, "items": value(one)}]},
         "mask": value({"enum": ["right", "left"]}),
+        "missing": value({"type": "number", "exclusiveMinimum": 0, "maximum": 0.9}),
     }
     for key, schema in properties.items():
         schema["description"] = PARTS[key]

@@ -465,6 +465,48 @@ def test_columns_of_a_table_are_inputs_of_their_own(tmp_path):
     assert found["label"].tolist() == estimator.predict(table).tolist()
 
 
+@pytest.mark.parametrize(
+    ("frontend", "make"),
+    [
+        ("sklearn", lambda: HistGradientBoostingClassifier(max_iter=10, random_state=0)),
+        ("xgboost", lambda: xgboost.XGBClassifier(n_estimators=5, n_jobs=1)),
+        ("lightgbm", lambda: lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)),
+    ],
+    ids=["sklearn", "xgboost", "lightgbm"],
+)
+def test_missing_values_go_through_the_conversion_and_the_gate(tmp_path, frontend, make):
+    rows, labels = cancer()
+    rows, labels = rows[:, :4].astype(np.float32), (labels == "benign").astype(int)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.2] = np.nan
+    inputs = (replace(FOUR[0], missing=0.2),)
+    model = saved(make().fit(rows[::2], labels[::2]), tmp_path)
+    (tmp_path / "made.py").write_text(
+        f"import joblib\ndef load(): return joblib.load({str(tmp_path / 'estimator.joblib')!r})\n"
+    )
+    model = Entrypoint(f"{tmp_path / 'made.py'}:load")
+    made = converted(model, tmp_path, frontend=frontend, inputs=inputs)
+    samples = np.array_split(rows[1::2], 5)
+    _, reference = referenced(model, tmp_path, samples, frontend=frontend, inputs=inputs)
+    points = list(read_reference(reference))
+    assert all(
+        np.isnan(each.feeds["features"]).any()
+        for each in points
+        if len(each.feeds["features"]) > 8
+    )
+    outcome, report = judged(made, reference, tmp_path / "gate")
+    assert not outcome.findings, report
+    bad = planted(made, tmp_path / "bad", other_side)
+    found, _ = judged(bad, reference, tmp_path / "again")
+    assert found.findings
+
+
+def other_side(nodes, _):
+    """Rows without a value go to the other branch."""
+    (trees,) = (node for name, node in nodes.items() if name.startswith("TreeEnsemble"))
+    ways = attribute(trees, "nodes_missing_value_tracks_true").ints
+    ways[:] = [1 - each for each in ways]
+
+
 def test_values_that_the_estimator_refuses_are_written_in_the_recipe(tmp_path):
     cities = np.array([["bern"], ["oslo"]] * 3, object)
     model = saved(

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -86,6 +87,25 @@ def test_of_a_static_variant_what_reads_the_value_is_named_too_and_leaving_both_
 def test_a_single_quantized_node_has_no_others_to_outweigh(tmp_path):
     source, target = quantized(chain(1000), tmp_path, nodes_to_include=("second",))
     assert find_dominant_node(source, target, FEEDS, tmp_path) is None
+
+
+def test_a_model_of_many_quantized_nodes_is_left_to_diagnose(tmp_path):
+    """One dominates as above, of 129 nodes; each would take two runs."""
+    made = chain(1000)
+    made.graph.output[0].name = "end"
+    made.graph.initializer.append(weight("e", np.eye(WIDTH, dtype=np.float32)))
+    names = ["y", *(f"v{n}" for n in range(124)), "end"]
+    for before, after in itertools.pairwise(names):
+        made.graph.node.append(helper.make_node("MatMul", [before, "e"], [after], name=after))
+    source, target = quantized(made, tmp_path)
+    assert find_dominant_node(source, target, FEEDS, tmp_path) is None
+    made.graph.node.pop()
+    made.graph.output[0].name = names[-2]
+    source, target = quantized(made, tmp_path / "fewer")
+    (tmp_path / "work").mkdir()
+    found = find_dominant_node(source, target, FEEDS, tmp_path / "work")
+    assert found is not None
+    assert found.name == "second"
 
 
 def test_inputs_stay_as_they_were(tmp_path):

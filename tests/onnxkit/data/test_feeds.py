@@ -127,6 +127,26 @@ def test_an_infinity_below_zero_passes_as_masks_hold_it():
     assert check_feeds({"pixels": mask}, [PIXELS], "x")["pixels"][0, 1] == -np.inf
 
 
+def test_missing_values_pass_where_the_recipe_says_that_there_may_be_some():
+    rows = np.array([[0, np.nan, 1]], np.float32)
+    with pytest.raises(StepError) as caught:
+        check_feeds({"pixels": rows}, [PIXELS], "x")
+    assert "write `missing: 0.1` below `pixels` in `dummy_inputs`" in caught.value.fix
+    sparse = DummyInput("pixels", "float32", ("batch", 3), missing=0.25)
+    assert np.isnan(check_feeds({"pixels": rows}, [sparse], "x")["pixels"]).sum() == 1
+    with pytest.raises(StepError, match="holds 1 inf among 3"):
+        check_feeds(
+            {"pixels": rows * [[1, 1, np.inf]]},
+            [DummyInput("pixels", "float64", ("batch", 3), missing=0.25)],
+            "x",
+        )
+    drawn = make_feeds([sparse], {"batch": 400}, 0)["pixels"]
+    whole = make_feeds([PIXELS], {"batch": 400}, 0)["pixels"]
+    gone = np.isnan(drawn)
+    assert 0.2 < gone.mean() < 0.3
+    assert (drawn[~gone] == whole[~gone]).all()
+
+
 def test_names_that_go_together_are_paired_by_likeness():
     feeds = {"attention": 1, "input_id": 2, "extra": 3}
     with pytest.raises(StepError) as caught:

@@ -8,10 +8,12 @@ import pytest
 from onnx import helper
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.recipe import DummyInput
+from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.ready_onnx.adapt import adapt
 from onnxbuild.onnxkit.ready_onnx.raise_opset import raise_opset
+from onnxbuild.steps.import_onnx import KIND, ImportOnnxParams
+from tests.fakes.step_context import run_step
 from tests.onnxkit.models import branching, linear, model, value, weight
 
 X = (DummyInput("x", "float32", ("batch", 4)),)
@@ -137,3 +139,44 @@ def test_a_model_of_onnxs_newest_ir_version_is_one_that_the_runtime_reads():
     adapt(made, X, (), {}, "demo:import")
     (found,) = run(made, x=np.ones((2, 4), np.float32))
     assert found.shape[0] == 2
+
+
+def two_rates():
+    """A branch that squeezes an axis: of 4 columns it has 1 row, of 8 it would have 2, which it can't take."""
+    branches = {}
+    for name, columns in (("then", 4), ("else", 8)):
+        rows, squeezed = f"{name}_rows", f"{name}_out"
+        nodes = [
+            helper.make_node("Reshape", ["x", f"{name}_shape"], [rows]),
+            helper.make_node("Squeeze", [rows, "zero"], [squeezed]),
+        ]
+        branches[f"{name}_branch"] = helper.make_graph(
+            nodes,
+            name,
+            [],
+            [value(squeezed, [None])],
+            [weight(f"{name}_shape", np.array([-1, columns]))],
+        )
+    return model(
+        [helper.make_node("If", ["is_four"], ["y"], **branches)],
+        [value("x", ["samples"]), value("is_four", [], onnx.TensorProto.BOOL)],
+        [value("y", [None])],
+        [weight("zero", np.array([0]))],
+    )
+
+
+def test_a_fixed_size_that_a_branch_can_not_take_is_named_with_the_axis_to_write(tmp_path):
+    onnx.save(two_rates(), tmp_path / "m.onnx")
+    file = Entrypoint(FILE_DATA, files=(str(tmp_path / "m.onnx"),))
+    flag = DummyInput("is_four", "bool", (), fill=False)
+
+    def run(shape, axes=()):
+        params = ImportOnnxParams(file, (DummyInput("x", "float32", shape), flag), ("y",), axes)
+        return run_step(KIND, params, tmp_path / str(len(axes)))
+
+    with pytest.raises(StepError, match="refuses the model") as caught:
+        run((8,))
+    assert "Load model from" not in caught.value.what
+    assert "fixes 8 of 'x'" in caught.value.fix
+    assert "`dynamic_axes: {size: {min: 8, max: 8, example: 8}}`" in caught.value.fix
+    run(("size",), (Axis("size", 8, 8, 8),))

@@ -1,0 +1,84 @@
+"""The sizes that an .onnx file takes, found by running it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from onnxbuild.onnxkit.ready_onnx.onnx_draft import draft_of_sizes
+from tests.onnxkit import models
+
+WIDE = {"min": 1, "max": 64, "example": 16}
+BATCH = {"min": 1, "max": 8, "example": 2}
+
+
+def said(width=WIDE):
+    return {
+        "dummy_inputs": {"x": {"dtype": "float32", "shape": ["batch", "width"]}},
+        "outputs": ["y"],
+        "dynamic_axes": {"batch": BATCH, "width": width},
+    }
+
+
+@pytest.fixture
+def reshaped(tmp_path):
+    """A model that reshapes x (batch, width)."""
+
+    def make(*shape):
+        weights = [models.weight("s", np.array(shape, np.int64))]
+        made = models.model(
+            [helper.make_node("Reshape", ["x", "s"], ["y"])],
+            [models.value("x", ["batch", "width"])],
+            [models.value("y", [None] * len(shape))],
+            weights,
+        )
+        onnx.save(made, tmp_path / "m.onnx")
+        (tmp_path / "scratch").mkdir()
+        return tmp_path / "m.onnx", {}
+
+    return make
+
+
+def test_a_model_that_takes_all_sizes_is_as_its_file_says(reshaped, tmp_path):
+    assert draft_of_sizes(*reshaped(-1, 1), said(), tmp_path / "scratch") is None
+
+
+def test_multiples_are_written(reshaped, tmp_path):
+    draft = draft_of_sizes(*reshaped(0, -1, 4), said(), tmp_path / "scratch")
+    stepped = {"min": 4, "max": 64, "example": 16, "multiple_of": 4}
+    assert draft.recipe == {"dynamic_axes": {"width": stepped}}
+    assert draft.comments == {
+        "dynamic_axes.width": "tried: axis 'width' takes multiples of 4 alone"
+    }
+    assert not draft.holes
+
+
+def test_a_batch_that_is_baked_in_is_a_number(tmp_path):
+    made = models.model(
+        [helper.make_node("MatMul", ["w", "x"], ["y"])],  # (2, 2) times x
+        [models.value("x", ["batch", "width"])],
+        [models.value("y", [2, "width"])],
+        [models.weight("w", np.eye(2, dtype=np.float32))],
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    draft = draft_of_sizes(tmp_path / "m.onnx", {}, said(), tmp_path / "scratch")
+    assert draft.recipe == {"dummy_inputs": {"x": {"shape": [2, "width"]}}}
+    assert draft.comments == {"dummy_inputs.x": "tried: axis 'batch' takes its example alone"}
+
+
+def test_sizes_that_no_rule_explains_are_a_hole(reshaped, tmp_path):
+    draft = draft_of_sizes(*reshaped(-1, 1000), said(), tmp_path / "scratch")
+    assert list(draft.holes) == ["dynamic_axes"]
+    assert "fails at" in draft.holes["dynamic_axes"]
+
+
+def test_a_model_that_onnx_runtime_refuses_is_left_to_the_build(tmp_path):
+    made = models.model(
+        [helper.make_node("Nonesuch", ["x"], ["y"])],
+        [models.value("x", ["batch", "width"])],
+        [models.value("y", ["batch", "width"])],
+    )
+    onnx.save(made, tmp_path / "m.onnx")
+    assert draft_of_sizes(tmp_path / "m.onnx", {}, said(), tmp_path / "scratch") is None
