@@ -26,10 +26,13 @@ from onnxbuild.features.artifacts import compiled, offline, optimized, ort, tens
 from onnxbuild.features.formats import aotinductor, torch_export, torchscript
 from onnxbuild.features.frontends import (
     exported,
+    jax,
     lightgbm,
     onnx,
     pytorch,
+    saved_model,
     sklearn,
+    tflite,
     torchscript_file,
     xgboost,
 )
@@ -58,6 +61,9 @@ FEATURES: tuple[Feature, ...] = (
     onnx.FEATURE,
     transformers.FEATURE,
     keras.FEATURE,
+    saved_model.FEATURE,
+    tflite.FEATURE,
+    jax.FEATURE,
     exported.FEATURE,
     torchscript_file.FEATURE,
     sklearn.FEATURE,

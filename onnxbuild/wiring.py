@@ -187,6 +187,7 @@ def _made_and_held(
             known.requirements(environment),
             known.interpreter(environment),
             lambda text: events.emit(Notice(text)),
+            compiled=bool(environment.needs),
         )
         known.forget()
         lock = hold(folder)

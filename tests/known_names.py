@@ -52,7 +52,7 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("adapters/toolchain/missing.py", "xgboost"): "a package, and the extra that brings it",
     ("cli/inspect.py", "operators"): "what a model is made of: a key of its summary",
     (
-        "adapters/toolchain/virtual_environments.py",
+        "adapters/toolchain/environments.py",
         "wheel",
     ): "a distribution that brings pip's tools",
     ("core/recipe.py", "pytorch"): "the frontend of a recipe that names none",

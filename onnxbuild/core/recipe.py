@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from onnxbuild.core.axis import Axis, Dimension
 from onnxbuild.core.entrypoint import DUMMY_DATA, FILE_DATA, Entrypoint
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.target import Target, TargetGates
 
 __all__ = [
@@ -177,6 +178,7 @@ class Recipe:
         lines: Dotted key -> where the recipe writes it, for messages.
         formats: Formats other than ONNX, in the order written.
         frontend: What makes ONNX of the model: the name of a feature.
+        environment: Where the model's framework is installed, if the recipe says it.
     """
 
     name: str
@@ -194,6 +196,7 @@ class Recipe:
     lines: Mapping[str, Location]
     formats: tuple[Format, ...] = ()
     frontend: str = FRONTEND
+    environment: Environment | None = None
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -113,6 +113,13 @@ class StepContext(Protocol):
         """
         ...
 
+    def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
+        """Where a callable is defined, for an interpreter that is to import it.
+
+        Returns: Its file, absolute, or its module with dots; the folders of the import path, absolute.
+        """
+        ...
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """(name as the recipe's project knows it, where it is) of the files that it declares."""
         ...

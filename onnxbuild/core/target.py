@@ -80,22 +80,29 @@ class TargetGates:
 
 
 def environment_of(params: object) -> Environment | None:
-    """The environment that a step with these parameters runs its sessions in.
+    """The environment that a step with these parameters runs its sessions, or a framework, in.
 
     Args:
-        params: Of any kind; those that run a model on one target have it as `target`.
+        params: Of any kind; those that run a model on one target have it as `target`, those that run a
+            framework as `environment`.
     """
+    own = getattr(params, "environment", None)
+    if isinstance(own, Environment):
+        return own
     target = getattr(params, "target", None)
     return target.environment if isinstance(target, Target) else None
 
 
 def run_by(params: Any, interpreter: str) -> Any:
-    """Parameters whose target knows its interpreter.
+    """Parameters whose environment knows its interpreter.
 
     Args:
         params: With an environment; see `environment_of`.
         interpreter: Absolute path.
     """
+    own = getattr(params, "environment", None)
+    if isinstance(own, Environment):
+        return replace(params, environment=replace(own, interpreter=interpreter))
     environment = replace(params.target.environment, interpreter=interpreter)
     return replace(params, target=replace(params.target, environment=environment))
 

@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
-from onnxbuild.core.source_error import SourceError
 from onnxbuild.expansion.addresses import shared
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -18,8 +16,8 @@ from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.onnxkit.estimators.estimator_draft import FEATURES
-from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
+from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
+from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import check, convert_estimator, estimator_reference
 
@@ -122,40 +120,8 @@ def booster_source(
         help=f"{about}, relative to this file: it says how many columns its rows have",
         look=look_with(outline_of),
         read=read,
-        recognizes=_recognized_by(outline_of, suffixes),
+        recognizes=recognized_by(outline_of, suffixes),
     )
-
-
-def look_with(
-    outline_of: Callable[[Path], EstimatorOutline],
-) -> Callable[[Path], EstimatorOutline]:
-    """Return a `ModelSource.look` of a reader of outlines."""
-
-    def look(path: Path) -> EstimatorOutline:
-        try:
-            return outline_of(path)
-        except EstimatorFileError as error:
-            fix = "check that the file is complete; git-lfs pointers are a frequent cause"
-            raise SourceError(f"{path.name} can't be read: {error}", fix) from error
-
-    return look
-
-
-def _recognized_by(
-    outline_of: Callable[[Path], EstimatorOutline], suffixes: tuple[str, ...]
-) -> Callable[[Path], bool]:
-    """Return a `ModelSource.recognizes` for files whose names end as many others do."""
-
-    def recognizes(path: Path) -> bool:
-        if path.suffix.lower() not in suffixes or not path.is_file():
-            return False
-        try:
-            outline_of(path)
-        except (EstimatorFileError, OSError):
-            return False
-        return True
-
-    return recognizes
 
 
 def read_estimator(
@@ -164,30 +130,6 @@ def read_estimator(
     written: Mapping[str, Any],
     facts: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
-    """What an estimator's file says: one input of float32, as wide as its rows.
-
-    Args:
-        path: The file.
-        outline: What was read of it.
-        written: What the recipe writes.
-        facts: For the steps.
-
-    Raises:
-        SourceError: It does not say how wide its rows are, and neither does the recipe.
-    """
-    inputs = mapping_in(written, "dummy_inputs")
-    declared: dict[str, Any] = {}
-    if not inputs:
-        if not outline.features:
-            raise SourceError(
-                f"{path.name} does not say what its inputs are",
-                "write `dummy_inputs: {features: {dtype: float32, shape: [batch, COLUMNS]}}`; for texts, "
-                "`{text: {dtype: string, shape: [batch]}}`",
-            )
-        inputs = {FEATURES: {"dtype": "float32", "shape": [BATCH, outline.features]}}
-        declared["dummy_inputs"] = inputs
-    shapes = [sizes_in(mapping_in(inputs, each).get("shape")) for each in inputs]
-    axes = completed_axes(shapes, mapping_in(written, "dynamic_axes"))
-    if axes:
-        declared["dynamic_axes"] = axes
+    """What an estimator's file says, with `facts` for the steps; raises as `declared_by`."""
+    declared = declared_by(path.name, outline, written)
     return SourceFacts(files=(path,), read=(path,), recipe=declared, facts=dict(facts or {}))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.draft import Draft, no_draft
+from onnxbuild.core.environment import Environment
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Format, Location, Recipe, Variant
@@ -205,6 +206,8 @@ class Frontend(Feature):
             this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
+        environment: Where its steps run the model's framework, if the recipe names no other; None where
+            that is onnxbuild's own environment.
     """
 
     source: Callable[[Scope], Source]
@@ -213,6 +216,7 @@ class Frontend(Feature):
     draft: Callable[[object], Draft | None] = no_draft
     is_measured: bool = True
     model_source: ModelSource | None = None
+    environment: Environment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,9 +43,18 @@ def _never(_path: Path) -> bool:
     return False
 
 
+ENVIRONMENT = "environment"
+"""Key of `model`: where the model's framework is installed."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoOptions:
     """Keys next to NAME in `model`: none."""
+
+
+def _no_draft(_file: Path, _name: str) -> Draft | None:
+    """What `draft` says of a kind that names no callables."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,10 @@ class ModelSource:
         suffixes: Endings of its files' names, as `.onnx`, by which `init` knows them.
         tried: What running the file says of a first recipe; `init` calls it in a fenced process.
         recognizes: Says of a file or a folder whether it is of this kind, where its name does not.
+        is_callable: PATH is FILE.py:CALLABLE or package.module:CALLABLE: `{NAME: X}` is `frontend: NAME` and
+            `{entrypoint: X}`. Nothing is looked at or read.
+        draft: Of one with `is_callable`: (file, name of the callable) -> what its text says of a first recipe,
+            without running it; None if it is for another frontend.
 
     `look` and `read` import no framework, since recipes are read before anything runs, and raise SourceError and OSError.
     """
@@ -75,6 +88,8 @@ class ModelSource:
     suffixes: tuple[str, ...] = ()
     recognizes: Callable[[Path], bool] = _never
     tried: Tried = no_trial
+    is_callable: bool = False
+    draft: Callable[[Path, str], Draft | None] = _no_draft
 
     def takes(self, path: Path) -> bool:
         """Whether a file or a folder seems to be of this kind."""

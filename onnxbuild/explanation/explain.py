@@ -201,7 +201,7 @@ def _keys_at(text: str, where: str) -> Keys:
 def _differing(one: Recipe, other: Recipe) -> Iterator[str]:
     """Yield the keys in which two recipes differ, their places aside."""
     asked: tuple[tuple[str, Callable[[Recipe], object]], ...] = (
-        ("model", lambda recipe: recipe.model),
+        ("model", lambda recipe: (recipe.model, recipe.environment)),
         ("frontend", lambda recipe: recipe.frontend),
         ("dummy_inputs", lambda recipe: recipe.inputs),
         ("outputs", lambda recipe: recipe.outputs),

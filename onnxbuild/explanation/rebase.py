@@ -64,7 +64,7 @@ def _is_path(path: Path, text: str, takers: list[tuple[str, ...]]) -> bool:
         case () | ("entrypoint",):
             file, colon, _ = text.rpartition(":")
             return not colon or file.endswith(".py")
-        case ("files", int()):
+        case ("files", int()) | ("environment", "requirements" | "python"):
             return True
         case (str() as key,):
             return key in MODEL_SOURCES and not _NOT_RELATIVE.match(text)

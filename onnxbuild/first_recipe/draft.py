@@ -11,6 +11,7 @@ from typing import Any
 
 from onnxbuild.adapters.processes.fenced_call import call_fenced
 from onnxbuild.catalog import MODEL_SOURCES
+from onnxbuild.core.draft import Draft
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.core.recipe import Location
 from onnxbuild.document.node import plain
@@ -134,6 +135,12 @@ def recipe_of_callable(
     file = Path(os.path.abspath(source.file))  # noqa: PTH100 - keeps links
     project = reader.project if file.is_relative_to(reader.project) else file.parent
     target = f"{os.path.relpath(file, project)}:{source.name}"
+    entrypoint = f"{_relative(file, reader)}:{source.name}"
+    for form, known in MODEL_SOURCES.items():
+        draft = known.draft(file, source.name)
+        if draft is not None:
+            drafted = {"version": 1, "name": name, "model": {form: entrypoint}, **draft.recipe}
+            return first_recipe(reader, head, placed(drafted, _comments(draft)), _of_place)
     with tempfile.TemporaryDirectory(prefix="onnxbuild-init-") as folder:
         job = {
             "project": str(project),
@@ -155,17 +162,22 @@ def recipe_of_callable(
                 raise
             fix = "it may read the project, and what `--files PATH` names; it can write nothing"
             raise StepError(error.what, where=error.where, fix=fix) from error
-    entrypoint = f"{_relative(file, reader)}:{source.name}"
     files = [_relative(project / each, reader) for each in said["files"]]
     files += [os.path.abspath(each) for each in outside]  # noqa: PTH100 - resolves `..`
     model: Any = {"entrypoint": entrypoint, "files": files} if files else entrypoint
     value = {"version": 1, "name": name, "model": model, **said["recipe"]}
     comments = {
         "model.files": "what it opened as `init` ran it",
-        **said["comments"],
-        **{key: f"{HOLE}: {text}" for key, text in said["holes"].items()},
+        **_comments(Draft(said["recipe"], said["comments"], said["holes"])),
     }
     return first_recipe(reader, head, placed(value, comments), _of_place)
+
+
+def _comments(draft: Draft) -> dict[str, str]:
+    return {
+        **draft.comments,
+        **{key: f"{HOLE}: {text}" for key, text in draft.holes.items()},
+    }
 
 
 def _of_place(at: Location) -> str:

@@ -40,6 +40,7 @@ def resolved_recipe(recipe: Recipe) -> dict[str, Any]:
         "entrypoints": {name: _entrypoint(each) for name, each in recipe.entrypoints.items()},
         **({"formats": formats} if formats else {}),
         **({} if recipe.frontend == FRONTEND else {"frontend": recipe.frontend}),
+        **({} if recipe.environment is None else {"environment": to_json(recipe.environment)}),
     }
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from onnxbuild.catalog import FRONTENDS
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.recipe import FRONTEND, Entrypoint, Location, Recipe
 from onnxbuild.document.faults import Fault, Faults
 from onnxbuild.document.node import UNKNOWN, Member, Node, Path, key_places, mapping, plain
 from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.model_source import ENVIRONMENT
 from onnxbuild.recipe.checks.consistency import check_parts
 from onnxbuild.recipe.declared.entrypoints import EntrypointReader
 from onnxbuild.recipe.declared.environments import read_environment
@@ -161,12 +163,20 @@ class Loader:
         def environment(node: Node, path: Path) -> Environment | None:
             return read_environment(node, path, self._sources, self._faults)
 
+        own = None if (model := root.child("model")) is None else model.child(ENVIRONMENT)
+        known_environment = None
+        if own is not None and not any(path[:2] == ("model", ENVIRONMENT) for path in unsound):
+            known_environment = environment(own, ("model", ENVIRONMENT))
         parts = read_parts(root, unsound, read, environment)
         if self._complete and completed is not None:  # what is lost there can't be missed here
             self._faults.update(check_parts(parts))
         if self._faults:
             return None
         recipe = _assembled(parts, chosen, shared, next(iter(self._sources.files)))
+        if known_environment is not None:
+            frontend = FRONTENDS[recipe.frontend].environment
+            needs = () if frontend is None else frontend.needs
+            recipe = replace(recipe, environment=replace(known_environment, needs=needs))
         if self._understood is not None and self._written is not None:
             folder_of = lambda at: self._sources.folder(at.path)  # noqa: E731
             self._understood.append(Understood(recipe, root, chosen, self._written, folder_of))

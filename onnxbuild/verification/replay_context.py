@@ -94,6 +94,10 @@ class ReplayContext:
         """No code of the user's is in a release."""
         raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
 
+    def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
+        """Nor is it here."""
+        raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """Nor are files."""
         raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)

@@ -98,6 +98,14 @@ class ChildContext:
         sys.orig_argv[:] = [sys.executable, *sys.argv]
         return self._import(target)
 
+    def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
+        """Where a callable is defined: its file or module, and the folders of the import path."""
+        target = entrypoint.target.rpartition(":")[0]
+        folders = [str(self._project / real_path(root, self._places)) for root in entrypoint.roots]
+        if not target.endswith(".py"):
+            return target, folders
+        return str(self._project / real_path(target, self._places)), folders
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """The declared files: name, place."""
         return tuple(

@@ -39,6 +39,7 @@ _EQUIVALENTS = {
         "onnxruntime-cann",
         "onnxruntime-training",
     ),
+    "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-intel"),
     "xgboost": ("xgboost", "xgboost-cpu"),
 }
 

@@ -1,4 +1,4 @@
-"""The environments of targets: where each one's interpreter is, and what its ONNX Runtime is."""
+"""Environments of targets and of models' frameworks: where each one's interpreter is, and what is installed there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.interpreters import look_at
+from onnxbuild.adapters.toolchain.interpreters import Python, look_at
 from onnxbuild.core.environment import INTERPRETER, RUNTIME, Environment, Interpreter
 from onnxbuild.core.errors import StepError
 from onnxbuild.providers import all_providers
@@ -19,6 +19,8 @@ MADE = "environments"
 """Below the cache folder: a virtual environment for each list."""
 
 _NOT_MADE = "not made yet"
+SEEDS = frozenset({"pip", "setuptools", "wheel"})
+"""What a new environment has of itself; no step runs it."""
 
 
 class Environments:
@@ -33,10 +35,11 @@ class Environments:
         self._stats = stats
         self._absolute = absolute
         self._found: dict[Environment, Interpreter] = {}
+        self._looked: dict[str, tuple[Python, Distributions]] = {}
 
     def forget(self) -> None:
         """Look at all of them again."""
-        self._found = {}
+        self._found, self._looked = {}, {}
 
     def requirements(self, environment: Environment) -> str:
         """The absolute path of its list."""
@@ -59,7 +62,23 @@ class Environments:
         if environment.python:
             return False
         self._found.pop(environment, None)
-        return self._stats.look(self.interpreter(environment)) == ABSENT
+        self._looked.pop(self.interpreter(environment), None)
+        return self._is_absent(environment)
+
+    def _is_absent(self, environment: Environment) -> bool:
+        absent = self._stats.look(self.interpreter(environment)) == ABSENT
+        return absent and not environment.python
+
+    def digest(self, package: str, environment: Environment) -> str | None:
+        """Return what `look` has of one of its packages; None if that is not installed.
+
+        Raises:
+            StepError: Its interpreter is of no use.
+        """
+        if self._is_absent(environment):
+            return _NOT_MADE
+        python, installed = self._installed(environment, "")
+        return python.build if package == INTERPRETER else installed.digest(package)
 
     def look(self, environment: Environment, where: str) -> Interpreter:
         """Return what it is now; see core.ports.Fingerprints."""
@@ -68,26 +87,66 @@ class Environments:
         return self._found[environment]
 
     def _look(self, environment: Environment, where: str) -> Interpreter:
-        path = self.interpreter(environment)
+        path, replaces = self.interpreter(environment), environment.replaces
         if self.is_missing(environment):
-            return Interpreter(path, (), {environment.package(RUNTIME): _NOT_MADE}, RUNTIME)
-        python = look_at(path, self._stats, where)
-        installed = Distributions(self._stats, python.sites)
-        runtimes = installed.stands_for(RUNTIME)
-        if not runtimes:
-            raise StepError(
-                f"the interpreter {path} has no ONNX Runtime",
-                where=where,
-                fix=f"`{path} -m pip install onnxruntime-openvino`, or the package that the target "
-                "needs"
-                if environment.python
-                else f"add `onnxruntime-openvino==VERSION`, or what the target needs, to "
-                f"{environment.requirements}",
-            )
+            return Interpreter(path, (), {environment.package(replaces): _NOT_MADE}, replaces)
+        python, installed = self._installed(environment, where)
+        if environment.needs:
+            _see_needs(installed, environment, path, where)
+            names = [name for name in sorted(installed.names()) if name not in SEEDS]
+        else:
+            names = _loaded(installed, _runtimes(installed, environment, path, where))
         packages = {environment.package(INTERPRETER): python.build}
-        for name in _loaded(installed, runtimes):
+        for name in names:
             packages[environment.package(name)] = installed.digest(name) or ""
-        return Interpreter(path, (*python.prefixes, *python.sites), packages, RUNTIME)
+        return Interpreter(path, (*python.prefixes, *python.sites), packages, replaces)
+
+    def _installed(self, environment: Environment, where: str) -> tuple[Python, Distributions]:
+        path = self.interpreter(environment)
+        if path not in self._looked:
+            python = look_at(path, self._stats, where)
+            self._looked[path] = python, Distributions(self._stats, python.sites)
+        return self._looked[path]
+
+
+def _see_needs(installed: Distributions, environment: Environment, path: str, where: str) -> None:
+    """See that a framework is installed.
+
+    Raises:
+        StepError: A distribution of it is not.
+    """
+    lacking = [name for name in environment.needs if not installed.stands_for(name)]
+    if not lacking:
+        return
+    fix = (
+        f"`{path} -m pip install {' '.join(lacking)}`"
+        if environment.python
+        else f"add `{lacking[0]}==VERSION` to {environment.requirements}"
+    )
+    raise StepError(
+        f"the interpreter {path} has no {' and no '.join(lacking)}", where=where, fix=fix
+    )
+
+
+def _runtimes(
+    installed: Distributions, environment: Environment, path: str, where: str
+) -> tuple[str, ...]:
+    """The distributions of ONNX Runtime.
+
+    Raises:
+        StepError: There is none.
+    """
+    runtimes = installed.stands_for(RUNTIME)
+    if not runtimes:
+        raise StepError(
+            f"the interpreter {path} has no ONNX Runtime",
+            where=where,
+            fix=f"`{path} -m pip install onnxruntime-openvino`, or the package that the target needs"
+            if environment.python
+            else f"add `onnxruntime-openvino==VERSION`, or what the target needs, to "
+            f"{environment.requirements}",
+        )
+    return runtimes
 
 
 def _loaded(installed: Distributions, runtimes: tuple[str, ...]) -> list[str]:

@@ -36,7 +36,7 @@ from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.adapters.toolchain.step_environment import program_folders
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
-from onnxbuild.core.environment import Environment, Interpreter, split_package
+from onnxbuild.core.environment import BUILT_IN, Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Missing
@@ -51,6 +51,7 @@ from onnxbuild.core.step import (
     PLUGIN,
     START_UP,
 )
+from onnxbuild.own_folder import OWN_FOLDER
 from onnxbuild.recipe.declared.own_files import is_no_input
 
 SITE_FOLDERS = "<installed>"  # stands for all folders of installed packages, in records
@@ -97,7 +98,7 @@ class DiskFingerprints:
 
     def _absolute(self, path: str) -> str:
         if path.startswith("<"):
-            path = real_path(path, self._places.folders())
+            path = real_path(path, {**self._places.folders(), BUILT_IN: OWN_FOLDER})
         return os.path.join(self._project, path)
 
     def file(self, path: str) -> str | None:
@@ -184,7 +185,7 @@ class DiskFingerprints:
         if elsewhere is None:
             return self._distributions.digest(name)
         try:
-            return self.environments.look(elsewhere[1], "").packages.get(name)
+            return self.environments.digest(*elsewhere)
         except StepError:
             return None
 

@@ -80,8 +80,8 @@ def _no_interpreter(path: str, where: str) -> StepError:
         inside = os.path.join(path, "bin", "python")
         fix = f"write `python: {inside}`" if os.path.exists(inside) else "name the program in it"
         return StepError(f"{path} is a folder; expected an interpreter", where=where, fix=fix)
-    fix = f"`python -m venv {os.path.dirname(os.path.dirname(path))}` makes one; its ONNX Runtime "
-    fix += "has to be installed there, too"
+    fix = f"`python -m venv {os.path.dirname(os.path.dirname(path))}` makes one; ONNX Runtime, "
+    fix += "or the model's framework, has to be installed there, too"
     if os.path.islink(path):
         what = f"the interpreter {path} is a link to {os.readlink(path)}, which is not there"
         return StepError(what, where=where, fix="make the environment anew, or write another path")

@@ -21,13 +21,15 @@ from onnxbuild.adapters.disk.index import Index
 from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
-from onnxbuild.adapters.toolchain.environments import MADE
+from onnxbuild.adapters.toolchain.environments import MADE, SEEDS
 from onnxbuild.adapters.toolchain.records import normalized
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.declared.requirements import read_pins
 
 _ABOUT = "onnxbuild.json"
-_SEEDS = frozenset({"pip", "setuptools", "wheel"})
+_RUNTIMES = ("onnxruntime", "tensorflow")
+"""What `doctor` says of an environment."""
+
 _NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 _TOLD = re.compile(r"\s*(Downloading|Installing collected packages)\b")
 _UNREACHABLE = re.compile(
@@ -38,7 +40,9 @@ _NOT_FOUND = re.compile(
 )
 
 
-def make_environment(requirements: str, interpreter: str, say: Callable[[str], None]) -> None:
+def make_environment(
+    requirements: str, interpreter: str, say: Callable[[str], None], *, compiled: bool = False
+) -> None:
     """Make the virtual environment of a list, unless another process has just done so.
 
     It is put together in a folder of its own and renamed: one that is there is whole.
@@ -47,6 +51,7 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
         requirements: The list's absolute path.
         interpreter: Where its interpreter will be, absolute.
         say: Told how it goes on.
+        compiled: Its modules are compiled to bytecode: of large frameworks this saves most of each start.
 
     Raises:
         StepError: It can't be made; nothing is left of it.
@@ -57,7 +62,7 @@ def make_environment(requirements: str, interpreter: str, say: Callable[[str], N
     try:
         if not os.path.exists(interpreter):
             began_s = time.monotonic()
-            _make(requirements, final, say)
+            _make(requirements, final, say, compiled=compiled)
             say(f"made the environment of {requirements} in {time.monotonic() - began_s:.0f} s")
     finally:
         lock.release()
@@ -77,7 +82,7 @@ def used_s(folder: str) -> float:
     return found
 
 
-def _make(requirements: str, final: str, say: Callable[[str], None]) -> None:
+def _make(requirements: str, final: str, say: Callable[[str], None], *, compiled: bool) -> None:
     # Of killed processes, whose pip may live on for a while; of an interpreter that is gone.
     for left in (*glob.glob(f"{glob.escape(final)}.*.tmp"), final):
         shutil.rmtree(left, ignore_errors=True)
@@ -88,6 +93,8 @@ def _make(requirements: str, final: str, say: Callable[[str], None]) -> None:
         say(f"making the environment of {requirements}: {len(pins)} packages, with pip")
         _create(temporary, requirements)
         _install(temporary, requirements, say)
+        if compiled:
+            _compile(temporary, final)
         _check_whole(temporary, requirements)
         about = {"requirements": requirements, "text": text}
         Path(temporary, _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -151,6 +158,34 @@ def _install(folder: str, requirements: str, say: Callable[[str], None]) -> None
         raise _refused(lines, requirements)
 
 
+def _compile(folder: str, final: str) -> None:
+    """Compile its modules, under the paths that they will have; those that do not compile stay as they are."""
+    python = os.path.join(folder, "bin", "python")
+    library = os.path.join(folder, "lib")
+    subprocess.run(
+        [
+            python,
+            "-I",
+            "-m",
+            "compileall",
+            "-q",
+            "-q",
+            "-j",
+            "0",
+            "-s",
+            folder,
+            "-p",
+            final,
+            library,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        env=_environment(),
+        check=False,
+    )
+
+
 def _refused(lines: list[str], requirements: str) -> StepError:
     last = next((each for each in reversed(lines) if each.startswith("ERROR:")), "")
     last = last.removeprefix("ERROR:").strip() or (lines[-1] if lines else "it says nothing")
@@ -172,7 +207,7 @@ def _check_whole(folder: str, requirements: str) -> None:
     """Refuse a list that left it to pip which versions of what it needs were taken."""
     pins, _ = read_pins(Path(requirements).read_text(encoding="utf-8"))
     installed = _installed(folder)
-    listed = {pin.name for pin in pins} | _SEEDS
+    listed = {pin.name for pin in pins} | SEEDS
     open_ends = [f"{n}=={installed.version(n)}" for n in installed.names() if n not in listed]
     if open_ends:
         raise StepError(
@@ -200,7 +235,7 @@ class MadeEnvironment:
     Attributes:
         folder: Where.
         requirements: The list that it was made from, as it was called then.
-        runtime: ONNX Runtime's distribution and version.
+        runtime: Distribution and version of ONNX Runtime, and of TensorFlow.
         size_bytes: Of its files.
         idle_s: Since it was last used, or made.
     """
@@ -222,7 +257,8 @@ def made_environments() -> Iterator[MadeEnvironment]:
             continue
         folder = str(about.parent)
         installed = _installed(folder)
-        runtimes = [f"{n} {installed.version(n)}" for n in installed.stands_for("onnxruntime")]
+        found = [n for each in _RUNTIMES for n in installed.stands_for(each)]
+        runtimes = [f"{n} {installed.version(n)}" for n in found]
         size = sum(p.lstat().st_size for p in about.parent.rglob("*") if not p.is_dir())
         yield MadeEnvironment(
             folder, requirements, ", ".join(runtimes), size, time.time() - used_s(folder)

@@ -9,10 +9,8 @@ from typing import Any
 from onnxbuild.core.completed_axes import BATCH
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.onnxkit.estimators.declared import FEATURES
 from onnxbuild.onnxkit.estimators.files import load_file
-
-FEATURES = "features"
-"""The input of an estimator whose rows are numbers."""
 
 _INPUTS = "dummy_inputs"
 _TEXT = {"text": {"dtype": "string", "shape": [BATCH]}}

@@ -68,10 +68,14 @@ def read_archive(path: Path) -> KerasOutline:
         OSError: It can't be read.
     """
     convert = "or convert it by tf2onnx in a callable of yours, and write `frontend: onnx`"
-    if path.is_dir():
-        kind = "a SavedModel of TensorFlow" if _is_saved_model(path) else "a folder"
+    if path.is_dir() and _is_saved_model(path):
         raise SourceError(
-            f"{path.name} is {kind}; expected an archive of Keras 3",
+            f"{path.name} is a SavedModel of TensorFlow; expected an archive of Keras 3",
+            f"write `model: {{saved_model: {path.name}}}`",
+        )
+    if path.is_dir():
+        raise SourceError(
+            f"{path.name} is a folder; expected an archive of Keras 3",
             f"save the model by `model.save('model.keras')`; {convert}",
         )
     if _is_hdf5(path):
@@ -84,8 +88,8 @@ def read_archive(path: Path) -> KerasOutline:
 
 
 def is_earlier_form(path: Path) -> bool:
-    """Whether a path is an HDF5 file or a SavedModel: `read_archive` says what to do with these."""
-    return _is_saved_model(path) or (path.is_file() and _is_hdf5(path))
+    """Whether a path is an HDF5 file: `read_archive` says what to do with it."""
+    return path.is_file() and _is_hdf5(path)
 
 
 def _is_saved_model(path: Path) -> bool:

@@ -22,9 +22,9 @@ _BY_PACKAGE = {
     "keras": "save it by `model.save('FILE.keras')`, and write `model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch before "
     "keras is imported",
     "tensorflow": "convert it (tf2onnx), return that, and write `frontend: onnx`",
-    "jax": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",
-    "jaxlib": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",
-    "flax": "convert it (jax2onnx.to_onnx), return that, and write `frontend: onnx`",
+    "jax": "write `model: {jax: FILE.py:CALLABLE}`",
+    "jaxlib": "write `model: {jax: FILE.py:CALLABLE}`",
+    "flax": "write `model: {jax: FILE.py:CALLABLE}`",
 }
 """First part of the name of a type's module -> what to type."""
 
@@ -64,7 +64,7 @@ def _fix(made: object) -> str:
             else "return the module itself"
         )
     if callable(made):
-        return "wrap it in a torch.nn.Module whose forward calls it; a function of JAX needs jax2onnx first"
+        return "wrap it in a torch.nn.Module whose forward calls it; a function of JAX is named by `model: {jax: FILE.py:CALLABLE}`"
     return "return the module itself"
 
 

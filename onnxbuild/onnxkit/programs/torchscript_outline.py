@@ -148,13 +148,22 @@ def _first_class(pickled: bytes) -> str:
 
 
 def _submodules(found: ast.ClassDef) -> dict[str, str]:
-    """Attribute -> its class, of those that are modules."""
-    annotated = (each for each in found.body if isinstance(each, ast.AnnAssign))
-    return {
-        each.target.id: ast.unparse(each.annotation)
-        for each in annotated
-        if isinstance(each.target, ast.Name) and ast.unparse(each.annotation).startswith(_ROOT)
-    }
+    """Attribute -> its class, of those that are modules.
+
+    A name that is none in Python, such as the numbers of a Sequential, is written as
+    `__annotations__["0"] = CLASS`.
+    """
+    types: dict[str, ast.expr] = {}
+    for each in found.body:
+        match each:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind):
+                types[name] = kind
+            case ast.Assign(
+                targets=[ast.Subscript(slice=ast.Constant(value=str(name)))], value=kind
+            ):
+                types[name] = kind
+    spelled = {name: ast.unparse(kind) for name, kind in types.items()}
+    return {name: kind for name, kind in spelled.items() if kind.startswith(_ROOT)}
 
 
 def _forward(found: ast.ClassDef) -> ast.FunctionDef | None:

@@ -77,6 +77,10 @@ class ContextSubset:
         """As the step's."""
         return self._whole.load(entrypoint)
 
+    def code(self, entrypoint: Entrypoint) -> tuple[str, list[str]]:
+        """As the step's."""
+        return self._whole.code(entrypoint)
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """As the step's."""
         return self._whole.files(entrypoint)

@@ -105,7 +105,7 @@ def _check_names(
             better = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "x"
             raise SourceError(
                 f"the model's input is called '{name}', which can be no name in a recipe",
-                f'write `rename: {{"{name}": {better}}}` next to `onnx`',
+                f'write `rename: {{"{name}": {better}}}` in `model`',
                 mend={"model": {"rename": {name: better}}},
             )
     for name in mapping_in(written, "dummy_inputs"):

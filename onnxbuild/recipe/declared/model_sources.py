@@ -6,13 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from onnxbuild.catalog import MODEL_SOURCES
+from onnxbuild.catalog import FRONTENDS, MODEL_SOURCES
 from onnxbuild.core.params import from_json
-from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Location
+from onnxbuild.core.recipe import FILE_DATA, FRONTEND, Entrypoint, Location
 from onnxbuild.core.source_error import SourceError
 from onnxbuild.document.faults import Fault, Faults, choices, hinted, nearest, show
-from onnxbuild.document.node import Node, locate_key, node_of, plain, unknown_paths
-from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.document.node import (
+    Member,
+    Node,
+    locate_key,
+    mapping,
+    node_of,
+    plain,
+    scalar,
+    unknown_paths,
+)
+from onnxbuild.expansion.model_source import ENVIRONMENT, ModelSource, SourceFacts
 from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import (
@@ -31,6 +40,12 @@ _CALLABLE = ("entrypoint", "args", "files", "env")
 
 def source_of(root: Node) -> str:
     """Return the form in which `model` names a file; empty where it names a callable, or nothing."""
+    name = form_of(root)
+    return "" if name and MODEL_SOURCES[name].is_callable else name
+
+
+def form_of(root: Node) -> str:
+    """Return the key of `model` that names a file, or a callable of one frontend; empty for neither."""
     model = root.child("model")
     members = {} if model is None else model.members
     return next((name for name in members if name in MODEL_SOURCES), "")
@@ -71,8 +86,9 @@ class ModelSources:
             faults: Takes what is wrong.
             sound: The schema has no fault in `model`.
         """
-        name = source_of(root)
+        name = form_of(root)
         if not name:
+            faults.update(_unused_environment(root))
             return Completed(root)
         node, source = root.members["model"].node, MODEL_SOURCES[name]
         frontend = source.frontend or name
@@ -80,6 +96,8 @@ class ModelSources:
         faults.update(wrong)
         if wrong or not sound or unknown_paths(node):
             return None
+        if source.is_callable:
+            return Completed(_with_entrypoint(root, name, frontend))
         at, written = node.members[name].node.at, str(node.members[name].node.value)
         path = Path(written)
         own = {key: plain(member.node) for key, member in node.members.items() if key != name}
@@ -154,9 +172,40 @@ class ModelSources:
         return Fault(what, at, fix or "write a path relative to this recipe", ("model", name))
 
 
+def _with_entrypoint(root: Node, name: str, frontend: str) -> Node:
+    """The recipe in which `model: {NAME: CALLABLE}` is written as a frontend and its callable."""
+    model = root.members["model"]
+    members = {
+        "entrypoint" if key == name else key: member for key, member in model.node.members.items()
+    }
+    at = model.node.members[name].at
+    return mapping(
+        {
+            **root.members,
+            "model": Member(model.at, mapping(members, model.node.at)),
+            "frontend": Member(at, scalar(frontend, at)),
+        },
+        root.at,
+    )
+
+
+def _unused_environment(root: Node) -> Iterator[Fault]:
+    """`environment` next to a callable whose frontend runs in none."""
+    model, written = root.child("model"), root.child("frontend")
+    member = None if model is None else model.members.get(ENVIRONMENT)
+    name = FRONTEND if written is None else str(written.value)
+    known = FRONTENDS.get(name)
+    if member is None or known is None or known.environment is not None:
+        return
+    others = ", ".join(key for key, each in FRONTENDS.items() if each.environment is not None)
+    what = f"model has `{ENVIRONMENT}`, and the frontend {name} runs in onnxbuild's own; {others} have one"
+    yield Fault(what, member.at, f"remove `{ENVIRONMENT}`", ("model", ENVIRONMENT))
+
+
 def _misplaced(node: Node, name: str, source: ModelSource) -> list[Fault]:
     """Keys next to the file's that are a callable's, or another frontend's."""
     own = {name, *(each.name for each in fields(source.options))}
+    own |= {key for key in _CALLABLE[1:] if source.is_callable}
     found = []
     for key, member in node.members.items():
         if key in own or not (key in _CALLABLE or key in MODEL_SOURCES or _is_option(key)):

@@ -34,7 +34,8 @@ def model_schema(builder: SchemaBuilder) -> Schema:
 
 def file_schema() -> Schema:
     """Return the schema that a `model` fits which names a file."""
-    return {"type": "object", "anyOf": [{"required": [name]} for name in MODEL_SOURCES]}
+    names = [name for name, each in MODEL_SOURCES.items() if not each.is_callable]
+    return {"type": "object", "anyOf": [{"required": [name]} for name in names]}
 
 
 def _callable(builder: SchemaBuilder) -> dict[str, Schema]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.converters.options import built_in
 from tests.environments import make_venv, write_distribution
 
 OPENED: list[Index] = []
@@ -145,6 +147,49 @@ def test_another_program_is_no_interpreter(tmp_path):
 def test_an_environment_without_onnx_runtime_is_reported(tmp_path):
     make_venv(tmp_path / "venv")
     assert refused(tmp_path, "venv/bin/python").endswith("has no ONNX Runtime")
+
+
+@pytest.fixture
+def framework(tmp_path):
+    """An environment with a framework, and no ONNX Runtime."""
+    site = tmp_path / "packages"
+    for name in ("tensorflow-cpu", "tf2onnx", "numpy", "pip"):
+        write_distribution(site, name, "1.0")
+    make_venv(tmp_path / "venv", site)
+    return Environment(python="venv/bin/python", needs=("tensorflow", "tf2onnx"))
+
+
+def test_of_a_frameworks_environment_all_that_is_installed_counts(tmp_path, framework):
+    found = environments(tmp_path).look(framework, "")
+    assert names(found) == ["numpy", "python", "tensorflow-cpu", "tf2onnx"]
+    assert found.replaces == "tensorflow"
+    stats = stats_of(tmp_path)
+    prints = DiskFingerprints(tmp_path, stats, Distributions(stats))
+    assert {name: prints.distribution(name) for name in found.packages} == dict(found.packages)
+    write_distribution(tmp_path / "packages", "h5py", "3.0")
+    assert "h5py" in names(environments(tmp_path).look(framework, ""))
+
+
+def test_a_framework_that_is_not_installed_is_reported_with_the_command(tmp_path, framework):
+    lacking = Environment(python="venv/bin/python", needs=("jax", "jax2onnx"))
+    with pytest.raises(StepError) as caught:
+        environments(tmp_path).look(lacking, "demo.yaml:3")
+    assert caught.value.what.endswith("has no jax and no jax2onnx")
+    assert caught.value.fix.endswith("venv/bin/python -m pip install jax jax2onnx`")
+    assert environments(tmp_path).look(framework, "").packages
+
+
+def test_a_list_that_comes_along_lies_in_this_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
+    stats = stats_of(tmp_path)
+    prints = DiskFingerprints(tmp_path, stats, Distributions(stats))
+    listed = built_in("tensorflow.txt", "tensorflow", "tf2onnx")
+    text = Path(prints.environments.requirements(listed)).read_text()
+    assert "tensorflow_cpu==" in text
+    found = prints.environment(listed, "")
+    name = "tensorflow of list <onnxbuild>/onnxkit/converters/tensorflow.txt"
+    assert found.packages == {name: "not made yet"}
+    assert prints.distribution(name) == "not made yet"
 
 
 def test_what_is_not_made_yet_has_a_key_of_its_own(tmp_path, monkeypatch):

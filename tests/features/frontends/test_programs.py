@@ -11,6 +11,7 @@ import torch
 import onnxbuild
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import FILE_DATA, Axis, DummyInput, Entrypoint
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.onnxkit.modules.program_modules import load_program
 from onnxbuild.onnxkit.programs.exported_outline import Size, exported_outline
 from onnxbuild.onnxkit.programs.torch_export import export_program
@@ -316,6 +317,15 @@ def test_files_that_hold_no_torchscript_are_one_error_each(made, tmp_path):
         ((found, _, mend),) = faults(load, SCRIPT.replace("m.pt", f"{name}.pt") + INPUT)
         assert what in found
         assert fix in mend
+
+
+def test_the_numbers_of_a_sequential_are_submodules(tmp_path):
+    scripted(tmp_path / "m.pt", torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()))
+    (argument,) = TorchScriptOutline(tmp_path / "m.pt").arguments("1")
+    assert argument.name == "input"
+    with pytest.raises(SourceError) as caught:
+        TorchScriptOutline(tmp_path / "m.pt").arguments("2")
+    assert caught.value.fix == "it has 0, 1"
 
 
 def test_a_frozen_and_a_traced_archive_say_their_arguments(tmp_path):

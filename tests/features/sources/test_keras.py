@@ -184,7 +184,7 @@ def saved_model(path):
         (truncated, "is no complete zip", "copy it again"),
         (another_zip, "is a zip without config.json and metadata.json", "save the model again"),
         (lambda path: path.write_bytes(b"\x89HDF\r\n\x1a\n"), "is an HDF5 file", "tf2onnx"),
-        (saved_model, "is a SavedModel of TensorFlow", "tf2onnx"),
+        (saved_model, "is a SavedModel of TensorFlow", "`model: {saved_model: "),
     ],
 )
 def test_each_file_that_is_no_archive_is_one_clear_error(load, tmp_path, make, what, fix):

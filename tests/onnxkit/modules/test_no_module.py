@@ -34,7 +34,7 @@ class FromSklearn(type(a("sklearn", "BaseEstimator"))):
         (a("xgboost"), "a Thing of xgboost;", "write `frontend: xgboost`"),
         (a("lightgbm"), "a Thing of lightgbm;", "write `frontend: lightgbm`"),
         (a("keras", "Model"), "a Model of keras;", "`model: {keras: FILE.keras}`; or set KERAS_BACKEND=torch"),
-        (a("jaxlib"), "a Thing of jaxlib;", "jax2onnx"),
+        (a("jaxlib"), "a Thing of jaxlib;", "{jax: FILE.py:CALLABLE}"),
         ({"weight": torch.ones(1)}, "a dict;", "load_state_dict"),
         ((torch.nn.Linear(2, 2), 3), "a tuple;", "return the module alone: the item 0"),
         (torch.nn.Linear, "the class Linear;", "an instance and not its class"),

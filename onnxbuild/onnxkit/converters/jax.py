@@ -1,0 +1,235 @@
+"""Convert and run functions of JAX by jax2onnx; this module runs in their environment."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.converters.callable import an, made_by
+from onnxbuild.onnxkit.converters.child import (
+    Refused,
+    Request,
+    first_line,
+    read_arrays,
+    users_line,
+    write_arrays,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_WIDE = ("int64", "float64")
+"""Types that JAX has with `jax_enable_x64` alone."""
+
+_PAIR = 2
+
+
+def convert_jax(request: Request) -> dict[str, Any]:
+    """Convert a function to ONNX.
+
+    Args:
+        request: What `requests.jax` gives; `opset`, and `model`: the file to write.
+
+    Returns: `versions`: of JAX and jax2onnx.
+
+    Raises:
+        Refused: The callable or its function is not as expected, or jax2onnx can't convert it.
+    """
+    import jax
+    import jax2onnx
+
+    function = _Function(request)
+    shapes = [jax.ShapeDtypeStruct(tuple(i["shape"]), i["dtype"]) for i in request["inputs"]]
+    names = function.output_names(_examples(request))
+
+    def traced(*arrays: Any) -> Any:
+        made = function.outputs(arrays, names)
+        return made[0] if len(made) == 1 else made
+
+    is_wide = any(each["dtype"] == "float64" for each in request["inputs"])
+    try:
+        model = jax2onnx.to_onnx(
+            traced,
+            shapes,
+            opset=request["opset"],
+            input_names=[each["name"] for each in request["inputs"]],
+            output_names=names,
+            enable_double_precision=is_wide,
+        )
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(
+            f"jax2onnx can't convert {request['shown']}: {type(error).__name__}: {first_line(str(error))}",
+            "see the step's log; where an axis is at fault, write a number for it in `shape`",
+            users_line(error, request["folders"]),
+        ) from error
+    Path(request["model"]).write_bytes(model.SerializeToString())
+    return {"jax": jax.__version__, "jax2onnx": getattr(jax2onnx, "__version__", "")}
+
+
+def compute_jax(request: Request) -> None:
+    """Run a function.
+
+    Args:
+        request: What `requests.jax` gives; `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: The callable or its function is not as expected, or fails.
+    """
+    import numpy as np
+
+    function = _Function(request)
+    names: list[str] = []
+    for source, target in zip(request["feeds"], request["computed"], strict=True):
+        feeds = read_arrays(Path(source))
+        arrays = [feeds[each["name"]] for each in request["inputs"]]
+        names = names or function.output_names(arrays)
+        made = function.outputs(arrays, names)
+        write_arrays(Path(target), dict(zip(names, map(np.asarray, made), strict=True)))
+
+
+def _examples(request: Request) -> list[np.ndarray]:
+    """Zeros, at the example of each axis."""
+    import numpy as np
+
+    examples = request["examples"]
+    return [
+        np.zeros(
+            [size if isinstance(size, int) else examples[size] for size in each["shape"]],
+            each["dtype"],
+        )
+        for each in request["inputs"]
+    ]
+
+
+class _Function:
+    """The function of a request, called with arrays in the recipe's order."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._names = [each["name"] for each in request["inputs"]]
+        _check_types(request)
+        self._made = made_by(request)
+        self._by_name = self._see_arguments()
+
+    def _see_arguments(self) -> bool:
+        """Whether its arguments have the inputs' names; else they go by position.
+
+        Raises:
+            Refused: It takes another number of arguments.
+        """
+        try:
+            signature = inspect.signature(self._made.function)
+        except (TypeError, ValueError):
+            return False
+        first = (None,) if self._made.has_params else ()
+        taken = [
+            name
+            for name, each in signature.parameters.items()
+            if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        ][len(first) :]
+        by_name = all(name in taken for name in self._names)
+        try:
+            if by_name:
+                signature.bind(*first, **dict.fromkeys(self._names))
+            else:
+                signature.bind(*first, *self._names)
+        except TypeError:
+            raise self._other_arguments(signature) from None
+        return by_name
+
+    def _other_arguments(self, signature: inspect.Signature) -> Refused:
+        shown = self._request["shown"]
+        given = ("params, " if self._made.has_params else "") + ", ".join(self._names)
+        fix = (
+            "declare one of `dummy_inputs` for each argument after the first"
+            if self._made.has_params
+            else "return the function and its parameters: `return apply, params`; or declare one of "
+            "`dummy_inputs` for each argument"
+        )
+        return Refused(
+            f"{shown} returned a function of {signature}; it is called with ({given})", fix
+        )
+
+    def _call(self, arrays: Sequence[Any]) -> Any:
+        import jax.numpy
+
+        given = [jax.numpy.asarray(array) for array in arrays]
+        first = (self._made.params,) if self._made.has_params else ()
+        try:
+            if self._by_name:
+                return self._made.function(*first, **dict(zip(self._names, given, strict=True)))
+            return self._made.function(*first, *given)
+        except Exception as error:
+            line = users_line(error, self._request["folders"])
+            shapes = ", ".join(f"{n} {list(a.shape)}" for n, a in zip(self._names, arrays))  # noqa: B905 - equal
+            said = f"{type(error).__name__}: {first_line(str(error))}"
+            raise Refused(
+                f"the function of {self._request['shown']} fails on {shapes}: {said}",
+                "declare the shapes and types that it takes: `dummy_inputs`, `dynamic_axes`",
+                line,
+            ) from error
+
+    def output_names(self, arrays: Sequence[Any]) -> list[str]:
+        """The recipe's names of its outputs, in order; all of them where it has none.
+
+        Raises:
+            Refused: It returns no arrays, or has no such output.
+        """
+        found = self._named(self._call(arrays))
+        wanted = self._request["outputs"]
+        if not wanted or all(name in found for name in wanted):
+            return list(wanted or found)
+        if self._is_by_place(found) and len(wanted) == len(found):
+            return list(wanted)
+        unknown = next(name for name in wanted if name not in found)
+        raise Refused(
+            f"the function of {self._request['shown']} has no output '{unknown}'; it has {', '.join(found)}",
+            f"write `outputs: [{', '.join(found)}]`",
+        )
+
+    def outputs(self, arrays: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+        """What it gives for arrays, by the names of `output_names`."""
+        found = self._named(self._call(arrays))
+        if all(name in found for name in names):
+            return tuple(found[name] for name in names)
+        return tuple(found.values())
+
+    @staticmethod
+    def _is_by_place(found: Mapping[str, Any]) -> bool:
+        return list(found) == [f"output_{n}" for n in range(len(found))]
+
+    def _named(self, made: Any) -> dict[str, Any]:
+        if isinstance(made, Mapping):
+            found = {str(key): value for key, value in made.items()}
+        else:
+            several = made if isinstance(made, (tuple, list)) else (made,)
+            found = {f"output_{n}": value for n, value in enumerate(several)}
+        for name, value in found.items():
+            if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+                raise Refused(
+                    f"output '{name}' of {self._request['shown']} is {an(value)}; outputs are arrays",
+                    "return an array, or a tuple, list or dict of arrays",
+                )
+        return found
+
+
+def _check_types(request: Request) -> None:
+    import jax
+
+    for each in request["inputs"]:
+        narrow = each["dtype"].replace("64", "32")
+        if each["dtype"] in _WIDE and not jax.config.jax_enable_x64:
+            raise Refused(
+                f"input '{each['name']}' is {each['dtype']}, which JAX computes as {narrow}",
+                f"write `dtype: {narrow}`, or `env: {{JAX_ENABLE_X64: 1}}` next to `jax`",
+            )
+        for size in each["shape"]:
+            if isinstance(size, str) and not size.isidentifier():
+                raise Refused(
+                    f"the size '{size}' of input '{each['name']}' is a sum; jax2onnx takes axes alone",
+                    "give it an axis of its own",
+                )

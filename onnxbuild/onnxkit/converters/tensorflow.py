@@ -1,0 +1,274 @@
+"""Convert and run SavedModels by TensorFlow and tf2onnx; this module runs in their environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.converters.child import (
+    Refused,
+    Request,
+    first_line,
+    read_arrays,
+    write_arrays,
+)
+from onnxbuild.onnxkit.converters.tf2onnx_operators import Unsupported, erfc, number_nodes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_OUT_OF_TABLE = re.compile(r"= (-?\d+) is not in \[0, (\d+)\)")
+"""What TensorFlow says of an index that a table lacks."""
+
+
+def convert_saved_model(request: Request) -> dict[str, Any]:
+    """Convert a signature to ONNX.
+
+    Args:
+        request: `folder`, `tags`, `signature`, `inputs` and `outputs` (its names), `opset`, and `model`: the
+            file to write.
+
+    Returns: `versions`: of TensorFlow and tf2onnx.
+
+    Raises:
+        Refused: tf2onnx has no operators for it, or does not write this opset.
+    """
+    import tf2onnx
+    from tf2onnx import tf_loader
+
+    tensorflow = _tensorflow()
+    _check_opset(request["opset"])
+    with _CustomOperators(tensorflow):
+        graph, inputs, outputs, tables, names = tf_loader.from_saved_model(
+            request["folder"],
+            None,
+            None,
+            request["tags"],
+            [request["signature"]],
+            return_initialized_tables=True,
+            return_tensors_to_rename=True,
+        )
+    model = _converted(
+        graph,
+        request["opset"],
+        input_names=inputs,
+        output_names=outputs,
+        tensors_to_rename=names,
+        initialized_tables=tables,
+    )
+    _check_names(model, request)
+    Path(request["model"]).write_bytes(model.SerializeToString())
+    return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
+
+
+def compute_saved_model(request: Request) -> None:
+    """Run a signature.
+
+    Args:
+        request: `folder`, `tags`, `signature`; `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: It fails on them.
+    """
+    tensorflow = _tensorflow()
+    with _CustomOperators(tensorflow):
+        loaded = tensorflow.saved_model.load(request["folder"], tags=request["tags"])
+    signature = loaded.signatures[request["signature"]]
+    taken = signature.structured_input_signature[1]
+
+    def run(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        given = {
+            name: tensorflow.constant(array, dtype=taken[name].dtype if name in taken else None)
+            for name, array in feeds.items()
+        }
+        return {name: each.numpy() for name, each in signature(**given).items()}
+
+    _compute_all(tensorflow, run, request)
+
+
+def convert_tflite(request: Request) -> dict[str, Any]:
+    """Convert a file of TensorFlow Lite to ONNX.
+
+    Args:
+        request: `file`, `tensors` (name -> the tensor's own), `inputs`, `outputs`, `opset`, and `model`: the
+            file to write.
+
+    Returns: `versions`: of TensorFlow and tf2onnx.
+
+    Raises:
+        Refused: tf2onnx has no operators for it, or does not write this opset.
+    """
+    import tf2onnx
+
+    tensorflow = _tensorflow()
+    _check_opset(request["opset"])
+    tensors = request["tensors"]
+    model = _converted(
+        None,
+        request["opset"],
+        tflite_path=request["file"],
+        input_names=[tensors[name] for name in request["inputs"]],
+        output_names=[tensors[name] for name in request["outputs"]],
+        tensors_to_rename={tensor: name for name, tensor in tensors.items()},
+    )
+    _check_names(model, request)
+    Path(request["model"]).write_bytes(model.SerializeToString())
+    return {"tensorflow": tensorflow.__version__, "tf2onnx": tf2onnx.__version__}
+
+
+def compute_tflite(request: Request) -> None:
+    """Run a file of TensorFlow Lite in its interpreter, by the kernels that it has without a delegate.
+
+    Args:
+        request: `file`, `tensors`, `inputs`, `outputs`; `feeds` and `computed` as run_there.computed_there says.
+
+    Raises:
+        Refused: It fails on them.
+    """
+    import warnings
+
+    tensorflow = _tensorflow()
+    warnings.simplefilter("ignore")  # it is to move to a package of its own
+    lite = tensorflow.lite
+    interpreter = lite.Interpreter(
+        request["file"],
+        num_threads=1,
+        experimental_op_resolver_type=lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
+    tensors = request["tensors"]
+    taken = {each["name"]: each["index"] for each in interpreter.get_input_details()}
+    given = {each["name"]: each["index"] for each in interpreter.get_output_details()}
+
+    def run(feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, array in feeds.items():
+            interpreter.resize_tensor_input(taken[tensors[name]], list(array.shape))
+        interpreter.allocate_tensors()
+        for name, array in feeds.items():
+            interpreter.set_tensor(taken[tensors[name]], array)
+        interpreter.invoke()
+        return {
+            name: interpreter.get_tensor(given[tensors[name]]).copy()
+            for name in request["outputs"]
+        }
+
+    _compute_all(tensorflow, run, request)
+
+
+def _tensorflow() -> Any:
+    """TensorFlow, on one thread: sums are the same on every machine of one kind."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.keras.utils.set_random_seed(0)
+    tf.config.experimental.enable_op_determinism()
+    return tf
+
+
+class _CustomOperators:
+    """Refuse a model whose operators TensorFlow itself does not have."""
+
+    def __init__(self, tensorflow: Any) -> None:
+        self._errors = (tensorflow.errors.NotFoundError, FileNotFoundError)
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Report operators that are not registered.
+
+        Raises:
+            Refused: There are such.
+        """
+        if isinstance(error, self._errors) and "not registered" in str(error):
+            found = re.search(r"Op type not registered '([^']+)'", str(error))
+            name = f"'{found[1]}'" if found else "one of its own"
+            raise Refused(
+                f"the model has the operator {name}, which this TensorFlow does not have",
+                "name an environment that has the package of that operator; only operators of TensorFlow "
+                "itself can be converted",
+            ) from error
+
+
+def _check_opset(opset: int) -> None:
+    from tf2onnx import constants
+
+    least, most = constants.OPSET_TO_IR_VERSION, max(constants.OPSET_TO_IR_VERSION)
+    if opset not in least:
+        raise Refused(
+            f"opset is {opset}; the tf2onnx that is installed writes at most {most}",
+            f"write `opset: {min(most, 18)}`",
+        )
+
+
+def _converted(graph: Any, opset: int, **names: Any) -> Any:
+    """The ONNX model of a frozen graph, or of a file.
+
+    Raises:
+        Refused: There are operators that tf2onnx has none for.
+    """
+    import tensorflow as tf
+    from tf2onnx import convert
+
+    number_nodes()
+    unsupported = Unsupported()
+    with tf.device("/cpu:0"), unsupported:
+        model, _ = convert._convert_common(  # noqa: SLF001 - what its command line calls
+            graph,
+            name="model",
+            target=[],
+            opset=opset,
+            custom_op_handlers={"Erfc": (erfc, [])},
+            **names,
+        )
+    unsupported.check(model)
+    return model
+
+
+def _check_names(model: Any, request: Request) -> None:
+    """See that the converted model has the signature's inputs and outputs.
+
+    Raises:
+        Refused: It lacks one.
+    """
+    for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
+        found = {value.name for value in values}
+        lost = [name for name in request[f"{kind}s"] if name not in found]
+        if lost:
+            raise Refused(
+                f"the converted model has no {kind} '{lost[0]}'; it has {', '.join(sorted(found))}",
+                "export the signature again: `tf.saved_model.save(model, FOLDER, signatures=FUNCTION)`",
+            )
+
+
+def _compute_all(tensorflow: Any, run: Any, request: Request) -> None:
+    for source, target in zip(request["feeds"], request["computed"], strict=True):
+        feeds = read_arrays(Path(source))
+        try:
+            computed = run(feeds)
+        except (tensorflow.errors.OpError, TypeError, ValueError, RuntimeError) as error:
+            raise _failed(error, feeds) from error
+        write_arrays(Path(target), computed)
+
+
+def _failed(error: Exception, feeds: Mapping[str, np.ndarray]) -> Refused:
+    shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in feeds.items())
+    said = first_line(getattr(error, "message", "") or str(error))
+    found = _OUT_OF_TABLE.search(str(error))
+    if found is None:
+        fix = "declare the sizes and values that the model takes: `dummy_inputs`, `dynamic_axes`"
+        return Refused(f"TensorFlow fails on {shapes}: {said}", fix)
+    name = _input_with(feeds, int(found[1]))
+    return Refused(
+        f"TensorFlow fails on {shapes}: {said}",
+        f"write `dummy_inputs: {{{name}: {{low: 0, high: {found[2]}}}}}`",
+    )
+
+
+def _input_with(feeds: Mapping[str, np.ndarray], value: int) -> str:
+    """The input that holds a value; the first of integers where none does."""
+    integers: Sequence[str] = [name for name, array in feeds.items() if array.dtype.kind in "iu"]
+    holding = [name for name in integers if bool((feeds[name] == value).any())]
+    return next(iter((*holding, *integers, *feeds)), "x")
