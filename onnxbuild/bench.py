@@ -23,7 +23,8 @@ class Bench:
 
     Attributes:
         result: The build's.
-        reports: Recipe -> provider -> the report; only those that were made.
+        reports: Recipe -> provider -> the report; only those that were made. Where several steps measure on a
+            provider (what takes other inputs has one of its own), `PROVIDER (STEP)` from the second on.
     """
 
     result: BuildResult
@@ -60,12 +61,16 @@ def bench(
 
 def _reports(result: BuildResult) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for name, step in result.graph.steps.items():
+    for name, step in sorted(result.graph.steps.items()):
         if not step.occasion or name not in result.report.results:
             continue
         (artifact,) = result.report.results[name].outputs.values()
         digest = dict(artifact.files)[REPORT_FILE].sha256
         report = json.loads((result.store / "cas/sha256" / digest[:2] / digest).read_bytes())
         if "skipped" not in report:
-            found.setdefault(result.graph.addresses[name].recipe, {})[report["provider"]] = report
+            address, provider = result.graph.addresses[name], report["provider"]
+            of_recipe = found.setdefault(address.recipe, {})
+            of_recipe[f"{provider} ({address.step})" if provider in of_recipe else provider] = (
+                report
+            )
     return found

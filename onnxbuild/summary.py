@@ -15,8 +15,8 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
     """A row for each bundle that was delivered, cells as text with their units."""
     metrics = _first_metrics(graph, report)
     failed = {failure.step for failure in report.failures}
-    found = (column for feature in all_features() for column in feature.columns)
-    columns = sorted(found, key=lambda column: column.place)
+    asked = (column for feature in all_features() for column in feature.columns)
+    columns = sorted(asked, key=lambda column: column.place)
     rows = []
     for each in graph.deliverables:
         if each.bundle.step not in report.results or each.bundle.step in failed:
@@ -24,9 +24,13 @@ def summarize(graph: Graph, report: Report) -> list[dict[str, str]]:
         own = report.results[each.bundle.step].metrics
         cells = {}
         for column in columns:
-            at = (each.recipe, "" if column.of_all else each.name, column.step)
-            measured = metrics.get(at, {}) if column.step else own
-            cells[column.title] = column.cell(measured, each.name)
+            owner = "" if column.of_all else each.name
+            steps = (column.step, *column.more)
+            found = [
+                metrics.get((each.recipe, owner, step), {}) if step else own for step in steps
+            ]
+            texts = (column.cell(measured, each.name) for measured in found)
+            cells[column.title] = next((text for text in texts if text != NONE), NONE)
         rows.append({"recipe": each.recipe, "variant": each.name, **cells})
     for column in columns:
         if column.if_any and all(row[column.title] == NONE for row in rows):

@@ -17,6 +17,8 @@ from onnxbuild.expansion.targets import target_inputs
 from onnxbuild.steps import benchmark
 
 SECTION = "benchmark"
+PIPELINES = "benchmark-pipelines"
+"""The step that measures models with raw inputs."""
 
 
 def add_benchmarks(

@@ -22,6 +22,7 @@ class Column:
         cell: (what the step measured, the variant's name) -> the text, `-` for none.
         place: Columns stand in this order.
         of_all: One step measures all variants; else each has its own.
+        more: More such steps, each of which measures other bundles.
         if_any: Left out where no variant has it.
     """
 
@@ -30,6 +31,7 @@ class Column:
     cell: Callable[[Mapping[str, Any], str], str]
     place: int = 100
     of_all: bool = False
+    more: tuple[str, ...] = ()
     if_any: bool = False
 
 

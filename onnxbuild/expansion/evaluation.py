@@ -6,7 +6,7 @@ import dataclasses
 
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.recipe import Entrypoint, Variant
+from onnxbuild.core.recipe import DummyInput, Entrypoint, Variant
 from onnxbuild.core.target import CPU_TARGET, Target
 from onnxbuild.expansion.addresses import of_variant, shared
 from onnxbuild.expansion.scope import Scope
@@ -16,6 +16,15 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import evaluate
 
 SECTION = "evaluate"
+PIPELINE, PROCESSING = "pipeline", "processing"
+OWN = "own_pipeline"
+"""Name in Recipe.entrypoints of `processing.own`."""
+
+
+def _is_of(scope: Scope, what: str) -> bool:
+    """Whether the recipe evaluates variants (`model`), or pipelines."""
+    options = scope.recipe.section(SECTION, evaluate.EvaluateOptions)
+    return "evaluation" in scope.recipe.entrypoints and options.of == what
 
 
 def add_evaluation(
@@ -37,7 +46,7 @@ def add_evaluation(
         further: The target's name, if it is not the first.
         gates: Hold it to `evaluate.min` and `max_drop`.
     """
-    if "evaluation" not in scope.recipe.entrypoints:
+    if not _is_of(scope, "model"):
         return None
     baseline = scope.score()
     inputs = {"model": model, **({"baseline": baseline} if baseline else {})}
@@ -67,7 +76,7 @@ def baseline_score(
         session: How it is run; None for the defaults.
         original: Gives what is scored in place of the recipe's `torch.nn.Module`.
     """
-    if "evaluation" not in scope.recipe.entrypoints:
+    if not _is_of(scope, "model"):
         return None
     return _added(
         scope,
@@ -81,6 +90,49 @@ def baseline_score(
     )
 
 
+def add_pipeline_evaluation(
+    scope: Scope,
+    address: StepAddress,
+    model: OutputRef,
+    target: Target,
+    *,
+    name: str,
+    inputs: tuple[DummyInput, ...],
+    session: SessionSettings,
+) -> OutputRef | None:
+    """A pipeline's score on a target, compared with that of the user's own; None if none is evaluated.
+
+    Args:
+        scope: The recipe.
+        address: The step's.
+        model: The merged model.
+        target: Where it runs.
+        name: The pipeline's.
+        inputs: What it takes.
+        session: How the variant's session runs it.
+    """
+    if not _is_of(scope, PIPELINE):
+        return None
+    own = scope.recipe.entrypoints.get(OWN)
+    baseline = {}
+    if own is not None:
+        score = _added(
+            scope, shared(scope.recipe, SECTION), {}, name="", target=None, session=SessionSettings(),
+            gates=False, original=own, raw=inputs,
+        )  # fmt: skip
+        baseline = {"baseline": score}
+    return _added(
+        scope,
+        address,
+        {"model": model, **baseline, **target_inputs(scope, target)},
+        name=name,
+        target=target,
+        session=session.judged_anywhere(),
+        gates=True,
+        raw=inputs,
+    )
+
+
 def _added(
     scope: Scope,
     address: StepAddress,
@@ -91,6 +143,7 @@ def _added(
     session: SessionSettings,
     gates: bool,
     original: Entrypoint | None = None,
+    raw: tuple[DummyInput, ...] = (),
 ) -> OutputRef:
     recipe = scope.recipe
     options = recipe.section(SECTION, evaluate.EvaluateOptions)
@@ -101,8 +154,8 @@ def _added(
             data=recipe.entrypoints["evaluation"],
             metric=recipe.entrypoints["metric"],
             model=None if inputs else original or recipe.model,
-            inputs=recipe.inputs,
-            outputs=recipe.outputs,
+            inputs=raw or recipe.inputs,
+            outputs=() if raw else recipe.outputs,
             variant=name,
             target=target,
             options=options if gates else dataclasses.replace(options, min=None, max_drop=None),

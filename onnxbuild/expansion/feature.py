@@ -22,6 +22,7 @@ from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints, KeptNodes
 from onnxbuild.expansion.further_bundle import FurtherBundle
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
@@ -34,21 +35,6 @@ __all__ = [
     "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
     "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """A report that is laid next to a bundle and enters none: what is measured, and what was found.
-
-    Attributes:
-        report: What a step gives.
-        file: Its name next to the bundle.
-        target: Name of the target that it was measured on; empty where that says nothing.
-    """
-
-    report: OutputRef
-    file: str
-    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +86,14 @@ class Subject:
         mode: The feature of its mode.
         model: Its model.
         session: How its session runs it.
+        reports: What its gates say of it, once all are there.
     """
 
     variant: Variant
     mode: Mode
     model: OutputRef
     session: VariantSession
+    reports: Mapping[str, OutputRef] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from onnxbuild.catalog import (
@@ -89,7 +89,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
         name = each.subject.variant.name
         _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
         _add_packages(scope, each)
-        _add_further(scope, each.subject)
+        _add_further(scope, each.subject, laid)
     for subject in subjects:
         _add_artifacts(scope, subject)
     for program in formats:
@@ -117,6 +117,7 @@ def _made(scope: Scope, variant: Variant) -> _Made:
         for feature in all_features():
             _add_reports(reports, feature.reports_on(scope, subject, number), feature)
     files = variant_bundle(scope, subject, reports)
+    subject = replace(subject, reports=reports)
     return _Made(subject, Bundle(files, tuple(each.step for each in reports.values())))
 
 
@@ -180,13 +181,14 @@ def _add_packages(scope: Scope, made: _Made) -> None:
         _deliver(scope, folder, bundle, laid, family="package", variant=variant.name)
 
 
-def _add_further(scope: Scope, subject: Subject) -> None:
+def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
     """Add what features make of a variant besides."""
-    name = subject.variant.name
+    variant = subject.variant.name
     for feature in all_features():
         for each in feature.delivers(scope, subject):
             bundle = Bundle(each.files, each.judged_by)
-            _deliver(scope, f"{name}-{each.name}", bundle, (), variant=name)
+            name = f"{variant}-{each.name}"
+            _deliver(scope, name, bundle, laid.get(name, ()), variant=variant)
 
 
 def _deliver(

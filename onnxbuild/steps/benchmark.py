@@ -15,9 +15,9 @@ from onnxbuild.core.target import Target
 from onnxbuild.onnxkit.benchmark.candidate import Contender, LoadCost, cost_alone
 from onnxbuild.onnxkit.benchmark.candidates import MODEL, LineUp, inputs_named, variant_of
 from onnxbuild.onnxkit.benchmark.interleave import Runners, group_contenders, measure_groups
-from onnxbuild.onnxkit.benchmark.points import measured_points, takes
+from onnxbuild.onnxkit.benchmark.points import measured_points, point_feeds, takes
 from onnxbuild.onnxkit.benchmark.throughput import concurrency, copies, unbound
-from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.feeds import Feeds
 from onnxbuild.onnxkit.host.host import usable_cores
 from onnxbuild.onnxkit.providers.open_on_target import (
     ContextSubset,
@@ -101,6 +101,7 @@ class BenchmarkParams:
         occasion: Tells one measurement from another; empty where an earlier one will do.
         sessions: Variant -> how its session runs it, where no input `session/VARIANT` says so;
             others run as ONNX Runtime has it.
+        texts: Input of strings -> a file of texts, one a line, that it is fed.
     """
 
     model: Entrypoint
@@ -112,6 +113,7 @@ class BenchmarkParams:
     comparison_models: tuple[str, ...] = ()
     occasion: str = ""
     sessions: dict[str, SessionSettings] = field(default_factory=dict)
+    texts: dict[str, Entrypoint] = field(default_factory=dict)
 
 
 def run(context: StepContext) -> Outcome:
@@ -144,7 +146,7 @@ def run(context: StepContext) -> Outcome:
     threads = options.threads or usable_cores()
     line_up = LineUp(context, params.target, threads, params.sessions, params.comparison_models)
     points = measured_points(params.axes, options.points, line_up.fixed, context.where)
-    feeds = {point.name: make_feeds(params.inputs, point.sizes, seed=0) for point in points}
+    feeds = {each.name: point_feeds(context, each, params.inputs, params.texts) for each in points}
     contenders = line_up.contenders(
         params.model,
         params.inputs,
@@ -292,5 +294,5 @@ KIND = StepKind(
     exclusive=True,
     measures=True,
     user_code=True,
-    entrypoints=lambda params: (params.model, *params.target.entrypoints),
+    entrypoints=lambda each: (each.model, *each.target.entrypoints, *each.texts.values()),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import option
@@ -34,6 +34,11 @@ _ROUNDING = 1e-9
 class EvaluateOptions:
     """Your own metric, and the score that variants must reach."""
 
+    of: Literal["model", "pipeline"] = option(
+        "model",
+        help="what the data feed: the model's inputs, or raw ones: `pipeline` scores the pipelines of "
+        "`processing` in place of the variants",
+    )
     min: float | None = option(None, help="least score of every variant")
     max_drop: float | None = option(
         None, help="how far a score may be below the reference's, in the metric's unit", minimum=0
@@ -49,6 +54,9 @@ class EvaluateOptions:
         help="bootstrap resamples of the data for the intervals; 0: no intervals",
         minimum=0,
     )
+
+
+_PIPELINE_FIX = "compare `processing` with your own code, operation by operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +234,9 @@ def _findings(
             Finding(
                 f"{params.metric.target} is {score:.6g}; expected at least {least:g}",
                 where,
-                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`",
+                "see whether the reference itself reaches it; else lower `evaluate: {min: ...}`"
+                if params.options.of == "model"
+                else f"{_PIPELINE_FIX}, or lower `evaluate: {{min: ...}}`",
             )
         )
     if most is not None and baseline is not None and drop is not None and drop > most + _ROUNDING:
@@ -236,7 +246,9 @@ def _findings(
                 f"{baseline['score']:.6g}; expected at most {most:g} below",
                 where,
                 "calibrate with more samples, keep sensitive nodes in fp32 with "
-                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`",
+                "`nodes_to_exclude`, or raise `evaluate: {max_drop: ...}`"
+                if params.options.of == "model"
+                else f"{_PIPELINE_FIX}, or raise `evaluate: {{max_drop: ...}}`",
             )
         )
     return tuple(findings)

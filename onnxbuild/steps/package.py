@@ -200,6 +200,7 @@ KIND = StepKind(
         "fidelity/*",
         "gate/*",
         "session/*",
+        "waits/*",
     ),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "onnxruntime"),

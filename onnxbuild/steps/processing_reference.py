@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,25 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds, check_feeds, sizes_of
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
 from onnxbuild.onnxkit.data.user_code import an
 from onnxbuild.onnxkit.data.user_feeds import iterate_user
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.processing.pipeline import FittedPipeline, Pipeline, fit
+from onnxbuild.onnxkit.processing.pipeline import TOKENIZER, FittedPipeline, Pipeline, fit
 from onnxbuild.onnxkit.processing.references import NOT_COMPUTED, compute
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.wordpiece.graph import TEXT
 
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
+
+
+_APART = 16
+"""Texts from the first of one point to the first of the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class ProcessingReferenceParams:
         samples: Most items of it.
         seed: Of raw inputs that are made, where there is no callable.
         session: How the variant's session runs it.
+        texts: Raw input of strings -> a file of texts, one a line, that it is fed, where there is no callable.
     """
 
     pipeline: Pipeline | None
@@ -49,6 +56,7 @@ class ProcessingReferenceParams:
     samples: int
     seed: int
     session: SessionSettings
+    texts: dict[str, Entrypoint] = field(default_factory=dict)
 
 
 def run(context: StepContext) -> Outcome:
@@ -139,6 +147,11 @@ def _computed(context: StepContext) -> Iterator[ReferencePoint]:
                 "pipeline makes of them",
             )
     session = open_session(context.input("model"), settings=params.session, where=context.where)
+    tokenizers = {
+        name.removeprefix(TOKENIZER): open_session(context.input(name), where=context.where)
+        for name in context.input_names
+        if name.startswith(TOKENIZER)
+    }
     made = reference_feeds(
         context,
         params.inputs,
@@ -148,20 +161,40 @@ def _computed(context: StepContext) -> Iterator[ReferencePoint]:
         samples=None,
         max_samples=0,
     )
-    for name, sizes, feeds in made:
-        yield ReferencePoint(name, sizes, feeds, _compute(session, fitted, feeds, context.where))
+    texts = {
+        name: read_texts(*context.files(entrypoint)[0], context.where)
+        for name, entrypoint in params.texts.items()
+    }
+    for number, (name, sizes, feeds) in enumerate(made):
+        for text, lines in texts.items():
+            start = number * _APART
+            feeds[text] = text_array(lines, feeds[text].size, start).reshape(feeds[text].shape)
+        outputs = _compute(session, fitted, feeds, context.where, tokenizers)
+        yield ReferencePoint(name, sizes, feeds, outputs)
 
 
 def _compute(
-    session: onnxruntime.InferenceSession, fitted: FittedPipeline, feeds: Feeds, where: str
+    session: onnxruntime.InferenceSession,
+    fitted: FittedPipeline,
+    feeds: Feeds,
+    where: str,
+    tokenizers: Mapping[str, onnxruntime.InferenceSession],
 ) -> dict[str, np.ndarray]:
     own = dict(feeds)
     for chain in fitted.chains:
         values = {chain.source.name: feeds[chain.source.name]}
         for each in chain.operations:
-            found = compute(each, [values[name] for name in each.takes], ())
+            taken = [values[name] for name in each.takes]
+            if each.name == "tokenize":
+                found = tuple(
+                    run_session(tokenizers[each.prefix], {TEXT: taken[0]}, where).values()
+                )
+            else:
+                found = compute(each, taken, ())
             values |= dict(zip(each.gives, found, strict=True))
-        own[chain.feeds] = values[chain.value]
+        for feed in chain.feeds:
+            value = values[feed.value]
+            own[feed.input] = value.astype(feed.wanted) if feed.is_converted else value
     values = {**own, **run_session(session, own, where)}
     for each in fitted.results.operations:
         labels = fitted.labels.get(each.prefix, ())
@@ -174,7 +207,7 @@ KIND = StepKind(
     name="processing-reference",
     version=1,
     params=ProcessingReferenceParams,
-    inputs=("model?",),
+    inputs=("model?", "tokenizer/*"),
     outputs={"reference": "reference", "report": "report"},
     toolchain=("onnx", "onnxruntime", "numpy"),
     run=run,
@@ -183,5 +216,6 @@ KIND = StepKind(
     entrypoints=lambda params: (
         *(params.pipeline.entrypoints if params.pipeline else ()),
         *((params.expected,) if params.expected else ()),
+        *params.texts.values(),
     ),
 )

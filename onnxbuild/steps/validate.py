@@ -73,6 +73,7 @@ class ValidateParams:
         gates: How much of it must.
         session: How the variant's session runs it, where no input `session` says so.
         excluded: What the variant's `nodes_to_exclude` names.
+        section: The key of the recipe that asks for this model, where it is no variant's own.
     """
 
     variant: str
@@ -82,6 +83,7 @@ class ValidateParams:
     gates: TargetGates
     session: SessionSettings = field(default_factory=SessionSettings)
     excluded: tuple[str, ...] = ()
+    section: str = ""
 
 
 def run(context: StepContext) -> Outcome:
@@ -110,7 +112,7 @@ def run(context: StepContext) -> Outcome:
     ]
     judged = pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
     dominant = _dominant(context, judged)
-    fix, equal_fix = _fixes(params.precision)
+    fix, equal_fix = _fixes_of(params.section) if params.section else _fixes(params.precision)
     findings = findings_of(judged, subject, dominant or fix, dominant or equal_fix)
     findings += threshold_findings(rows, subject)
     excused = threshold_note(rows, subject)
@@ -177,6 +179,18 @@ def _not_on_target(context: StepContext, subject: str, what: str) -> Outcome:
         return replace(outcome, notes=(f"{subject} is skipped on its target: {what}",))
     fix = "take the target out of `providers`, or give it a variant that it has kernels for"
     return replace(outcome, findings=(Finding(what, subject, fix),))
+
+
+def _fixes_of(section: str) -> tuple[str, str]:
+    """The same, of a pipeline: what its operations say comes first, bits second."""
+    attempt = (
+        f"compare `{section}` with your own code, operation by operation (order of channels, mean and std, "
+        "`method` and `first` of resize, the lines of labels), "
+    )
+    return tuple(
+        f"{attempt}or widen `{section}: {{tolerances: {{outputs: {{NAME: {{{bound}: ...}}}}}}}}`"
+        for bound in ("atol", "equal_min")
+    )  # type: ignore[return-value]
 
 
 def _fixes(precision: str) -> tuple[str, str]:

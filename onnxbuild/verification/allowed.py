@@ -1,6 +1,6 @@
 """What of a release's manifest may steer a session here: no file, no library, no key that nobody knows.
 
-The keys are those that a recipe may write (`expansion/session_faults.py`), without those that only a provider or
+The keys are those that a recipe may write (`features/settings/session/faults.py`), without those that only a provider or
 a library of custom operators reads.
 """
 

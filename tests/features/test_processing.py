@@ -71,6 +71,8 @@ def test_the_plain_variants_steps_are_the_same_without_it(load):
     (without,) = load(BEFORE + BEHIND + "  variants: [fp32]\n").recipes
     whole, part = (resolve([each], HOST) for each in (with_it, without))
     for name, step in part.steps.items():
+        if name == "demo:benchmark-pipelines":
+            continue
         assert step.params_json == whole.steps[name].params_json
     assert set(whole.steps) - set(part.steps) == {
         f"demo:int8-pipeline/{each}" for each in ("merge", "reference", "validate", "package")
@@ -193,3 +195,129 @@ def test_a_bundle_takes_raw_inputs_and_a_changed_label_reruns_its_steps_alone(tm
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
     assert onnxbuild.build(request).report.built == []
     assert np.isfinite(manifest["size_bytes"])
+
+
+TEXTS = """\
+version: 1
+name: demo
+model: model.py:load
+dummy_inputs:
+  input_ids: {dtype: int64, shape: [batch, sequence], low: 0, high: 9}
+  attention_mask: {dtype: int64, shape: [batch, sequence], fill: 1}
+outputs: [logits]
+dynamic_axes:
+  batch: {min: 1, max: 8, example: 2}
+  sequence: {min: 1, max: 64, example: 8}
+quantization: {fp32: none, int8: dynamic}
+processing:
+"""
+TOKENIZE = """\
+  preprocess:
+    - text: {}
+    - tokenize: {file: tokenizer.json, corpus: labels.txt, max_length: 64}
+"""
+SCORED = """\
+evaluate: {of: pipeline, data: model.py:load, metric: model.py:load, min: 0.5}
+"""
+
+
+@pytest.fixture
+def load_text(tmp_path):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    return loader(tmp_path, before=TEXTS)
+
+
+def test_one_tokenizer_is_made_for_all_variants_and_judges_each_pipeline(load_text):
+    (recipe,) = load_text(TOKENIZE).recipes
+    graph = resolve([recipe], HOST)
+    for name in ("fp32", "int8"):
+        merge = graph.steps[f"demo:{name}-pipeline/merge"]
+        assert merge.inputs["tokenizer/preprocess/1"].step == "demo:tokenizer"
+        assert merge.inputs["tokenizer/preprocess/1"].output == "tokenizer"
+        package = graph.steps[f"demo:{name}-pipeline/package"]
+        assert package.inputs["gate/tokenizer"].step == "demo:tokenizer"
+        assert [(each.name, each.dtype) for each in merge.params.inputs] == [("text", "string")]
+        assert [axis.name for axis in merge.params.axes] == ["batch"]
+        assert merge.params.pipeline.entrypoints == ()  # another corpus merges nothing anew
+
+
+def test_a_pipelines_package_waits_for_the_gates_of_its_variant(load_text):
+    (recipe,) = load_text(TOKENIZE).recipes
+    graph = resolve([recipe], HOST)
+    own = graph.steps["demo:int8/package"].inputs
+    package = graph.steps["demo:int8-pipeline/package"].inputs
+    gates = {name: ref for name, ref in own.items() if name != "model"}
+    assert {
+        name.removeprefix("waits/"): ref for name, ref in package.items() if "waits/" in name
+    } == gates
+    assert "validation/cpu" in gates
+
+
+def test_raw_data_score_pipelines_in_place_of_variants(load_text):
+    (recipe,) = load_text(TOKENIZE + SCORED).recipes
+    graph = resolve([recipe], HOST)
+    scored = {name for name, step in graph.steps.items() if step.kind == "evaluate"}
+    assert scored == {"demo:fp32-pipeline/evaluate", "demo:int8-pipeline/evaluate"}
+    inputs = graph.steps["demo:int8-pipeline/package"].inputs
+    assert inputs["evaluation/cpu"].step == "demo:int8-pipeline/evaluate"
+    (with_own,) = load_text(TOKENIZE + "  own: model.py:load\n" + SCORED).recipes
+    graph = resolve([with_own], HOST)
+    assert graph.steps["demo:int8-pipeline/evaluate"].inputs["baseline"].step == "demo:evaluate"
+    assert graph.steps["demo:evaluate"].inputs == {}
+
+
+def test_all_pipelines_are_measured_in_one_step_with_texts_of_the_corpus(load_text):
+    (recipe,) = load_text(TOKENIZE + "  points: [{batch: [1, 8]}]\n").recipes
+    graph = resolve([recipe], HOST)
+    measured = graph.steps["demo:benchmark-pipelines"]
+    assert set(measured.inputs) == {"model/fp32-pipeline", "model/int8-pipeline"}
+    assert measured.params.texts["text"].files == ("labels.txt",)
+    assert measured.params.options.points == ({"batch": (1, 8)},)
+    assert not measured.params.options.baseline
+    (laid,) = (each for each in graph.deliverables if each.name == "int8-pipeline")
+    assert ("demo:benchmark-pipelines", "benchmark.json") in {
+        (ref.step, file) for ref, file in laid.parts
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "line", "fix"),
+    [
+        (TOKENIZE.replace(", max_length: 64", ""), "gives up to 512 ids", 15, "max_length: 64"),
+        (TOKENIZE + "  points: [{bach: 1}]\n", "the axis 'bach'", 16, "did you mean 'batch'?"),
+        (TOKENIZE + "  points: [{batch: 9}]\n", "has batch=9; expected 1 to 8", 16, "batch: 8"),
+        (
+            TOKENIZE.replace("tokenizer.json", "package:nothing_here/x.json"),
+            "no package",
+            15,
+            "pip",
+        ),
+        (
+            TOKENIZE.replace("tokenizer.json", "package:numpy/versio.py"),
+            "did you mean 'version.py'?",
+            15,
+            "that package",
+        ),
+        (
+            TOKENIZE + SCORED.replace("min: 0.5", "max_drop: 0.1"),
+            "no score of your own",
+            16,
+            "own",
+        ),
+        (TOKENIZE + "opset: 17\n", "tokenize needs opset 18", 15, "opset: 18"),
+    ],
+)
+def test_bad_text_is_refused_where_it_stands(load_text, text, what, line, fix):
+    found = faults(load_text, text)
+    assert any(
+        what in each and f"demo.yaml:{line}:" in where and fix in mend
+        for each, where, mend in found
+    ), found
+
+
+def test_scores_of_pipelines_need_a_pipeline(tmp_path):
+    load = loader(tmp_path, before=TEXTS.removesuffix("processing:\n"))
+    ((what, _, fix),) = faults(load, SCORED)
+    assert "has no `processing`" in what
+    assert "of: model" in fix

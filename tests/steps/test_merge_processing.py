@@ -14,13 +14,14 @@ from onnxbuild.core.target import CPU_TARGET, TargetGates
 from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.model.model_files import save_model
 from onnxbuild.onnxkit.processing.audio import log_mel, mel_bands
+from onnxbuild.onnxkit.processing.chains import type_of
 from onnxbuild.onnxkit.processing.options import (
     LogMelOptions,
     PostprocessOperation,
     PreprocessOperation,
 )
 from onnxbuild.onnxkit.processing.pipeline import Pipeline, raw_inputs
-from onnxbuild.onnxkit.processing.plan import plan_inputs, type_of
+from onnxbuild.onnxkit.processing.plan import plan_inputs
 from onnxbuild.onnxkit.sessions.settings import STEADY
 from onnxbuild.steps import merge_processing, processing_reference, validate
 from tests.fakes.step_context import run_step

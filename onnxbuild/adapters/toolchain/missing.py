@@ -11,6 +11,7 @@ _EXTRAS = {
     "lightgbm": "lightgbm",
     "scikit-learn": "sklearn",
     "skl2onnx": "sklearn",
+    "tokenizers": "tokenizer",
     "xgboost": "xgboost",
 }
 """Packages that come with an optional extra of this one, with the others that the same steps need."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion import cells
-from onnxbuild.expansion.benchmarks import SECTION, add_benchmarks, home_target
+from onnxbuild.expansion.benchmarks import PIPELINES, SECTION, add_benchmarks, home_target
 from onnxbuild.expansion.feature import Column, Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.side_by_side import SideBySide
@@ -65,8 +65,8 @@ FEATURE = Feature(
     kinds=(import_model.KIND, import_program.KIND, benchmark.KIND),
     laid=_laid,
     columns=(
-        Column("p50", SECTION, _latency, place=20, of_all=True),
-        Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True),
+        Column("p50", SECTION, _latency, place=20, of_all=True, more=(PIPELINES,)),
+        Column("vs PyTorch", SECTION, _speedup, place=30, of_all=True, more=(PIPELINES,)),
     ),
     released=(benchmark.KIND.name,),
     side_by_side=SideBySide(benchmark.KIND.name, alone={f"{SECTION}.baseline": "false"}),

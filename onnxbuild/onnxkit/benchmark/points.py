@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from onnxbuild.core.errors import StepError, did_you_mean
 from onnxbuild.core.points import Point, example_sizes
-from onnxbuild.core.recipe import Axis
+from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
+from onnxbuild.core.step import StepContext
+from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.text_lines import read_texts, text_array
 
 Sizes = Mapping[str, int | Sequence[int]]
 """Axis -> a size, or several."""
@@ -81,6 +84,20 @@ def measured_points(
                 fix=f"add `{{{shown.replace('=', ': ')}}}` to `benchmark.points`",
             )
     return tuple(point for point in points if any(takes(sizes, point) for sizes in fixed.values()))
+
+
+def point_feeds(
+    context: StepContext,
+    point: Point,
+    inputs: Sequence[DummyInput],
+    texts: Mapping[str, Entrypoint],
+) -> Feeds:
+    """Dummy inputs at a point; lines of a file where `texts` names one for an input."""
+    made = make_feeds(inputs, point.sizes, seed=0)
+    for name, entrypoint in texts.items():
+        lines = read_texts(*context.files(entrypoint)[0], context.where)
+        made[name] = text_array(lines, made[name].size).reshape(made[name].shape)
+    return made
 
 
 def takes(fixed: Mapping[str, int], point: Point) -> bool:

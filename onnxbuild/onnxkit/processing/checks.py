@@ -20,16 +20,19 @@ from onnxbuild.onnxkit.processing.options import (
     ThresholdOptions,
     TopKOptions,
 )
+from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 Check = Callable[[Sequence[ValueType], Any], tuple[ValueType, ...]]
 LEAST_OPSET = 13
-_ANTIALIAS_OPSET = 18
+_ANTIALIAS_OPSET = _SCATTER_OPSET = 18
 _PAIR = 2
 
 
 def least_opset(options: object) -> int:
     """The opset that has the operators of an operation, in the form in which they are used."""
+    if isinstance(options, TokenizeOptions):
+        return _SCATTER_OPSET
     antialias = isinstance(options, (ResizeOptions, LetterboxOptions)) and options.antialias
     return _ANTIALIAS_OPSET if antialias else LEAST_OPSET
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnxbuild.core.errors import StepError
@@ -64,20 +65,23 @@ def _refused(context: StepContext, entrypoint: Entrypoint, what: str, fix: str) 
     return StepError(f"{entrypoint.target} {what}", where=context.where, fix=fix)
 
 
-def prefixed(model: onnx.ModelProto, prefix: str, takes: str, gives: str) -> onnx.GraphProto:
+def prefixed(
+    model: onnx.ModelProto, prefix: str, takes: str, gives: Sequence[str]
+) -> onnx.GraphProto:
     """A copy of a model's graph whose names don't clash with others.
 
     Args:
-        model: One input, one output.
+        model: One input.
         prefix: Begins all names inside.
         takes: What its input is called.
-        gives: What its output is called.
+        gives: What its outputs are called, in order.
     """
     import onnx
 
     copy = onnx.GraphProto()
     copy.CopyFrom(model.graph)
-    new = {copy.input[0].name: takes, copy.output[0].name: gives}
+    new = {copy.input[0].name: takes}
+    new |= {own.name: given for own, given in zip(copy.output, gives, strict=True)}
 
     def named(name: str) -> str:
         return new.get(name, f"{prefix}/{name}") if name else name

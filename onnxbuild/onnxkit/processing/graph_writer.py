@@ -20,11 +20,13 @@ class GraphWriter:
     Attributes:
         nodes: In order.
         constants: Initializers.
+        types: Of values that operators give whose schema ONNX does not know.
     """
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
+        self.types: list[onnx.ValueInfoProto] = []
         self._prefix = ""
         self._count = 0
 
@@ -38,21 +40,25 @@ class GraphWriter:
         *inputs: str,
         results: Sequence[str] = ("",),
         attributes: Mapping[str, Any] = _NONE,
+        domain: str = "",
     ) -> str:
         """Add a node; returns its first output.
 
         Args:
-            operator: Of ONNX's own domain.
+            operator: Its type.
             inputs: Names of values; empty for one that is left out.
             results: Names of its outputs; an empty one for a new name.
             attributes: The node's.
+            domain: Of the operator; empty for ONNX's own.
         """
         import onnx
 
         outputs = [each or self._name(operator) for each in results]
         name = self._name(operator)
         self.nodes.append(
-            onnx.helper.make_node(operator, list(inputs), outputs, name=name, **attributes)
+            onnx.helper.make_node(
+                operator, list(inputs), outputs, name=name, domain=domain or None, **attributes
+            )
         )
         return outputs[0]
 

@@ -10,11 +10,11 @@ from onnxbuild.onnxkit.export.names import settle_names
 from onnxbuild.onnxkit.model.canonical import canonicalize
 from onnxbuild.onnxkit.processing import image_writers
 from onnxbuild.onnxkit.processing.audio import write_log_mel
+from onnxbuild.onnxkit.processing.chains import PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.custom import prefixed
 from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.output_writers import write_on_output
 from onnxbuild.onnxkit.processing.pipeline import FittedPipeline
-from onnxbuild.onnxkit.processing.plan import PlannedOperation
 from onnxbuild.onnxkit.processing.values import ValueType
 
 if TYPE_CHECKING:
@@ -47,16 +47,15 @@ def merge(model: onnx.ModelProto, fitted: FittedPipeline) -> None:
     names = {**inside, **{value: name for name, value in fitted.results.outputs.items()}}
     before, behind = GraphWriter(), GraphWriter()
     for chain in fitted.chains:
-        wanted = _type_inside(model, inside[chain.feeds])
-        differs = bool(chain.type.dtype) and chain.type.dtype != wanted
         own = {**names, chain.source.name: chain.source.name}
-        if chain.operations and not differs:
-            own[chain.value] = inside[chain.feeds]
+        as_they_are = [each for each in chain.feeds if chain.operations and not each.is_converted]
+        own |= {each.value: inside[each.input] for each in as_they_are}
         for each in chain.operations:
             _write(before, _renamed(each, own), fitted)
-        if differs or not chain.operations:
-            before.begin(f"preprocess/{chain.feeds}")
-            before.cast(own.get(chain.value, chain.value), wanted, inside[chain.feeds])
+        for feed in chain.feeds:
+            if feed not in as_they_are:
+                before.begin(f"preprocess/{feed.input}")
+                before.cast(own.get(feed.value, feed.value), feed.wanted, inside[feed.input])
     for each in fitted.results.operations:
         _write(behind, _renamed(each, names), fitted)
     _put_together(model, fitted, inside, before, behind)
@@ -66,7 +65,7 @@ def merge(model: onnx.ModelProto, fitted: FittedPipeline) -> None:
 def _names_inside(model: onnx.ModelProto, fitted: FittedPipeline) -> dict[str, str]:
     """The model's values that must be called otherwise: old name -> new one."""
     graph, outputs = model.graph, fitted.results.outputs
-    inside = {chain.feeds: f"{_INSIDE}{chain.feeds}" for chain in fitted.chains}
+    inside = {each: f"{_INSIDE}{each}" for each in sorted(fed_by(fitted.chains))}
     for value in graph.output:
         if outputs.get(value.name) != value.name:
             inside[value.name] = f"{_INSIDE}{value.name}"
@@ -75,13 +74,6 @@ def _names_inside(model: onnx.ModelProto, fitted: FittedPipeline) -> dict[str, s
     for name in sorted(public - own):
         inside.setdefault(name, f"{_INSIDE}{name}")  # some value between may be called so
     return inside
-
-
-def _type_inside(model: onnx.ModelProto, name: str) -> str:
-    from onnxbuild.onnxkit.model.inspect import dtype_name
-
-    value = next(each for each in model.graph.input if each.name == name)
-    return dtype_name(value.type.tensor_type.elem_type)
 
 
 def _renamed(each: PlannedOperation, names: Mapping[str, str]) -> PlannedOperation:
@@ -94,10 +86,11 @@ def _renamed(each: PlannedOperation, names: Mapping[str, str]) -> PlannedOperati
 def _write(graph: GraphWriter, each: PlannedOperation, fitted: FittedPipeline) -> None:
     graph.begin(each.prefix)
     (value, kind), result = next(iter(each.takes.items())), next(iter(each.gives))
-    if each.name == "model":
-        own = prefixed(fitted.graphs[each.prefix], each.prefix, value, result)
+    if each.name in {"model", "tokenize"}:
+        own = prefixed(fitted.graphs[each.prefix], each.prefix, value, list(each.gives))
         graph.nodes.extend(own.node)
         graph.constants.extend(own.initializer)
+        graph.types.extend(own.value_info)
     elif each.name == "cast":
         graph.cast(value, each.options.dtype, result)
     elif each.name in _ON_INPUTS:
@@ -114,13 +107,16 @@ def _put_together(
     behind: GraphWriter,
 ) -> None:
     graph = model.graph
-    sources = {inside[chain.feeds]: chain.source for chain in fitted.chains}
-    inputs = [
-        _value_info(sources[each.name].name, sources[each.name].dtype, sources[each.name].shape)
-        if each.name in sources
-        else each
-        for each in list(graph.input)
+    sources = {inside[feed.input]: each.source for each in fitted.chains for feed in each.feeds}
+    raw = {
+        source.name: _value_info(source.name, source.dtype, source.shape)
+        for source in sources.values()
+    }
+    taken = [
+        sources[each.name].name if each.name in sources else each.name for each in graph.input
     ]
+    there = {each.name: each for each in graph.input}
+    inputs = [raw.get(name) or there[name] for name in dict.fromkeys(taken)]
     there = {each.name: each for each in graph.output}
     kinds = {
         value: kind for each in fitted.results.operations for value, kind in each.gives.items()
@@ -134,7 +130,7 @@ def _put_together(
     values = [each for each in graph.output if each.name not in {out.name for out in outputs}]
     nodes = [*before.nodes, *graph.node, *behind.nodes]
     for field, wanted in (
-        (graph.value_info, [*graph.value_info, *values]),
+        (graph.value_info, [*graph.value_info, *values, *before.types, *behind.types]),
         (graph.input, inputs),
         (graph.output, outputs),
         (graph.node, nodes),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from onnxbuild.core.params import option
+from onnxbuild.onnxkit.processing.text_options import TextOptions, TokenizeOptions
 
 OF = "the value that it takes; left out: the result before it, or the model's only output"
 TO = "what its result is called"
@@ -143,6 +144,8 @@ class PreprocessOperation:
 
     image: ImageOptions | None = option(None, help="a raw input begins: an image of any size")
     audio: AudioOptions | None = option(None, help="a raw input begins: samples of sound")
+    text: TextOptions | None = option(None, help="a raw input begins: strings")
+    tokenize: TokenizeOptions | None = option(None, help="ids, mask and types of text")
     log_mel: LogMelOptions | None = option(None, help="a spectrogram of sound")
     resize: ResizeOptions | None = option(None, help="to an exact size, or by the shorter side")
     letterbox: LetterboxOptions | None = option(None, help="to fit into a frame")

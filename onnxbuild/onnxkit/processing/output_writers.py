@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnxbuild.onnxkit.processing.chains import PlannedOperation
 from onnxbuild.onnxkit.processing.graph_writer import GraphWriter
 from onnxbuild.onnxkit.processing.options import NmsOptions, PoolOptions
-from onnxbuild.onnxkit.processing.plan import PlannedOperation
 
 _LEAST_LENGTH, _LEAST_COUNT = 1e-12, 1e-9
 """torch.nn.functional.normalize's eps; sentence-transformers' least number of tokens."""

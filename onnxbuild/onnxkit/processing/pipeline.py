@@ -11,16 +11,21 @@ from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.model.graphs import opset_of
 from onnxbuild.onnxkit.model.inspect import dimensions, dtype_name
+from onnxbuild.onnxkit.model.model_files import load_model
+from onnxbuild.onnxkit.processing.chains import InputChain, PlannedOperation, fed_by
 from onnxbuild.onnxkit.processing.checks import check_label_count, least_opset
 from onnxbuild.onnxkit.processing.custom import custom_graphs
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.processing.options import PostprocessOperation, PreprocessOperation
-from onnxbuild.onnxkit.processing.plan import InputChain, PlannedOperation, plan_inputs
+from onnxbuild.onnxkit.processing.plan import plan_inputs
 from onnxbuild.onnxkit.processing.results import Results, plan_outputs
 from onnxbuild.onnxkit.processing.values import ProcessingError, ValueType
 
 if TYPE_CHECKING:
     import onnx
+
+TOKENIZER = "tokenizer/"
+"""Begins the names of inputs that hold tokenizers' graphs; PREPROCESS/POSITION follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ class FittedPipeline:
         chains: From raw inputs to the model's.
         results: From the model's outputs to the pipeline's.
         labels: SECTION/POSITION -> the lines of its file.
-        graphs: SECTION/POSITION -> what its callable returned.
+        graphs: SECTION/POSITION -> what its callable returned, or the tokenizer.
     """
 
     chains: tuple[InputChain, ...]
@@ -78,8 +83,8 @@ def raw_inputs(
         inputs: The model's, as the recipe declares them.
         axes: The recipe's.
     """
-    sources = {each.feeds: each.source for each in chains}
-    raw = tuple(sources.get(each.name, each) for each in inputs)
+    sources = {feed.input: each.source for each in chains for feed in each.feeds}
+    raw = tuple(dict.fromkeys(sources.get(each.name, each) for each in inputs))
     known = (*axes, *(axis for chain in chains for axis in chain.axes))
     used = {part.strip() for each in raw for size in each.shape for part in str(size).split("+")}
     return raw, tuple(axis for axis in known if axis.name in used)
@@ -99,6 +104,7 @@ def fit(context: StepContext, pipeline: Pipeline, model: onnx.ModelProto) -> Fit
             labels[place] = read_labels(*context.files(entrypoint)[0], context.where)
         else:
             graphs[place], custom[place] = custom_graphs(context, entrypoint, opset_of(model))
+    graphs |= tokenizers(context)
     inputs, outputs = (_types(each) for each in (model.graph.input, model.graph.output))
     try:
         chains = plan_inputs(pipeline.preprocess, inputs, custom)
@@ -112,11 +118,19 @@ def fit(context: StepContext, pipeline: Pipeline, model: onnx.ModelProto) -> Fit
     return fitted
 
 
+def tokenizers(context: StepContext) -> dict[str, onnx.ModelProto]:
+    """PREPROCESS/POSITION -> the graph of that tokenizer, of those that the step takes."""
+    return {
+        place: load_model(context.input(f"{TOKENIZER}{place}"))
+        for name in context.input_names
+        if (place := name.removeprefix(TOKENIZER)) != name
+    }
+
+
 def _check_names(
     chains: Sequence[InputChain], results: Results, inputs: Mapping[str, ValueType]
 ) -> None:
-    fed = {each.feeds for each in chains}
-    raw = {*(each.source.name for each in chains), *(name for name in inputs if name not in fed)}
+    raw = {*(each.source.name for each in chains), *(inputs.keys() - fed_by(chains))}
     for name in results.outputs:
         if name in raw:
             what = f"output '{name}' has the name of an input; a graph's names are unique"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.processing.chains import (
+    Feed,
+    InputChain,
+    PlannedOperation,
+    fed_by,
+    type_of,
+)
 from onnxbuild.onnxkit.processing.checks import CHECKS
 from onnxbuild.onnxkit.processing.options import (
     AudioOptions,
@@ -16,64 +23,14 @@ from onnxbuild.onnxkit.processing.options import (
     PreprocessOperation,
     asked_of,
 )
+from onnxbuild.onnxkit.processing.text_chain import text_chain
+from onnxbuild.onnxkit.processing.text_options import TextOptions
 from onnxbuild.onnxkit.processing.values import PREPROCESS, Layout, ProcessingError, ValueType
 
-_SOURCES = {"image", "audio"}
+_SOURCES = {"image", "audio", "text"}
 """Operations that begin a chain."""
 
 NONE_KNOWN: Mapping[str, ValueType] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOperation:
-    """One operation in its place.
-
-    Attributes:
-        section: PREPROCESS or POSTPROCESS.
-        position: In that list.
-        name: The operation's.
-        options: Its options.
-        takes: Names of values in the merged graph, and their types.
-        gives: The same.
-    """
-
-    section: str
-    position: int
-    name: str
-    options: Any
-    takes: Mapping[str, ValueType]
-    gives: Mapping[str, ValueType]
-
-    @property
-    def prefix(self) -> str:
-        """What names of its values and nodes begin with."""
-        return f"{self.section}/{self.position}"
-
-
-@dataclass(frozen=True, slots=True)
-class InputChain:
-    """From a raw input to one of the model's.
-
-    Attributes:
-        source: The raw input.
-        axes: Those that it brings.
-        feeds: The model's input.
-        operations: In order.
-        value: The value that the model takes.
-        type: What is known of that value.
-    """
-
-    source: DummyInput
-    axes: tuple[Axis, ...]
-    feeds: str
-    operations: tuple[PlannedOperation, ...]
-    value: str
-    type: ValueType
-
-
-def type_of(declared: DummyInput) -> ValueType:
-    """The type of an input that a recipe declares."""
-    return ValueType(declared.dtype, tuple(declared.shape))
 
 
 def plan_inputs(
@@ -94,13 +51,16 @@ def plan_inputs(
     starts = [n for n, each in enumerate(operations) if _SOURCES & asked_of(each).keys()]
     if operations and starts[:1] != [0]:
         what = "preprocess does not begin with a raw input"
-        raise ProcessingError(what, "write `- image: {}` or `- audio: {}` first", PREPROCESS, 0)
+        raise ProcessingError(
+            what, "write `- image: {}`, `- audio: {}` or `- text: {}` first", PREPROCESS, 0
+        )
     chains: list[InputChain] = []
     ends = [*starts[1:], len(operations)] if starts else []
     for start, end in zip(starts, ends, strict=True):
         chain = _chain(operations, start, end, inputs, custom)
-        if chain.feeds in {each.feeds for each in chains}:
-            what = f"preprocess makes the model's input '{chain.feeds}' twice"
+        twice = fed_by(chains) & fed_by([chain])
+        if twice:
+            what = f"preprocess makes the model's input '{min(twice)}' twice"
             raise ProcessingError(what, "write another input as `feeds`", PREPROCESS, start)
         chains.append(chain)
     _check_names(chains, starts, inputs)
@@ -110,8 +70,7 @@ def plan_inputs(
 def _check_names(
     chains: Sequence[InputChain], starts: Sequence[int], inputs: Mapping[str, ValueType]
 ) -> None:
-    fed = {each.feeds for each in chains}
-    taken = {name for name in inputs if name not in fed}
+    taken = inputs.keys() - fed_by(chains)
     for chain, start in zip(chains, starts, strict=True):
         name = chain.source.name
         if name in taken:
@@ -128,6 +87,8 @@ def _chain(
     custom: Mapping[str, ValueType],
 ) -> InputChain:
     ((word, options),) = asked_of(operations[start]).items()
+    if isinstance(options, TextOptions):
+        return text_chain(operations, start, end, inputs)
     feeds = _feeds(word, options, inputs, start)
     source, axes = _raw(options, feeds, inputs[feeds])
     layout: Layout = "NHWC" if isinstance(options, ImageOptions) else ""
@@ -135,13 +96,18 @@ def _chain(
     value, planned = source.name, []
     for position in range(start + 1, end):
         ((name, own),) = asked_of(operations[position]).items()
+        if name == "tokenize":
+            what = f"tokenize takes text; it stands behind `{word}`"
+            raise ProcessingError(what, "write `- text: {}` before it", PREPROCESS, position)
         result = f"{PREPROCESS}/{position}/{name}"
         (after,) = checked((PREPROCESS, position), name, own, (kind,), custom)
         each = PlannedOperation(PREPROCESS, position, name, own, {value: kind}, {result: after})
         planned.append(each)
         value, kind = result, after
     _check_end(kind, feeds, inputs[feeds], end - 1)
-    return InputChain(source, axes, feeds, tuple(planned), value, kind)
+    return InputChain(
+        source, axes, (Feed(feeds, value, kind, inputs[feeds].dtype),), tuple(planned)
+    )
 
 
 def _feeds(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.processing.audio import log_mel
+from onnxbuild.onnxkit.processing.chains import PlannedOperation
 from onnxbuild.onnxkit.processing.options import (
     CastOptions,
     CenterCropOptions,
@@ -15,7 +16,6 @@ from onnxbuild.onnxkit.processing.options import (
     RescaleOptions,
     ResizeOptions,
 )
-from onnxbuild.onnxkit.processing.plan import PlannedOperation
 from onnxbuild.onnxkit.processing.resampling import resample
 
 if TYPE_CHECKING:

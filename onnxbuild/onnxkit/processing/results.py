@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.errors import did_you_mean
+from onnxbuild.onnxkit.processing.chains import PlannedOperation
 from onnxbuild.onnxkit.processing.options import (
     NmsOptions,
     PoolOptions,
@@ -14,7 +15,7 @@ from onnxbuild.onnxkit.processing.options import (
     TopKOptions,
     asked_of,
 )
-from onnxbuild.onnxkit.processing.plan import NONE_KNOWN, PlannedOperation, checked
+from onnxbuild.onnxkit.processing.plan import NONE_KNOWN, checked
 from onnxbuild.onnxkit.processing.values import POSTPROCESS, ProcessingError, ValueType
 
 

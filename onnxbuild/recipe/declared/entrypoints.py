@@ -8,12 +8,14 @@ from pathlib import Path
 
 from onnxbuild.catalog import SECTIONS
 from onnxbuild.core.recipe import DUMMY_DATA, FILE_DATA, Entrypoint, Location
+from onnxbuild.core.source_error import SourceError
 from onnxbuild.core.user_files import read_user_file
 from onnxbuild.document.faults import Fault, Faults, hinted, nearest, show
 from onnxbuild.document.node import Node, dotted, plain
 from onnxbuild.document.node import Path as KeyPath
 from onnxbuild.recipe.declared.definitions import top_level_names
 from onnxbuild.recipe.declared.globs import Glob
+from onnxbuild.recipe.declared.installed_packages import is_in_package, package_path
 from onnxbuild.recipe.declared.outside_project import OutsideNames
 from onnxbuild.recipe.templates.extend import Sources, absolute, relative_to_project, sibling_names
 
@@ -86,9 +88,30 @@ class EntrypointReader:
         if node.value == DUMMY_DATA:
             return Entrypoint(DUMMY_DATA)
         outside = OutsideNames(dotted(path), self._sources.project)
-        listed = node if node.items else Node(node.at, (node,))
-        files = outside.files(self._files(listed, path, faults))
+        installed = _is_file(path) and is_in_package(str(node.value))
+        if installed:
+            found = self._installed(node, path, faults)
+        else:
+            listed = node if node.items else Node(node.at, (node,))
+            found = self._files(listed, path, faults)
+        files = outside.files(found, outside=installed)
         return Entrypoint(FILE_DATA, files=files, outside=outside.folders) if files else None
+
+    def _installed(
+        self, node: Node, path: KeyPath, faults: Faults
+    ) -> Iterator[tuple[Path, list[Path]]]:
+        """(folder, file) of a path in an installed package; nothing where it is not there."""
+        try:
+            file = package_path(str(node.value))
+        except SourceError as error:
+            faults.add(Fault(f"{dotted(path)}: {error.what}", node.at, error.fix, path))
+            return
+        if file.is_file():
+            yield file.parent, [file]
+            return
+        near = nearest(file.name, sibling_names(file, (file.suffix,)))
+        what = hinted(f"{dotted(path)} is {show(str(node.value))}, which is no file", near)
+        faults.add(Fault(what, node.at, "name a file of that package", path))
 
     def _target(
         self, text: str, at: Location, path: KeyPath, outside: OutsideNames, faults: Faults

@@ -29,8 +29,9 @@ def outputs(*written, model=LOGITS, takes=IMAGE, wanted=()):
 def test_a_chain_ends_in_what_the_model_takes():
     (chain,) = inputs(*GOOD)
     assert chain.source.shape == ("batch", "x_height", "x_width", 3)
-    assert (chain.source.dtype, chain.feeds) == ("uint8", "x")
-    assert chain.type == ValueType("float32", ("batch", 3, 8, 8), "NCHW", least=8)
+    (feed,) = chain.feeds
+    assert (chain.source.dtype, feed.input, feed.is_converted) == ("uint8", "x", False)
+    assert feed.type == ValueType("float32", ("batch", 3, 8, 8), "NCHW", least=8)
     assert [each.name for each in chain.operations] == ["resize", "rescale", "to_nchw"]
 
 
@@ -100,5 +101,62 @@ def test_pooling_takes_one_of_the_models_inputs_and_a_name_may_be_used_again():
 def test_an_output_that_does_not_fit_is_refused_with_a_fix(written, options, what, fix):
     with pytest.raises(ProcessingError) as caught:
         outputs(*written, **options)
+    assert what in caught.value.what
+    assert fix in caught.value.fix
+
+
+TOKENS = {"file": "tokenizer.json", "corpus": "corpus.txt"}
+TEXT = [{"text": {}}, {"tokenize": TOKENS}]
+BERT = {
+    name: ValueType("int64", ("batch", "sequence"))
+    for name in ("input_ids", "attention_mask", "token_type_ids")
+}
+
+
+def test_a_text_feeds_ids_and_the_mask_and_types_that_the_model_takes():
+    (chain,) = inputs(*TEXT, model=BERT)
+    assert (chain.source.name, chain.source.dtype, chain.source.shape) == (
+        "text",
+        "string",
+        ("batch",),
+    )
+    assert [each.input for each in chain.feeds] == list(BERT)
+    (chain,) = inputs(*TEXT, model={"input_ids": BERT["input_ids"]})
+    assert [each.input for each in chain.feeds] == ["input_ids"]
+    assert len(chain.operations[0].gives) == 3
+    narrow = {"input_ids": ValueType("int32", ("batch", "sequence"))}
+    assert inputs(*TEXT, model=narrow)[0].feeds[0].is_converted
+
+
+def test_two_texts_feed_two_inputs():
+    second = [
+        {"text": {"name": "other"}},
+        {"tokenize": {**TOKENS, "ids": "other_ids", "mask": "m"}},
+    ]
+    names = ("input_ids", "other_ids", "m")
+    chains = inputs(*TEXT, *second, model=dict.fromkeys(names, BERT["input_ids"]))
+    assert [[feed.input for feed in each.feeds] for each in chains] == [
+        ["input_ids"],
+        ["other_ids", "m"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "model", "what", "fix"),
+    [
+        (TEXT[:1], BERT, "text has no `tokenize`", "tokenize: {file"),
+        ([*TEXT, {"rescale": {}}], BERT, "rescale takes no ids", "remove it"),
+        ([{"text": {}}, {"rescale": {}}, TEXT[1]], BERT, "text has no `tokenize`", "tokenize"),
+        ([GOOD[0], TEXT[1]], IMAGE, "stands behind `image`", "- text: {}"),
+        (TEXT, {"ids": BERT["input_ids"]}, "to 'input_ids', which is no input", "`ids: ids`"),
+        (TEXT, {"input_ids": ValueType("float32", ("batch", 3))}, "is float32", "another input"),
+        (TEXT, {"input_ids": ValueType("int64", ("batch",))}, "int64 of two axes", "another input"),
+        ([TEXT[0], {"tokenize": {**TOKENS, "mask": "input_ids"}}], BERT, "two of its values", "another"),
+        ([*TEXT, {"text": {"name": "b"}}, TEXT[1]], BERT, "'attention_mask' twice", "another"),
+    ],
+)  # fmt: skip
+def test_text_that_does_not_fit_is_refused_with_a_fix(written, model, what, fix):
+    with pytest.raises(ProcessingError) as caught:
+        inputs(*written, model=model)
     assert what in caught.value.what
     assert fix in caught.value.fix

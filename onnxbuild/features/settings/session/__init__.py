@@ -8,8 +8,8 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.expansion.choice import Choice
 from onnxbuild.expansion.feature import Feature, Laid, Section, Subject
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.session_faults import faults, remarks
 from onnxbuild.expansion.sessions import SECTION
+from onnxbuild.features.settings.session.faults import faults, remarks
 from onnxbuild.onnxkit.sessions.options import SessionOptions
 from onnxbuild.steps import session, tune
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.expansion.session_faults import remarks
+from onnxbuild.features.settings.session.faults import remarks
 
 SHARED = "session: {spinning: stop, intra_op_threads: 2, free_dimensions: {batch: 2}}\n"
 VARIANTS = """\

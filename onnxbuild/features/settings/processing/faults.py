@@ -1,0 +1,123 @@
+"""What is wrong with `processing` that no schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnxbuild.core.errors import did_you_mean
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.node import dotted
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.asked_faults import asked_faults
+from onnxbuild.features.settings.processing.options import (
+    SECTION,
+    ProcessingOptions,
+    operations,
+)
+from onnxbuild.onnxkit.processing.chains import InputChain, type_of
+from onnxbuild.onnxkit.processing.checks import least_opset
+from onnxbuild.onnxkit.processing.options import asked_of
+from onnxbuild.onnxkit.processing.pipeline import raw_inputs
+from onnxbuild.onnxkit.processing.plan import plan_inputs
+from onnxbuild.onnxkit.processing.references import NOT_COMPUTED
+from onnxbuild.onnxkit.processing.results import plan_outputs
+from onnxbuild.onnxkit.processing.text_options import TokenizeOptions
+from onnxbuild.onnxkit.processing.values import PREPROCESS, ProcessingError, ValueType
+
+
+def faults(parts: Parts) -> Iterator[Fault]:
+    """All of them."""
+    options = parts.sections.get(SECTION)
+    if not isinstance(options, ProcessingOptions) or parts.node(SECTION) is None:
+        return
+    if not options.asked:
+        what = f"{SECTION} has neither preprocess nor postprocess"
+        fix = f"write `{SECTION}: {{postprocess: [softmax: {{}}]}}`, or remove `{SECTION}`"
+        yield Fault(what, parts.key_at(SECTION), fix)
+        return
+    yield from asked_faults(parts, SECTION)
+    counts = list(_not_one(parts, options))
+    yield from counts
+    if not counts:
+        yield from _misfits(parts, options)
+
+
+def _not_one(parts: Parts, options: ProcessingOptions) -> Iterator[Fault]:
+    for section, position, operation in operations(options):
+        names = list(asked_of(operation))
+        if len(names) != 1:
+            shown = " and ".join(names) or "no operation"
+            what = f"{dotted((SECTION, section, position))} names {shown}; expected one operation"
+            yield Fault(
+                what, parts.at(SECTION, section, position), "write each as an item of its own"
+            )
+
+
+def _misfits(parts: Parts, options: ProcessingOptions) -> Iterator[Fault]:
+    """The first operation that does not fit, and those that need what the recipe has not."""
+    opset = parts.node("opset")
+    for section, position, operation in operations(options):
+        ((name, own),) = asked_of(operation).items()
+        at = parts.at(SECTION, section, position)
+        least = least_opset(own)
+        if opset is not None and isinstance(opset.value, int) and opset.value < least:
+            what = f"{name} needs opset {least}; the recipe has opset {opset.value}"
+            yield Fault(what, at, f"write `opset: {least}`")
+        if name in NOT_COMPUTED and parts.node(SECTION, "expected") is None:
+            what = f"{name} has no reference of its own to be held against"
+            fix = "add `expected: FILE.py:CALLABLE`, which yields raw inputs and what is expected of them"
+            yield Fault(what, at, fix)
+    if not parts.inputs or not parts.sound("dummy_inputs"):
+        return
+    inputs = {each.name: type_of(each) for each in parts.inputs.values()}
+    try:
+        chains = plan_inputs(options.preprocess, inputs)
+        outputs = {name: ValueType() for name in parts.outputs}
+        plan_outputs(options.postprocess, inputs, outputs, options.outputs)
+    except ProcessingError as error:
+        below = (error.section, error.position) if error.position is not None else ()
+        at = parts.at(SECTION, *below)
+        yield Fault(error.what, at, error.fix)
+    else:
+        yield from _too_long(parts, chains)
+        yield from _odd_points(parts, options, chains)
+
+
+def _too_long(parts: Parts, chains: tuple[InputChain, ...]) -> Iterator[Fault]:
+    """Tokenizers that give more ids than the model takes."""
+    for chain in chains:
+        options = chain.operations[0].options if chain.operations else None
+        if not isinstance(options, TokenizeOptions):
+            continue
+        at = parts.at(SECTION, PREPROCESS, chain.operations[0].position)
+        for feed in chain.feeds:
+            size = parts.inputs[feed.input].shape[1]
+            axis = parts.axes.get(size) if isinstance(size, str) else None
+            most = axis.max if axis is not None else size
+            if isinstance(most, int) and options.max_length > most:
+                named = f"axis '{size}' takes up to {most}" if axis else f"takes {most}"
+                what = f"tokenize gives up to {options.max_length} ids; '{feed.input}' {named}"
+                yield Fault(what, at, f"write `max_length: {most}`, or less")
+                return
+            if isinstance(size, int) and options.padding != "max_length":
+                what = f"'{feed.input}' takes {size} ids; tokenize pads to the longest of a batch"
+                yield Fault(what, at, f"write `max_length: {size}, padding: max_length`")
+                return
+
+
+def _odd_points(
+    parts: Parts, options: ProcessingOptions, chains: tuple[InputChain, ...]
+) -> Iterator[Fault]:
+    _, axes = raw_inputs(chains, list(parts.inputs.values()), list(parts.axes.values()))
+    known = {axis.name: axis for axis in axes}
+    for number, point in enumerate(options.points):
+        for name, sizes in point.items():
+            at = parts.at(SECTION, "points", number, name)
+            if name not in known:
+                what = f"{SECTION}.points names the axis '{name}'; the pipeline has {', '.join(known) or 'none'}"
+                yield Fault(what, at, did_you_mean(name, known) or "write one of these")
+                continue
+            for size in (sizes,) if isinstance(sizes, int) else sizes:
+                if not known[name].takes(size):
+                    what = f"{SECTION}.points has {name}={size}; expected {known[name].rule}"
+                    yield Fault(what, at, f"write `{name}: {known[name].nearest(size)}`")

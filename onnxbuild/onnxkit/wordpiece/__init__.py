@@ -1,0 +1,1 @@
+"""WordPiece tokenizers as operators of ONNX Runtime: from strings to padded ids."""
