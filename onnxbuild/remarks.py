@@ -39,7 +39,8 @@ def build_remarks(
         found.append(f"no seccomp notifications ({unseen}): {kernel_watch.NOT_SEEN}")
     for recipe in loaded.recipes:
         found += feature_remarks(recipe)
-    for recipe in () if request.only else loaded.recipes:
+    is_whole = not request.only and request.comparison is None
+    for recipe in loaded.recipes if is_whole else ():
         found += doubts_of(recipe)
         names = {each.name for each in graph.deliverables if each.recipe == recipe.name}
         found += [

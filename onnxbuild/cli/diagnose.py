@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.diagnosis_advice import advice, trial_line
 from onnxbuild.cli.diagnosis_tables import decibels, first_below, show_nodes, show_stages
 from onnxbuild.cli.options import jobs_option, set_option, store_option
+from onnxbuild.diagnosis.advice import advice, trial_line
 from onnxbuild.typed_names import split_name
 
 if TYPE_CHECKING:

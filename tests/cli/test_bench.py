@@ -56,6 +56,7 @@ def test_models_from_elsewhere_are_measured_next_to_the_variants(project, tmp_pa
     assert again.ran == [
         "benchmark"
     ]  # the other model is known by its content; time is always measured
+    assert "no longer has" not in again.out + again.err  # of out/tiny/fp32, which it has
     assert "at batch=2:" in again.out
     assert "vs other" in again.out
     assert "each alone:" in again.out
