@@ -114,13 +114,23 @@ def float_fault(actual: Any, expected: Any, bounds: Mapping[str, Any]) -> str:
             return f"{count} of {b.size} elements are too far off, by up to {distance.max():.3g}"
     if not distance.any():
         return ""
-    signal, noise = float((b * b).sum()), float((distance * distance).sum())
-    length = float((a * a).sum()) * signal
-    cosine = float((a * b).sum()) / math.sqrt(length) if length else 0.0
-    if bounds["cosine_min"] is not None and cosine < bounds["cosine_min"]:
-        return f"cosine {cosine:.5f}; at least {bounds['cosine_min']:g} is wanted"
-    if bounds["sqnr_db_min"] is not None and signal:
-        ratio = 10 * math.log10(signal / noise)
+    size, error = float(np.abs(b).max()), float(distance.max())
+    if bounds["cosine_min"] is not None:
+        largest = float(np.abs(a).max())
+        cosine = 0.0
+        if size and largest:
+            a, d = a / largest, b / size  # squares neither overflow nor vanish
+            cosine = float((a * d).sum()) / math.sqrt(float((a * a).sum()) * float((d * d).sum()))
+        if cosine < bounds["cosine_min"]:
+            return f"cosine {cosine:.5f}; at least {bounds['cosine_min']:g} is wanted"
+    if bounds["sqnr_db_min"] is not None:
+        if not size:
+            return f"the original is all zeros, this has {error:.3g}"
+        scale = max(size, error)
+        signal, noise = float(((b / scale) ** 2).sum()), float(((distance / scale) ** 2).sum())
+        ratio = (
+            10 * math.log10(signal / noise) if signal and noise else math.inf * (signal - noise)
+        )
         if ratio < bounds["sqnr_db_min"]:
             return f"signal to noise {ratio:.1f} dB; at least {bounds['sqnr_db_min']:g} is wanted"
     return ""
