@@ -99,6 +99,13 @@ class Project:
     folder: Path
     patience_s: float = 120
 
+    @property
+    def cache(self) -> dict[str, str]:
+        """Where environments are kept: `cache gc` shall remove none of the person's who runs the tests."""
+        if "ONNXBUILD_CACHE" in os.environ:
+            return {}
+        return {"ONNXBUILD_CACHE": str(self.folder.with_name(f"{self.folder.name}-cache"))}
+
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,9 +119,8 @@ class Project:
         path.write_text(text.replace(old, new))
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> Result:
-        done = run_command_of(
-            arguments, self.folder, {**os.environ, **(env or {})}, self.patience_s
-        )
+        surroundings = {**os.environ, **self.cache, **(env or {})}
+        done = run_command_of(arguments, self.folder, surroundings, self.patience_s)
         assert "Traceback" not in done.out + done.err, done.out + done.err
         return Result(done.code, done.out, done.err)
 
@@ -148,7 +154,7 @@ class CheapProject(Project):
         out, err = io.StringIO(), io.StringIO()
         with (
             _working_in(self.folder),
-            mock.patch.dict(os.environ, env or {}),
+            mock.patch.dict(os.environ, self.cache | (env or {})),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):

@@ -356,9 +356,10 @@ def test_an_operator_that_no_exporter_knows_is_named_with_what_to_do(project):
     project.write("tiny.yaml", RECIPE)
     project.write("models/tiny.py", CUSTOM)
     out = failed(project, "export")
-    assert "dynamo: the dynamo exporter can't translate the operator 'mine.op' to opset 18" in out
-    assert "torchscript: the torchscript exporter can't translate the operator 'mine::op'" in out
-    assert "fix: write the operator in terms of others, or give it a translation" in out
+    assert "the dynamo exporter can't translate your operator 'mine::op' to ONNX" in out
+    assert "at models/tiny.py:19" in out
+    assert "export: {translations: FILE.py:CALLABLE}" in out
+    assert 'operators: {libraries: [PATH], nodes: {"mine::op": "DOMAIN::NAME"}}' in out
 
 
 @pytest.mark.slow

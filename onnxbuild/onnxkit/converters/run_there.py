@@ -40,6 +40,7 @@ _SETTINGS: Mapping[str, str] = {
     "TF_CPP_MIN_LOG_LEVEL": "1",
     "TF_ENABLE_ONEDNN_OPTS": "0",  # sums in another order on other CPUs
     "TF_USE_LEGACY_KERAS": "0",
+    "KERAS_BACKEND": "tensorflow",  # whatever a user's shell says
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
