@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxbuild.adapters import clock, locate, machine
+from onnxbuild.adapters import locate, machine
 from onnxbuild.adapters.clock import SystemClock
 from onnxbuild.adapters.disk import locks
 from onnxbuild.adapters.disk.index import Index
@@ -20,6 +19,7 @@ from onnxbuild.adapters.store.disk_store import DiskStore
 from onnxbuild.adapters.store.disk_views import DiskViews
 from onnxbuild.adapters.store.run_notes import drop_old_runs
 from onnxbuild.adapters.store.step_logs import log_name
+from onnxbuild.adapters.store.sweep import sweep
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
@@ -35,7 +35,6 @@ from onnxbuild.engine.build import Builder, Ports
 from onnxbuild.engine.schedule import Limits
 
 _MEMORY_SHARE = 0.9
-_ABANDONED_S = 3600.0  # nothing writes to one temporary file for longer without touching it
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +223,7 @@ def start_run(
     store_lock = locks.wait_lock(workspace.root / "locks" / "store", shared=True)
     own_path = workspace.root / "locks" / f"run-{run}"
     own_lock = (own_path, locks.wait_lock(own_path))
-    _sweep(workspace.root)
+    sweep(workspace.root)
     if executor is None:
         temp = workspace.root / "tmp" / run
         executor = ExecutorOnDemand(lambda: make_executor(workspace, temp, options))
@@ -278,23 +277,3 @@ def make_executor(workspace: Workspace, temp: Path, options: RunOptions) -> Exec
 
 def _memory_bytes(options: RunOptions) -> int:
     return options.memory_bytes or int(machine.memory_bytes() * _MEMORY_SHARE)
-
-
-def _sweep(root: Path) -> None:
-    """Remove what killed runs left below tmp/ and locks/."""
-    runs = {path.name.removeprefix("run-") for path in (root / "locks").glob("run-*")}
-    runs |= {path.name for path in (root / "tmp").iterdir() if path.is_dir()}
-    # Anybody with access to the store chooses the names of files.
-    for run in runs - {"", ".", ".."}:
-        lock_path = root / "locks" / f"run-{run}"
-        try:
-            lock = locks.try_lock(lock_path)
-        except StoreError:
-            continue  # another user's: let them sweep it
-        if lock is not None:
-            shutil.rmtree(root / "tmp" / run, ignore_errors=True)
-            lock_path.unlink(missing_ok=True)
-            lock.release()
-    for path in (root / "tmp").iterdir():
-        if path.is_file() and clock.age_s(path) > _ABANDONED_S:
-            path.unlink(missing_ok=True)

@@ -7,8 +7,8 @@ folder of temporary files: below a deep project their workers would hang, or fai
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-import secrets
 import tempfile
 from pathlib import Path
 
@@ -17,6 +17,8 @@ _LONGEST = 48  # leaves room for `/12/temp/pymp-xxxxxxxx/listener-xxxxxxxx` and 
 
 class ShortName:
     """A link to a folder in the system's folder of temporary files, if its own name is long.
+
+    The link's name follows from the folder's, so that whoever removes the folder of a killed run finds it.
 
     Args:
         folder: Absolute; need not be there yet.
@@ -29,8 +31,10 @@ class ShortName:
         self.path = folder
         if len(os.fsencode(folder)) <= _LONGEST:
             return
-        link = Path(tempfile.gettempdir()) / f"onnxbuild-{secrets.token_hex(4)}"
-        with contextlib.suppress(OSError):  # the system's folder can't be written
+        link = _link_to(folder)
+        with contextlib.suppress(
+            OSError
+        ):  # the system's folder can't be written, or the name is taken
             link.symlink_to(folder)
             self.path = link
 
@@ -38,3 +42,20 @@ class ShortName:
         """Remove the link, if there is one."""
         if self.path.is_symlink():
             self.path.unlink(missing_ok=True)
+
+
+def remove_short_name(folder: Path) -> None:
+    """Remove the link that a killed process left to a folder.
+
+    Args:
+        folder: As it was given to ShortName.
+    """
+    link = _link_to(folder)
+    with contextlib.suppress(OSError):  # there is none, or it is another user's
+        if link.readlink() == folder:
+            link.unlink()
+
+
+def _link_to(folder: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    return Path(tempfile.gettempdir()) / f"onnxbuild-{name}"
