@@ -168,3 +168,15 @@ def test_recipes_that_init_writes_run_without_an_edit(project):
         assert [each["name"] for each in manifest["outputs"]] == [output]
     again = onnxbuild(project, "run", "recipes/several.yaml", "recipes/digits.yaml")
     assert "nothing to do" in again.stdout + again.stderr
+
+
+def test_the_recipes_of_tensorflow_build_and_pass(python, tmp_path):
+    copy = tmp_path / "project"
+    shutil.copytree(RECIPES, copy / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "pyproject.toml").touch()
+    recipes = ("recipes/digits_saved_model.yaml", "recipes/digits_tflite.yaml")
+    done = onnxbuild(copy, "run", *recipes, "--set", "benchmark.max_time_s=0.1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("digits_saved_model/int8", "digits_tflite/fp32"):
+        manifest = json.loads((copy / f"artifacts/out/{name}/manifest.json").read_text())
+        assert manifest["validation"]["cpu"]["passed"]
