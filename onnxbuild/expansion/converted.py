@@ -11,6 +11,7 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.checked_source import checked_source, raised
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -20,9 +21,7 @@ from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.converters.requests import RENAME
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
-from onnxbuild.steps import check, convert_model, framework_reference, import_converted
-from onnxbuild.steps.raise_opset import KIND as RAISE_OPSET
-from onnxbuild.steps.raise_opset import RaiseOpsetParams
+from onnxbuild.steps import convert_model, framework_reference, import_converted
 
 _ADVICE = ("the converter itself is wrong here: convert the model in another way",)
 
@@ -80,22 +79,8 @@ class Conversion:
         recipe, imported = scope.recipe, self.imported(scope)
         model = OutputRef(imported, "model")
         if recipe.opset > self.last_opset:
-            raised = scope.step(
-                shared(recipe, "opset"),
-                RAISE_OPSET,
-                RaiseOpsetParams(recipe.opset),
-                {"model": model},
-                section="opset",
-            )
-            model = OutputRef(raised, "model")
-        checked = scope.step(
-            shared(recipe, "check"),
-            check.KIND,
-            check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, None),
-            {"model": model},
-            section="dynamic_axes",
-        )
-        return Source(model, OutputRef(imported, "config"), OutputRef(checked, "report"))
+            model = raised(scope, model)
+        return checked_source(scope, model, OutputRef(imported, "config"), opset=None)
 
     def reference_of(
         self, scope: Scope, variant: Variant | None, fixed: Mapping[str, int]

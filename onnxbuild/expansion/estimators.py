@@ -10,6 +10,7 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.checked_source import checked_source
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
@@ -19,7 +20,7 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
-from onnxbuild.steps import check, convert_estimator, estimator_reference
+from onnxbuild.steps import convert_estimator, estimator_reference
 
 
 def estimator_frontend(name: str, source: ModelSource) -> Frontend:
@@ -58,16 +59,9 @@ def _converted(name: str, scope: Scope) -> str:
 
 
 def _source(name: str, scope: Scope) -> Source:
-    recipe, converted = scope.recipe, _converted(name, scope)
-    model = OutputRef(converted, "model")
-    checked = scope.step(
-        shared(recipe, "check"),
-        check.KIND,
-        check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
-        {"model": model},
-        section="dynamic_axes",
-    )
-    return Source(model, OutputRef(converted, "config"), OutputRef(checked, "report"))
+    converted = _converted(name, scope)
+    model, config = OutputRef(converted, "model"), OutputRef(converted, "config")
+    return checked_source(scope, model, config, opset=scope.recipe.opset)
 
 
 def _reference(

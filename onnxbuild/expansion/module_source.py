@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.checked_source import checked_source
 from onnxbuild.expansion.reference_plan import SECTION, reference_plan
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.steps import check, export, reference
+from onnxbuild.steps import export, reference
 
 
 def module_source(scope: Scope) -> Source:
@@ -29,16 +30,8 @@ def module_source(scope: Scope) -> Source:
         ),
         section="model",
     )
-    checked = scope.step(
-        shared(recipe, "check"),
-        check.KIND,
-        check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, recipe.opset),
-        {"model": OutputRef(exported, "model")},
-        section="dynamic_axes",
-    )
-    return Source(
-        OutputRef(exported, "model"), OutputRef(exported, "config"), OutputRef(checked, "report")
-    )
+    model, config = OutputRef(exported, "model"), OutputRef(exported, "config")
+    return checked_source(scope, model, config, opset=recipe.opset)
 
 
 def module_reference(scope: Scope, variant: Variant | None, fixed: Mapping[str, int]) -> OutputRef:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM, SKLEARN, XGBOOST, make_estimator
@@ -73,7 +72,7 @@ def run(context: StepContext) -> Outcome:
         max_samples=params.max_samples,
     ):
         found = computed(feeds)
-        _refuse_nan(found, name, context.where)
+        refuse_nan(found, name, context.where, whose="estimator")
         touching = rows_on_threshold(computed, feeds)
         writer.add(ReferencePoint(name, sizes, feeds, found, touching))
         samples += name.startswith(SAMPLE)
@@ -86,18 +85,6 @@ def run(context: StepContext) -> Outcome:
         "rows_on_threshold": on_threshold,
     }
     return Outcome(metrics)
-
-
-def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
-    import numpy as np
-
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-            raise StepError(
-                f"output '{name}' of the estimator itself holds NaN at point '{point}'",
-                where=where,
-                fix="give the inputs the values that it expects (`low`, `high`, `fill` in `dummy_inputs`)",
-            )
 
 
 def _entrypoints(params: EstimatorReferenceParams) -> tuple[Entrypoint, ...]:

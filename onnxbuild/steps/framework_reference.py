@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.converters import jax, requests, tensorflow
 from onnxbuild.onnxkit.converters.child import Request
 from onnxbuild.onnxkit.converters.run_there import computed_there
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +66,10 @@ def _run(context: StepContext, compute: Callable[[Request], Any], asks: requests
     for (name, sizes, given), made in zip(points, found, strict=True):
         outputs = {params.rename.get(key, key): array for key, array in made.items()}
         outputs = {key: outputs[key] for key in params.outputs or outputs}
-        _refuse_nan(outputs, name, context.where)
+        refuse_nan(outputs, name, context.where)
         writer.add(ReferencePoint(name, sizes, given, outputs))
         samples += name.startswith(SAMPLE)
     return Outcome({"points": writer.finish(), "samples": samples})
-
-
-def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
-    import numpy as np
-
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-            raise StepError(
-                f"output '{name}' of the model itself holds NaN at point '{point}'",
-                where=where,
-                fix="give the inputs the values that it expects (`low`, `high`, `fill` in `dummy_inputs`)",
-            )
 
 
 def run_saved_model(context: StepContext) -> Outcome:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.sessions.open import open_session
 from onnxbuild.onnxkit.sessions.run import run_session
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +44,10 @@ def run(context: StepContext) -> Outcome:
         max_samples=params.options.max_samples,
     ):
         outputs = run_session(session, feeds, f"{context.where}, point '{name}'")
-        _refuse_nan(outputs, name, context.where)
+        refuse_nan(outputs, name, context.where)
         writer.add(ReferencePoint(name, sizes, feeds, outputs))
         samples += name.startswith(SAMPLE)
     return Outcome({"points": writer.finish(), "samples": samples})
-
-
-def _refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
-    import numpy as np
-
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-            raise StepError(
-                f"output '{name}' of the model itself holds NaN at point '{point}'",
-                where=where,
-                fix="give the inputs the values that it expects (`low`, `high`, `fill` in `dummy_inputs`)",
-            )
 
 
 KIND = StepKind(

@@ -10,14 +10,9 @@ from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.bundles.write import write_sums
+from onnxbuild.onnxkit.packages.golden import golden_points, refused_dtype
 from onnxbuild.onnxkit.wheels.archive import write_wheel
-from onnxbuild.onnxkit.wheels.content import (
-    WheelNames,
-    golden_points,
-    refused_dtype,
-    requirements_of,
-    wheel_files,
-)
+from onnxbuild.onnxkit.wheels.content import WheelNames, requirements_of, wheel_files
 from onnxbuild.onnxkit.wheels.names import info_folder, wheel_file
 
 

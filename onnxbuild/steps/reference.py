@@ -10,6 +10,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.module_outputs import OutputError
@@ -18,7 +19,6 @@ from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
-    refuse_nan,
     run_module,
 )
 
@@ -53,7 +53,7 @@ def run(context: StepContext) -> Outcome:
     samples = 0
     for name, sizes, feeds in _all_feeds(context):
         found = _run_point(context, module, name, sizes, feeds)
-        refuse_nan(found.outputs, name, context.where)
+        refuse_nan(found.outputs, name, context.where, whose="PyTorch model")
         point = ReferencePoint(name, sizes, feeds, found.outputs)
         if found.by_position and not writer.count and len(params.outputs) > 1:
             notes.append(_positions(point))

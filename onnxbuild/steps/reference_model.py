@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.data.reference_feeds import SAMPLE, ReferenceOptions, reference_feeds
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.export.original_model import in_types_of, load_original
-from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic, refuse_nan
+from onnxbuild.onnxkit.export.torch_module import make_torch_deterministic
 from onnxbuild.onnxkit.model.inspect import dtype_name
 from onnxbuild.onnxkit.model.model_files import load_model
 
@@ -61,7 +62,7 @@ def run(context: StepContext) -> Outcome:
             what = f"{params.original.target} fails at point '{name}': {error.what}"
             raise StepError(what, where=error.where, fix=error.fix) from error
         outputs, changed = in_types_of(found, dtypes)
-        refuse_nan(outputs, name, context.where)
+        refuse_nan(outputs, name, context.where, whose="PyTorch model")
         writer.add(ReferencePoint(name, sizes, feeds, outputs))
         narrowed |= {f"'{each}' is {found[each].dtype} there" for each in changed}
         samples += name.startswith(SAMPLE)

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
-from onnxbuild.onnxkit.accuracy.judged_outputs import judge_outputs
-from onnxbuild.onnxkit.accuracy.point_reports import JudgedPoint, findings_of, pooled, report_of
-from onnxbuild.onnxkit.accuracy.threshold_rows import ThresholdRows, threshold_report
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.data.array_files import read_arrays
-from onnxbuild.onnxkit.data.reference_files import read_points, read_reference
+from onnxbuild.onnxkit.data.reference_files import read_points
+from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.wheels.archive import WheelError
-from onnxbuild.onnxkit.wheels.own_test import NOT_HERE, OwnTest, run_own_test
+from onnxbuild.onnxkit.wheels.own_test import NOT_HERE, run_own_test
 
 _FIX = (
     "keep the wheel's folder and run `python -m {package}` in an environment that has it installed"
@@ -59,45 +57,19 @@ def run(context: StepContext) -> Outcome:
     if test.code not in (0, 1) or not test.outputs.is_dir():
         what = f"`python -m {params.package}` ends with {test.code}: {test.said}"
         raise StepError(what, where=context.where)
-    rows: list[ThresholdRows] = []
-    judged = _judged(context, test, rows)
-    findings = findings_of(judged, params.subject, _FIX.format(package=params.package))
+    report, findings = verdict_on(
+        {each.name: read_arrays(test.outputs / each.file) for each in read_points(test.golden)},
+        context.input("reference"),
+        params.tolerances,
+        subject=params.subject,
+        fix=_FIX.format(package=params.package),
+        where=context.where,
+    )
     if test.code and not findings:
         findings = (Finding(f"its own test fails: {test.said}", params.subject),)
-    report = {
-        "package": params.package,
-        "tolerances": to_json(params.tolerances),
-        **report_of(judged, findings),
-        **threshold_report(rows),
-    }
-    write_report(context.output("report"), report)
+        report |= {"passed": False, "findings": to_json(list(findings))}
+    write_report(context.output("report"), {"package": params.package, **report})
     return Outcome(report["metrics"], findings)
-
-
-def _judged(context: StepContext, test: OwnTest, rows: list[ThresholdRows]) -> list[JudgedPoint]:
-    """Judge what the wheel's test wrote, at the points that the wheel holds."""
-    params: RunWheelParams = context.params
-    held = {each.name: test.outputs / each.file for each in read_points(test.golden)}
-    judged = []
-    for point in read_reference(context.input("reference")):
-        if point.name not in held:
-            continue
-        found = {
-            name: array.astype(point.outputs[name].dtype)
-            if name in point.outputs and array.dtype == "float16"
-            else array
-            for name, array in read_arrays(held[point.name]).items()
-        }
-        each = judge_outputs(
-            point,
-            found,
-            params.tolerances,
-            missing="it is not there",
-            where=context.where,
-            rows=rows,
-        )
-        judged.append((point.name, point.sizes, each))
-    return pooled(judged, lambda name: bounds_of(params.tolerances, name).equal_min)
 
 
 KIND = StepKind(

@@ -298,7 +298,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
         (
             NET.format(more="", value="input / 0 * 0"),
             [
-                ("FAILED  tiny:reference: PyTorch's own output 'logits' holds 8 NaN among 8 "
+                ("FAILED  tiny:reference: output 'logits' of the PyTorch model itself holds 8 NaN among 8 "
                 "elements at point 'example'"),
                 ("        fix: mend the model, or give the inputs the values it expects "
                 "(`low`, `high`, `fill` in `dummy_inputs`)"),

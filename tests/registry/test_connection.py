@@ -123,7 +123,7 @@ def test_tls_is_checked(start, certificate):
     known.close()
 
 
-def test_a_registry_without_tls_is_told_from_one_that_fails(registry):
+def test_a_registry_without_tls_gets_another_error_than_one_that_fails(registry):
     connection = Connection(registry.host, RegistryAccess())
     with (
         pytest.raises(BuildError, match="no TLS connection") as caught,

@@ -268,7 +268,8 @@ def test_names_that_do_not_fit_are_refused_before_anything_is_exported(tmp_path)
 
 def test_nan_in_pytorchs_outputs_is_refused(tmp_path):
     assert (
-        "PyTorch's own output 'output_1' holds 12 NaN" in refused(tmp_path, "LogOfNegative").what
+        "output 'output_1' of the PyTorch model itself holds 12 NaN"
+        in refused(tmp_path, "LogOfNegative").what
     )
 
 

@@ -17,6 +17,7 @@ from onnxbuild.core.source_error import SourceError, about
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.checked_source import checked_source, raised
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -28,7 +29,7 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.onnxkit.model.external_data import is_name_below
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.onnxkit.ready_onnx.wire import OutlineError
-from onnxbuild.steps import check, import_onnx, onnx_reference, raise_opset, reference_model
+from onnxbuild.steps import import_onnx, onnx_reference, raise_opset, reference_model
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.ready_onnx.outline import Outline
@@ -51,22 +52,8 @@ def _source(scope: Scope) -> Source:
     imported = _imported(scope)
     model = OutputRef(imported, "model")
     if recipe.model.target == FILE_DATA and recipe.opset != recipe.model.args[_OPSET]:
-        raised = scope.step(
-            shared(recipe, "opset"),
-            raise_opset.KIND,
-            raise_opset.RaiseOpsetParams(recipe.opset),
-            {"model": model},
-            section="opset",
-        )
-        model = OutputRef(raised, "model")
-    checked = scope.step(
-        shared(recipe, "check"),
-        check.KIND,
-        check.CheckParams(recipe.inputs, recipe.outputs, recipe.axes, None),
-        {"model": model},
-        section="dynamic_axes",
-    )
-    return Source(model, OutputRef(imported, "config"), OutputRef(checked, "report"))
+        model = raised(scope, model)
+    return checked_source(scope, model, OutputRef(imported, "config"), opset=None)
 
 
 def _imported(scope: Scope) -> str:

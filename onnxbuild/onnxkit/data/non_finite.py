@@ -26,6 +26,33 @@ class NotFiniteError(StepError):
     """A model gives NaN or infinity for a sample."""
 
 
+def refuse_nan(
+    outputs: Mapping[str, np.ndarray], point: str, where: str, *, whose: str = "model"
+) -> None:
+    """Fail on NaN in what the reference itself gives: nothing can be compared with it.
+
+    Args:
+        outputs: By name.
+        point: At which it was computed.
+        where: `recipe:step`, for messages.
+        whose: What computed it.
+
+    Raises:
+        StepError: Names the output and the point.
+    """
+    import numpy as np
+
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
+            raise StepError(
+                f"output '{name}' of the {whose} itself holds {int(np.isnan(array).sum())} NaN among "
+                f"{array.size} elements at point '{point}'",
+                where=where,
+                fix="mend the model, or give the inputs the values that it expects (`low`, `high`, `fill` in "
+                "`dummy_inputs`)",
+            )
+
+
 def odd_values(name: str, array: np.ndarray) -> str:
     """`'x' holds 2 NaN of 8 values, the first at [0, 3]`; empty if all are finite.
 

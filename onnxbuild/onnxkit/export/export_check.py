@@ -13,13 +13,14 @@ from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.accuracy.comparison import mismatch
 from onnxbuild.onnxkit.data.feeds import Feeds, make_feeds
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.export.agreeing_sizes import only_axis, try_sizes
 from onnxbuild.onnxkit.export.agreement import graph_breach
 from onnxbuild.onnxkit.export.axis_search import find_rule
 from onnxbuild.onnxkit.export.forward_faults import explain_failure
 from onnxbuild.onnxkit.export.randomness import refuse_random
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
-from onnxbuild.onnxkit.export.torch_module import refuse_nan, run_module
+from onnxbuild.onnxkit.export.torch_module import run_module
 from onnxbuild.onnxkit.sessions.open import first_line, open_session, session_errors
 from onnxbuild.onnxkit.sessions.run import fit_feeds
 
@@ -92,7 +93,7 @@ def run_probes(
                 "narrow the axis in `dynamic_axes`",
             ) from error
         names = tuple(found.outputs)
-        refuse_nan(found.outputs, _show(point), where)
+        refuse_nan(found.outputs, _show(point), where, whose="PyTorch model")
         if not runs:
             refuse_random(module, feeds, found.outputs, where, inputs=inputs)
         runs.append(ExportProbe(point, feeds, tuple(found.outputs.values())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -229,22 +229,3 @@ def _as_array(tensor: torch.Tensor, where: str) -> np.ndarray:
             fix="return `.float()` of it",
         ) from error
     return array
-
-
-def refuse_nan(outputs: Mapping[str, np.ndarray], point: str, where: str) -> None:
-    """Fail on NaN in PyTorch's own outputs: nothing can be compared with them.
-
-    Raises:
-        StepError: Names the output and the point.
-    """
-    import numpy as np
-
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-            raise StepError(
-                f"PyTorch's own output '{name}' holds {int(np.isnan(array).sum())} NaN among "
-                f"{array.size} elements at point '{point}'",
-                where=where,
-                fix="mend the model, or give the inputs the values it expects "
-                "(`low`, `high`, `fill` in `dummy_inputs`)",
-            )

@@ -10,13 +10,13 @@ from onnxbuild.core.axis import sums_of
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint
 from onnxbuild.core.step import StepContext
 from onnxbuild.onnxkit.data.feeds import Feeds
+from onnxbuild.onnxkit.data.non_finite import refuse_nan
 from onnxbuild.onnxkit.export.randomness import refuse_random
 from onnxbuild.onnxkit.export.test_sizes import probe_points
 from onnxbuild.onnxkit.export.torch_module import (
     check_signature,
     load_module,
     make_torch_deterministic,
-    refuse_nan,
     run_module,
 )
 
@@ -52,6 +52,6 @@ def load_example(
     check_signature(module, inputs, context.where)
     feeds = probe_feeds(inputs, probe_points(axes, sums_of([each.shape for each in inputs]))[0])
     found = run_module(module, feeds, context.where, outputs, inputs=inputs).outputs
-    refuse_nan(found, "exported", context.where)
+    refuse_nan(found, "exported", context.where, whose="PyTorch model")
     refuse_random(module, feeds, found, context.where, inputs=inputs)
     return ModuleExample(module, feeds, tuple(found))

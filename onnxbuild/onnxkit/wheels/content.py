@@ -11,15 +11,13 @@ from typing import Any
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
 from onnxbuild.onnxkit.bundles.write import names_below
-from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
-from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, PointEntry, read_points
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE
 from onnxbuild.onnxkit.loaders.script import golden_test_script
+from onnxbuild.onnxkit.packages.golden import GOLDEN, golden_points
 from onnxbuild.onnxkit.wheels.names import info_folder
 from onnxbuild.providers import named
 
-GOLDEN, TOLERANCES_FILE = "golden", "tolerances.json"
-_GOLDEN_BYTES = 16 << 20
-"""Of golden points in a wheel, at most; the first that fit, and one in any case."""
+TOLERANCES_FILE = "tolerances.json"
 
 _INIT = '''\
 """{summary}
@@ -93,18 +91,6 @@ def wheel_files(
     return files
 
 
-def golden_points(reference: Path) -> tuple[PointEntry, ...]:
-    """Return the points of a reference that a wheel holds."""
-    points = read_points(reference)
-    kept, left = [points[0]], _GOLDEN_BYTES - _size(reference, points[0])
-    for each in points[1:]:
-        left -= _size(reference, each)
-        if left < 0:
-            break
-        kept.append(each)
-    return tuple(kept)
-
-
 def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...]:
     """Return the distributions that a bundle needs, as METADATA has them.
 
@@ -120,14 +106,6 @@ def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...
     return ("numpy", f"{chosen}>={manifest['versions']['onnxruntime']}")
 
 
-def refused_dtype(manifest: Mapping[str, Any]) -> str:
-    """Return the name of an input or output that no .npz file holds; empty if there is none."""
-    for each in (*manifest["inputs"], *manifest["outputs"]):
-        if each["dtype"] not in NUMPY_DTYPES:
-            return str(each["name"])
-    return ""
-
-
 def _output_names(point: Path) -> list[str]:
     import numpy as np
 
@@ -135,10 +113,6 @@ def _output_names(point: Path) -> list[str]:
         return [
             name.removeprefix("output.") for name in arrays.files if name.startswith("output.")
         ]
-
-
-def _size(reference: Path, point: PointEntry) -> int:
-    return (reference / point.file).stat().st_size
 
 
 def _metadata(names: WheelNames, requirements: Sequence[str]) -> str:

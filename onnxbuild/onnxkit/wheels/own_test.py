@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxbuild.onnxkit.packages.golden import GOLDEN
 from onnxbuild.onnxkit.wheels.archive import unpack_wheel
-from onnxbuild.onnxkit.wheels.content import GOLDEN
 
 NOT_HERE = 3
 """The test's exit code where the model can't be loaded."""

@@ -102,8 +102,8 @@ def test_explain_prints_a_recipe_that_says_the_same(load, tmp_path):
     (tmp_path / "jax.txt").write_text("jax==0.10.2\n")
     for text in (SAVED, JAX.replace("n: 1}", "n: 1}, environment: {requirements: jax.txt}")):
         before = only(load, text)
-        (told,) = explain_file(tmp_path / "demo.yaml", project=tmp_path)
-        (tmp_path / "again.yaml").write_text(told)
+        (full,) = explain_file(tmp_path / "demo.yaml", project=tmp_path)
+        (tmp_path / "again.yaml").write_text(full)
         (again,) = load_recipes(tmp_path / "again.yaml", project=tmp_path).recipes
         assert resolved_recipe(again) == resolved_recipe(before)
 

@@ -35,8 +35,8 @@ def main(folder, scratch):
     except mlflow.exceptions.MlflowException as error:
         refused = str(error)
     example = loaded.input_example["input"].shape
-    told = {name: np.asarray(each, np.float32).tolist() for name, each in answers.items()}
-    sys.stdout.write(json.dumps({**told, "refused": refused, "example": example}))
+    outputs = {name: np.asarray(each, np.float32).tolist() for name, each in answers.items()}
+    sys.stdout.write(json.dumps({**outputs, "refused": refused, "example": example}))
 
 
 def served(folder, feeds):

@@ -128,9 +128,9 @@ def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(project, p
         check=False,
     )
     assert asked.returncode == 0, asked.stdout + asked.stderr
-    told = json.loads(asked.stdout.splitlines()[-1])
+    answer = json.loads(asked.stdout.splitlines()[-1])
     session = onnxruntime.InferenceSession(folder / "model.onnx")
     expected = session.run(None, {"input": feeds})[0].tolist()
-    assert told["loaded"] == told["registered"] == told["served"] == expected
-    assert "Failed to enforce schema" in told["refused"]
-    assert told["example"] == [2, 4]
+    assert answer["loaded"] == answer["registered"] == answer["served"] == expected
+    assert "Failed to enforce schema" in answer["refused"]
+    assert answer["example"] == [2, 4]

@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
+from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.non_finite import (
     LEAST_INSTEAD,
     not_finite,
     odd_feeds,
     odd_kind,
     odd_values,
+    refuse_nan,
 )
 
 
@@ -41,3 +43,11 @@ def test_an_input_an_output_and_a_projection_each_get_the_blame_that_is_theirs()
     assert "overflow" in not_finite(lost, {"x": np.zeros(1)}, 3, "here").fix
     assert "projection" in not_finite(fine, {"x": np.zeros(1)}, 3, "here").fix
     assert not_finite(lost, masked, 3, "here").what.startswith("item 3 of the data gives")
+
+
+def test_nan_in_what_is_compared_with_is_refused_by_name_and_point():
+    outputs = {"a": np.ones(2), "n": np.array([1]), "b": np.array([1.0, np.nan])}
+    what = r"output 'b' of the PyTorch model itself holds 1 NaN among 2 elements at point 'min'"
+    with pytest.raises(StepError, match=what):
+        refuse_nan(outputs, "min", "m:reference", whose="PyTorch model")
+    refuse_nan({"a": np.array([np.inf])}, "min", "m:reference")

@@ -26,6 +26,6 @@ from onnxbuild.onnxkit.data.returned import frontend_fix, frontend_of
         (3, ""),
     ],
 )
-def test_the_frontend_is_told_by_the_type(value, frontend):
+def test_the_type_decides_the_frontend(value, frontend):
     assert frontend_of(value) == frontend
     assert frontend_fix(value, "-") == (f"write `frontend: {frontend}`" if frontend else "-")

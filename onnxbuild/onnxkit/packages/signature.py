@@ -1,0 +1,129 @@
+"""A model's signature, from which the sources and descriptions of every package are written."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from onnxbuild.core.axis import Axis, Dimension, shape_at, symbols_of
+from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+Style = Literal["snake", "camel", "pascal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output.
+
+    Attributes:
+        name: In the graph.
+        dtype: As numpy spells it; `string` for text.
+        shape: Sizes, axes and sums of them, outermost first; None where the rank is unknown.
+        example_shape: Its shape at the example sizes; None where it is unknown.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Dimension, ...] | None
+    example_shape: tuple[int, ...] | None
+
+    @property
+    def shape_text(self) -> str:
+        """`[batch, 3, 224, 224]`; `[...]` where the rank is unknown."""
+        return "[...]" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSignature:
+    """What a model takes and gives.
+
+    Attributes:
+        recipe: Name of the recipe.
+        variant: Name of the variant.
+        file: The file that a session opens.
+        inputs: In the graph's order.
+        outputs: In the graph's order.
+        axes: Dynamic axes that stand in a shape, as the variant takes them.
+    """
+
+    recipe: str
+    variant: str
+    file: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    axes: tuple[Axis, ...]
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Inputs, then outputs."""
+        return (*self.inputs, *self.outputs)
+
+    def axis(self, name: str) -> Axis | None:
+        """The dynamic axis of a name; None if there is none."""
+        return next((each for each in self.axes if each.name == name), None)
+
+
+def signature_of(manifest: Manifest) -> ModelSignature:
+    """Return a bundle's signature.
+
+    Args:
+        manifest: The bundle's, as `read_manifest` gives it.
+    """
+    axes = tuple(Axis(name, **sizes) for name, sizes in manifest.dynamic_axes.items())
+    examples = {axis.name: axis.example for axis in axes}
+    inputs, outputs = (
+        tuple(_port(each, examples) for each in values)
+        for values in (manifest.inputs, manifest.outputs)
+    )
+    return ModelSignature(
+        manifest.name, manifest.variant or "", manifest.file, inputs, outputs, axes
+    )
+
+
+def _port(value: Value, examples: dict[str, int]) -> Port:
+    shape = value.shape
+    is_known = shape is not None and all(
+        symbol in examples for size in shape for symbol in symbols_of(size)
+    )
+    example = shape_at(shape, examples) if shape is not None and is_known else None
+    return Port(value.name, value.dtype or "", shape, example)
+
+
+def identifiers(
+    names: Iterable[str], style: Style, reserved: Collection[str] = ()
+) -> dict[str, str]:
+    """Return name -> an identifier that Python, JavaScript, C++, Kotlin and Swift accept; no two are equal.
+
+    ASCII letters and digits make its words. A name that begins with a digit, is reserved, or gives what an
+    earlier one gave, gets an underscore or a number.
+
+    Args:
+        names: Of inputs or outputs, in order.
+        style: `input_ids`, `inputIds` or `InputIds`.
+        reserved: Words of the language besides Python's.
+    """
+    given: dict[str, str] = {}
+    words = {*reserved, *keyword.kwlist}
+    for name in names:
+        stem = _in_style(_WORD.findall(name), style) or "value"
+        if stem[0].isdigit() or stem in words:
+            stem = f"_{stem}"
+        found, number = stem, 2
+        while found in given.values():
+            found, number = f"{stem}_{number}", number + 1
+        given[name] = found
+    return given
+
+
+def _in_style(words: list[str], style: Style) -> str:
+    if style == "snake":
+        return "_".join(word.lower() for word in words)
+    capital = [word[:1].upper() + word[1:] for word in words]
+    if style == "camel" and capital:
+        first = words[0]
+        capital[0] = first.lower() if first.isupper() else first[:1].lower() + first[1:]
+    return "".join(capital)

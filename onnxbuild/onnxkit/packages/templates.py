@@ -1,0 +1,41 @@
+"""Files of packages that are written from templates, which lie in a folder of their format's room."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def rendered(room: str, template: str, **content: object) -> str:
+    """Return the text of a template, which ends with one newline; a name that it lacks is an error.
+
+    Filters: `json` gives a value as JSON, which is a literal of JavaScript, TypeScript and, for ASCII text,
+    of Kotlin, Swift and C++.
+
+    Args:
+        room: The package that has a folder `templates`, as its `__package__` says.
+        template: Name of a file there, which ends with `.j2`.
+        **content: What it names.
+    """
+    text = resources.files(room).joinpath("templates", template).read_text(encoding="utf-8")
+    return _environment().from_string(text).render(**content).rstrip("\n") + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(  # noqa: S701 - sources and plain text; pages of HTML escape with `| e`
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    made.filters["json"] = _json
+    return made
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True)
