@@ -83,6 +83,6 @@ def test_the_verdict_names_an_output_that_is_off_or_missing(reference):
     assert not findings
     report, findings = judged({"min": {"f": np.nan_to_num(ARRAYS["f"]) + 1}})
     assert not report["passed"]
-    assert "output 'f'" in findings[0].what
+    assert "output 'f'" in findings[0].where
     _, findings = judged({"min": {}})
     assert "it is not there" in findings[0].what
