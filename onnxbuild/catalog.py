@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from onnxbuild.core.step import StepKind
@@ -39,7 +40,7 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, mlflow, triton, wheel
+from onnxbuild.features.packages import bundle, cpp, mlflow, triton, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -102,6 +103,7 @@ FEATURES: tuple[Feature, ...] = (
     triton.FEATURE,
     mlflow.FEATURE,
     wheel.FEATURE,
+    cpp.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,
@@ -163,13 +165,15 @@ class Composition:
                 for name, each in precisions.items()
             },
         }
+        below = {k: v for each in self.package_formats.values() for k, v in each.below.items()}
         for feature in self.features:
             for section in feature.sections:
                 keys = added.get(section.name)
                 if keys is None:
                     yield section
                 elif keys:
-                    yield composed(section, keys, __name__)
+                    files = below if section.name == PACKAGES else section.below
+                    yield composed(replace(section, below=files), keys, __name__)
 
 
 _BUILT_IN = Composition()

@@ -25,6 +25,7 @@ from onnxbuild.adapters.disk.statcache import ABSENT, identity, settled
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.accelerator import gpu_models
 from onnxbuild.adapters.toolchain.import_variables import import_variables
+from onnxbuild.core.host_variables import HEADERS_VARIABLE
 from onnxbuild.own_folder import OWN_FOLDER
 
 TYPE_CHECKING = False  # as in typing, which takes longer to import than a memo to be recalled
@@ -53,6 +54,7 @@ def request_key(
         sys.prefix,
         [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))],
         import_variables(os.environ),
+        os.environ.get(HEADERS_VARIABLE),
         sorted({str(project) for project in projects}),
         [os.path.abspath(path) for path in recipes],
         list(only),

@@ -110,6 +110,10 @@ class Fingerprints(Protocol):
         """
         ...
 
+    def folder(self, name: str) -> str | None:
+        """Return where a member of a toolchain is, if steps must be told; None for most, and if it is not there."""
+        ...
+
     def missing(self, name: str) -> Missing:
         """Return what a step lacks where `distribution` returns None, and what to do."""
         ...

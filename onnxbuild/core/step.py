@@ -35,6 +35,18 @@ no package lists; what a namespace package holds, for code that lists it."""
 PLUGIN = "<plug-in "
 """Begins such a name, too: the content of all files of a plug-in's code."""
 
+HEADERS = "<onnxruntime headers>"
+"""Among a kind's `toolchain`: the C++ headers of ONNX Runtime, which its wheels lack."""
+
+CXX_HEADER = "onnxruntime_cxx_api.h"
+"""The one of them that programs include."""
+
+PROGRAM = "<program "
+"""Begins such a name, which ends in `>`: the content of a program that steps find on their PATH."""
+
+OPTIONAL = "?"
+"""Ends a name in `toolchain` whose absence is no error: it enters the key as NOT_INSTALLED."""
+
 COMPILERS = ("g++", "clang++")
 """Programs that are one, in the order in which steps look for them on their PATH."""
 
@@ -120,6 +132,10 @@ class StepContext(Protocol):
         """
         ...
 
+    def place(self, name: str) -> Path | None:
+        """Return the folder of a member of the kind's toolchain, such as HEADERS; None if it is not there."""
+        ...
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """(name as the recipe's project knows it, where it is) of the files that it declares."""
         ...
@@ -136,7 +152,8 @@ class StepKind:
         inputs: Names of input artifacts; a trailing `*` takes any number (`model/*`), a trailing
             `?` may be absent.
         outputs: name -> artifact kind.
-        toolchain: Distributions (and COMPILER, GPU) whose bytes can change the output.
+        toolchain: Distributions (and COMPILER, GPU, HEADERS, PROGRAM) whose bytes can change the output;
+            one that it can do without ends in OPTIONAL.
         run: (context) -> Outcome; imports frameworks inside.
         host_bound: The output depends on the CPU or the device.
         driver_bound: It depends on which drivers and libraries of accelerators are there, too.

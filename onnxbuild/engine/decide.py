@@ -20,7 +20,7 @@ from onnxbuild.core.graph import Step
 from onnxbuild.core.host_variables import variables_of
 from onnxbuild.core.places import for_people, real_path
 from onnxbuild.core.ports import Fingerprints, History, Store
-from onnxbuild.core.step import StepKind
+from onnxbuild.core.step import OPTIONAL, StepKind
 from onnxbuild.core.target import environment_of
 
 
@@ -53,17 +53,21 @@ def make_action(
     interpreter = None
     if environment is not None:
         interpreter = fingerprints.environment(environment, str(step.location))
-    for name in (*kind.toolchain, *step.code):
+    for member in (*kind.toolchain, *step.code):
+        name = member.removesuffix(OPTIONAL)
         if interpreter is not None and name == interpreter.replaces:
             toolchain |= interpreter.packages
             continue
         digest = fingerprints.distribution(name)
-        if digest is None:
+        if digest is None and member == name:
             missing = fingerprints.missing(name)
             raise StepError(
                 f"step kind '{kind.name}' needs {missing.what}", where=step.name, fix=missing.fix
             )
-        toolchain[name] = digest
+        toolchain[name] = digest or NOT_INSTALLED
+        folder = fingerprints.folder(name)
+        if folder is not None:
+            outside[name] = folder
     return Action(
         kind=kind.name,
         version=kind.version,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.environment import Environment
@@ -280,6 +280,7 @@ class PackageFormat(Feature):
     Attributes:
         options: Frozen dataclass of its options.
         help: One line.
+        below: Its options that name files, as `Section.below` has them.
         package: Add the step that makes it of a variant's bundle.
         runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
             next to it.
@@ -288,4 +289,5 @@ class PackageFormat(Feature):
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
+    below: Mapping[str, Literal["callable", "file", "files"]] = field(default_factory=dict)
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing

@@ -7,5 +7,6 @@ from onnxbuild.core.provider import Provider
 PROVIDER = Provider(
     name="azure",
     full_name="AzureExecutionProvider",
+    api_name="AZURE",
     distribution="onnxruntime",
 )

@@ -21,6 +21,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="coreml",
     full_name="CoreMLExecutionProvider",
+    api_name="CoreML",
     aliases=("apple", "mps", "ane", "metal", "ios", "macos", "core_ml", "core-ml"),
     options=_OPTIONS,
     distribution="onnxruntime",

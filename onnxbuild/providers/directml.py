@@ -17,6 +17,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="directml",
     full_name="DmlExecutionProvider",
+    api_name="DML",
     aliases=("dml", "directx", "dx12", "windows"),
     options=_OPTIONS,
     memory="dml",

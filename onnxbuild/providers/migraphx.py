@@ -23,6 +23,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="migraphx",
     full_name="MIGraphXExecutionProvider",
+    api_name="MIGraphX",
     aliases=("amd", "hip"),
     options=_OPTIONS,
     vendor=amd.AMD,

@@ -9,6 +9,7 @@ from onnxbuild.providers.vendors import nvidia
 PROVIDER = Provider(
     name="nv_tensorrt_rtx",
     full_name="NvTensorRTRTXExecutionProvider",
+    api_name="NvTensorRtRtx",
     aliases=("rtx", "trt-rtx", "tensorrt_rtx", "tensorrt-rtx", "nvtensorrtrtx"),
     vendor=nvidia.NVIDIA,
     symptoms=(*nvidia.SYMPTOMS, Symptom("version", "TensorRT version mismatch")),

@@ -29,6 +29,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="openvino",
     full_name="OpenVINOExecutionProvider",
+    api_name="OpenVINO",
     aliases=("intel", "ov", "openvino-gpu"),
     options=_OPTIONS,
     distribution="onnxruntime-openvino",

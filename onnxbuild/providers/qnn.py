@@ -29,6 +29,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="qnn",
     full_name="QNNExecutionProvider",
+    api_name="QNN",
     aliases=("qualcomm", "snapdragon", "hexagon", "htp"),
     options=_OPTIONS,
     distribution="onnxruntime-qnn",

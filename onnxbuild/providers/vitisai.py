@@ -7,5 +7,6 @@ from onnxbuild.core.provider import Provider
 PROVIDER = Provider(
     name="vitisai",
     full_name="VitisAIExecutionProvider",
+    api_name="VitisAI",
     aliases=("vitis", "xilinx", "ryzenai"),
 )

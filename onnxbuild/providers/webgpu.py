@@ -18,6 +18,7 @@ _OPTIONS = {
 PROVIDER = Provider(
     name="webgpu",
     full_name="WebGpuExecutionProvider",
+    api_name="WebGPU",
     aliases=("wgpu", "browser"),
     options=_OPTIONS,
     no_ep_context="its kernels run the nodes as they are",

@@ -98,6 +98,11 @@ class ReplayContext:
         """Nor is it here."""
         raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
 
+    def place(self, name: str) -> Path | None:
+        """Nor is a toolchain."""
+        del name
+        return None
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """Nor are files."""
         raise StepError(f"the data of '{entrypoint.target}' is not in a release", where=self.where)

@@ -20,12 +20,14 @@ class FolderContext:
         folder: Path,
         inputs: Mapping[str, Path] | None = None,
         memory_bytes: int = 1 << 40,
+        places: Mapping[str, Path] | None = None,
     ) -> None:
         self.params = params
         self.where = "test:step"
         self.memory_bytes = memory_bytes
         self._folder = folder
         self._inputs = dict(inputs or {})
+        self._places = dict(places or {})
 
     @property
     def scratch(self) -> Path:
@@ -56,6 +58,9 @@ class FolderContext:
         value: Callable[..., Any] = getattr(module, name)
         return value
 
+    def place(self, name: str) -> Path | None:
+        return self._places.get(name)
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """The declared files, absolute or relative to the working folder."""
         return tuple((path, Path(path)) for path in entrypoint.files)
@@ -67,7 +72,8 @@ def run_step(
     folder: Path,
     inputs: Mapping[str, Path] | None = None,
     memory_bytes: int = 1 << 40,
+    places: Mapping[str, Path] | None = None,
 ) -> tuple[Outcome, FolderContext]:
     """Run one step; returns its outcome and the context that knows where the outputs are."""
-    context = FolderContext(params, folder, inputs, memory_bytes)
+    context = FolderContext(params, folder, inputs, memory_bytes, places)
     return kind.run(context), context

@@ -107,6 +107,11 @@ class FakeFiles:
     def distribution(self, name: str) -> str | None:
         return self.packages.get(name)
 
+    def folder(self, name: str) -> str | None:
+        return (
+            f"/usr/include/{name}" if name.startswith("<onnx") and name in self.packages else None
+        )
+
     def missing(self, name: str) -> Missing:
         return Missing(f"a {name}", fix=f"get a {name}")
 

@@ -106,6 +106,10 @@ class ChildContext:
             return target, folders
         return str(self._project / real_path(target, self._places)), folders
 
+    def place(self, name: str) -> Path | None:
+        """The folder of a member of the kind's toolchain."""
+        return Path(self._places[name]) if name in self._places else None
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """The declared files: name, place."""
         return tuple(

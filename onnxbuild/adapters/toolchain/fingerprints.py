@@ -13,7 +13,6 @@ from pathlib import Path
 from onnxbuild.adapters import machine
 from onnxbuild.adapters.disk.statcache import StatCache, kind_of, settled
 from onnxbuild.adapters.toolchain.accelerator import gpu_digest
-from onnxbuild.adapters.toolchain.compiler import compiler_digest
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.import_path import ImportPath
@@ -35,13 +34,13 @@ from onnxbuild.adapters.toolchain.missing import missing_member
 from onnxbuild.adapters.toolchain.named_roots import MachinePlaces
 from onnxbuild.adapters.toolchain.path_names import PathNames
 from onnxbuild.adapters.toolchain.step_environment import program_folders
+from onnxbuild.adapters.toolchain.tools import is_tool, tool_digest, tool_folder
 from onnxbuild.core.action import NO_FILE, NOT_INSTALLED, Action, Listing, Observed
 from onnxbuild.core.environment import BUILT_IN, Environment, Interpreter, split_package
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.places import real_path
 from onnxbuild.core.ports import Missing
 from onnxbuild.core.step import (
-    COMPILER,
     COPIED,
     DEVICES,
     ENTRY_POINTS,
@@ -162,7 +161,7 @@ class DiskFingerprints:
         return installed_entries(names, self._distributions.folders)
 
     def distribution(self, name: str) -> str | None:
-        """Digest of an installed distribution, of COMPILER or GPU; None if it is not there.
+        """Digest of an installed distribution, of a tool or GPU; None if it is not there.
 
         Looked at once, until `still` asks for a fresh look.
         """
@@ -170,13 +169,17 @@ class DiskFingerprints:
             self._installed_now[name] = self._looked_up(name)
         return self._installed_now[name]
 
+    def folder(self, name: str) -> str | None:
+        """Return where a member of a toolchain is, if steps must be told; see core.ports."""
+        return tool_folder(name, self._stats)
+
     def missing(self, name: str) -> Missing:
         """Return what a step lacks where `distribution` finds nothing; see core.ports."""
         return missing_member(name, self._programs)
 
     def _looked_up(self, name: str) -> str | None:
-        if name == COMPILER:
-            return compiler_digest(self._stats.digest, self._programs)
+        if is_tool(name):
+            return tool_digest(name, self._stats, self._programs)
         if name == GPU:
             return gpu_digest(self._stats.digest, self._distributions.folders)
         if name.startswith("<"):
@@ -246,7 +249,7 @@ class DiskFingerprints:
                 (self.file(real(path)) or NO_FILE) == sha for path, sha in observed.data.items()
             )
             and all(
-                self.distribution(name) == sha
+                (self.distribution(name) or NOT_INSTALLED) == sha
                 for name, sha in action.toolchain.items()
                 if name != "python"
             )

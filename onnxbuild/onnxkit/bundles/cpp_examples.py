@@ -84,9 +84,17 @@ def _write_onnx_example(folder: Path, manifest: Manifest) -> None:
 
 
 def _options_with(libraries: Sequence[OperatorLibrary]) -> Iterator[str]:
-    """Lines of C++ that register the libraries for the platform that they are compiled on."""
     yield "  Ort::SessionOptions options;"
     yield "  const std::filesystem::path folder = std::filesystem::path(path).parent_path();"
+    yield from registering_lines(libraries)
+
+
+def registering_lines(libraries: Sequence[OperatorLibrary]) -> Iterator[str]:
+    """Yield lines of C++ that register libraries with `options`, those for the platform that they are compiled for.
+
+    Args:
+        libraries: At least one; their files are below the path `folder`.
+    """
     platforms = dict.fromkeys(name for each in libraries for name in each.platforms)
     keyword = "#if"
     for name in platforms:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import COMPILERS
 from onnxbuild.onnxkit.export.torch_wrapping import quiet
+from onnxbuild.onnxkit.host.compiler import compiler_path
 from onnxbuild.onnxkit.programs.canonical_zip import rewrite_archive
 from onnxbuild.onnxkit.sessions.open import first_line
 
@@ -27,10 +27,9 @@ def find_compiler(where: str) -> str:
     Raises:
         StepError: There is none on PATH.
     """
-    for name in COMPILERS:
-        found = shutil.which(name)
-        if found:
-            return found
+    found = compiler_path()
+    if found:
+        return found
     raise StepError(
         f"AOTInductor needs a C++ compiler; there is no {' and no '.join(COMPILERS)} where steps "
         "look: next to Python, in /usr/local/bin, /usr/bin and /bin",

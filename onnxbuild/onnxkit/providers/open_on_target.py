@@ -81,6 +81,10 @@ class ContextSubset:
         """As the step's."""
         return self._whole.code(entrypoint)
 
+    def place(self, name: str) -> Path | None:
+        """As the step's."""
+        return self._whole.place(name)
+
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """As the step's."""
         return self._whole.files(entrypoint)

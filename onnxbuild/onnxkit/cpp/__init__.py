@@ -1,0 +1,1 @@
+"""C++ packages: a CMake project around a bundle, written, compiled and run."""

@@ -1,0 +1,248 @@
+"""What a C++ package holds: a header, a program that tests it, CMake's files, the model, golden inputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.cpu import VNNI
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.cpp_examples import registering_lines
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.cpp.names import TYPES, json_literal, literal, members_of, namespace_of
+from onnxbuild.onnxkit.loaders.onnx_bundle import _LEVELS, _SPINNING
+from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port, signature_of
+from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.providers import named, short_name
+
+MODEL = "model"
+"""The folder of the model's files in a package."""
+
+HEADERS_SCRIPT = "fetch_headers.sh"
+_ROOT = ("main.cpp", "golden.h", "golden_points.h", "CMakeLists.txt", "README.md", HEADERS_SCRIPT)
+_NOT_CHECKED = "NOT_CHECKED"
+_BOUNDS = ("atol", "rtol", "cosine_min", "sqnr_db_min", "equal_min", "apart")
+"""In the order of the struct Bounds of golden.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class CppNames:
+    """What a package is called.
+
+    Attributes:
+        namespace: Of C++; also of folders and of CMake's targets.
+        program: The test.
+    """
+
+    namespace: str
+    program: str
+
+
+def names_of(recipe: str, variant: str) -> CppNames:
+    """Return the names of a variant's package."""
+    namespace = namespace_of(recipe, variant)
+    return CppNames(namespace, f"{namespace}_golden_test")
+
+
+def refused_port(signature: ModelSignature) -> Port | None:
+    """Return an input or output that the package has no type of C++ for; None if there is none."""
+    return next((each for each in signature.ports if each.dtype not in TYPES), None)
+
+
+def usable_providers(manifest: Manifest) -> tuple[str, ...]:
+    """Return the full names of the manifest's providers that ONNX Runtime's C++ API can append."""
+    return tuple(each.name for each in manifest.providers or () if _is_usable(each.name))
+
+
+def write_package(
+    folder: Path,
+    bundle: Path,
+    manifest: Manifest,
+    reference: Path,
+    tolerances: VariantTolerances,
+) -> int:
+    """Write all files but SHA256SUMS; return the number of golden points.
+
+    Args:
+        folder: The package's.
+        bundle: The variant's.
+        manifest: The bundle's; `refused_port` finds none, `usable_providers` some.
+        reference: Golden inputs, and what the original gives.
+        tolerances: The variant's.
+    """
+    signature = signature_of(manifest)
+    names = names_of(signature.recipe, signature.variant)
+    points = write_plain_points(folder / GOLDEN, reference, tolerances)
+    for name in _model_files(bundle, manifest):
+        (folder / MODEL / name).parent.mkdir(parents=True, exist_ok=True)
+        hand_on(bundle / name, folder / MODEL / name)
+    content = _content(signature, manifest, names, points)
+    files = {name: name for name in _ROOT}
+    files |= {f"include/{names.namespace}/model.h": "model.h"}
+    files |= {"cmake/onnxruntime.cmake": "onnxruntime.cmake"}
+    for file, template in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        text = rendered(__package__, f"{template}.j2", **content)
+        (folder / file).write_text(text, encoding="utf-8", newline="\n")
+    return len(points)
+
+
+def headers_script() -> str:
+    """Return the script that fetches ONNX Runtime's headers."""
+    return rendered(__package__, f"{HEADERS_SCRIPT}.j2")
+
+
+def _model_files(bundle: Path, manifest: Manifest) -> Iterator[str]:
+    """The model, what it reads, and the manifest."""
+    operators = {each.file for each in manifest.operators or ()}
+    for name in names_below(bundle):
+        if name.startswith(manifest.file) or name in operators or name == MANIFEST_FILE:
+            yield name
+
+
+def _content(
+    signature: ModelSignature,
+    manifest: Manifest,
+    names: CppNames,
+    points: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What the templates name."""
+    inputs, outputs = (_ports(each) for each in (signature.inputs, signature.outputs))
+    usable = [named(name) for name in usable_providers(manifest) if short_name(name) != CPU]
+    targets = manifest.targets or {}
+    return {
+        "signature": signature,
+        "namespace": names.namespace,
+        "program": names.program,
+        "guard": f"{names.namespace.upper()}_MODEL_H",
+        "inputs": inputs,
+        "outputs": outputs,
+        "axes": [f"{each.name}: {each.rule}" for each in signature.axes],
+        "input_names": ", ".join(each["literal"] for each in inputs) or "nullptr",
+        "output_names": ", ".join(each["literal"] for each in outputs),
+        "model_file": literal(signature.file),
+        "targets": [
+            {"name": literal(name), "settings": _settings(each.session)}
+            for name, each in targets.items()
+        ],
+        "target_names": ", ".join(f" `{name}`" for name in targets).lstrip(),
+        "chains": list(_chains(manifest)),
+        "structs": [_api(each.full_name) for each in usable if each.api_struct],
+        "named": [
+            {**_api(each.full_name), "api_name": literal(each.api_name)}
+            for each in usable
+            if not each.api_struct
+        ],
+        "saturates": bool(manifest.sums_may_saturate),
+        "vnni": ", ".join(literal(flag) for flag in sorted(VNNI)),
+        "operators": list(registering_lines(manifest.operators)) if manifest.operators else [],
+        "points": [_point(each) for each in points],
+        "onnxruntime": manifest.versions["onnxruntime"],
+    }
+
+
+def _ports(ports: Sequence[Port]) -> list[dict[str, str]]:
+    members = members_of(tuple(each.name for each in ports))
+    return [
+        {
+            "about": f"{json.dumps(each.name)}: {each.dtype} {each.shape_text}",
+            "name": each.name,
+            "shape": each.shape_text,
+            "dtype": each.dtype,
+            "type": TYPES[each.dtype],
+            "element": "std::uint8_t" if each.dtype == "bool" else TYPES[each.dtype],
+            "member": members[each.name],
+            "literal": literal(each.name),
+        }
+        for each in ports
+    ]
+
+
+def _settings(session: SessionSettings) -> str:
+    """An initializer of `Settings`."""
+    mode = "ORT_PARALLEL" if session.execution_mode == "parallel" else "ORT_SEQUENTIAL"
+    config = {**_SPINNING[session.spinning], **session.config}
+    values = (
+        _LEVELS[session.graph_optimization],
+        mode,
+        str(session.intra_op_threads),
+        str(session.inter_op_threads),
+        _boolean(session.memory_pattern),
+        _boolean(session.cpu_arena),
+        _boolean(session.deterministic_compute),
+        _braced(f"{{{literal(axis)}, {n}}}" for axis, n in session.free_dimensions.items()),
+        _pairs({key: str(value) for key, value in config.items()}),
+    )
+    return _braced(values)
+
+
+def _chains(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """The whole model's chain under the empty name, then each target's."""
+    by_target = {"": [(each, each.target or "") for each in manifest.providers or ()]}
+    for name, target in (manifest.targets or {}).items():
+        if target.library is None:
+            by_target[name] = [(each, name) for each in target.chain]
+    for name, chain in by_target.items():
+        yield {
+            "target": literal(name),
+            "providers": [
+                _braced((literal(each.name), literal(owner), _pairs(each.options)))
+                for each, owner in chain
+                if _is_usable(each.name)
+            ],
+        }
+
+
+def _is_usable(provider: str) -> bool:
+    return short_name(provider) == CPU or bool(named(provider).api_name)
+
+
+def _api(provider: str) -> dict[str, str]:
+    return {"full_name": literal(provider), "api_name": named(provider).api_name}
+
+
+def _point(point: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": f"{literal(point['name'])}, {json_literal(point['name'])}",
+        "inputs": [_array(each) for each in point["inputs"]],
+        "outputs": [_array(each) for each in point["outputs"]],
+        "skipped_rows": _braced(map(str, point.get("skipped_rows", ()))),
+    }
+
+
+def _array(array: Mapping[str, Any]) -> str:
+    """An initializer of `Array`."""
+    bounds = array.get("bounds")
+    values = (
+        literal(array["name"]),
+        json_literal(array["name"]),
+        literal(array["dtype"]),
+        _braced(map(str, array["shape"])),
+        literal(array["file"]),
+        _braced(_bound(bounds[name]) for name in _BOUNDS) if bounds else "{}",
+    )
+    return _braced(values)
+
+
+def _bound(value: float | None) -> str:
+    return _NOT_CHECKED if value is None else repr(float(value))
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return _braced(f"{{{literal(key)}, {literal(each)}}}" for key, each in values.items())
+
+
+def _braced(values: Iterable[str]) -> str:
+    return f"{{{', '.join(values)}}}"
+
+
+def _boolean(value: bool) -> str:  # noqa: FBT001 - a value, no flag
+    return "true" if value else "false"

@@ -1,0 +1,176 @@
+"""Compile a C++ package as its user would, and run the test in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.step import CXX_HEADER
+from onnxbuild.onnxkit.host.compiler import compiler_path
+
+NOT_HERE = 3
+"""The test's exit code where none of the model's execution providers is here."""
+
+_LIBRARIES = ("libonnxruntime.so.*", "libonnxruntime.*.dylib")
+_NO_COMPILER = "there is no C++ compiler (`apt-get install g++`)"
+_NO_HEADERS = (
+    "ONNX Runtime's C++ headers are not here, and its Python wheel has none: `bash fetch_headers.sh` in "
+    "the package gets them; or export ORT_INCLUDE_DIR, install libonnxruntime-dev, or write `packages: {cpp: {headers: FOLDER}}`"
+)
+_NO_LIBRARY = "the installed ONNX Runtime has no library that a program can be linked with"
+
+
+class BuildFailedError(ValueError):
+    """The compiler, or CMake, refuses the package; the message is its first error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What compiles a package.
+
+    Attributes:
+        compiler: Its path.
+        cmake: CMake's; empty to run the compiler alone.
+        generator: CMake's, for the program that it runs: `Ninja` or `Unix Makefiles`.
+        headers: The folder of ONNX Runtime's headers.
+        library: ONNX Runtime's library.
+    """
+
+    compiler: str
+    cmake: str
+    generator: str
+    headers: Path
+    library: Path
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTest:
+    """What became of the test.
+
+    Attributes:
+        code: Exit code.
+        said: The last line that it printed.
+        outputs: What the model gives, as `read_plain_outputs` reads it; may be missing.
+    """
+
+    code: int
+    said: str
+    outputs: Path
+
+
+def find_tools(headers: Path | None) -> Tools | str:
+    """Return what compiles a package here, or the sentence that says what is missing.
+
+    Args:
+        headers: The folder of ONNX Runtime's headers; None if there is none.
+    """
+    compiler = compiler_path()
+    if not compiler:
+        return _NO_COMPILER
+    if headers is None or not (headers / CXX_HEADER).is_file():
+        return _NO_HEADERS
+    library = _library()
+    if library is None:
+        return _NO_LIBRARY
+    generators = {"ninja": "Ninja", "make": "Unix Makefiles"}
+    generator = next((name for tool, name in generators.items() if shutil.which(tool)), "")
+    cmake = shutil.which("cmake") or ""
+    return Tools(compiler, cmake if generator else "", generator, headers, library)
+
+
+def compile_test(package: Path, program: str, tools: Tools, scratch: Path) -> Path:
+    """Compile a package's test; return the program.
+
+    Args:
+        package: Its folder, which is only read.
+        program: The test's name.
+        tools: From `find_tools`.
+        scratch: A folder to write to.
+
+    Raises:
+        BuildFailedError: It does not compile.
+    """
+    library = _linked(tools.library, scratch / "lib")
+    build = scratch / "build"
+    if tools.cmake:
+        given = {
+            "CMAKE_BUILD_TYPE": "Release",
+            "CMAKE_CXX_COMPILER": tools.compiler,
+            "ORT_INCLUDE_DIR": tools.headers,
+            "ORT_LIBRARY": library,
+        }
+        defined = [f"-D{name}={value}" for name, value in given.items()]
+        _run([tools.cmake, "-S", package, "-B", build, "-G", tools.generator, *defined])
+        _run([tools.cmake, "--build", build])
+        return build / program
+    build.mkdir()
+    (include,) = (package / "include").iterdir()
+    folders = (f"-I{tools.headers}", f"-I{include}")
+    options = ("-std=c++17", "-O2", f"-Wl,-rpath,{library.parent}", "-pthread")
+    files = (package / "main.cpp", library)
+    _run([tools.compiler, *folders, *options, *files, "-o", build / program])
+    return build / program
+
+
+def run_test(program: Path, package: Path, scratch: Path) -> OwnTest:
+    """Run a compiled test.
+
+    Args:
+        program: From `compile_test`.
+        package: Its folder.
+        scratch: A folder to write to.
+    """
+    import subprocess
+
+    outputs = scratch / "outputs"
+    done = subprocess.run(
+        [program, "--package", package, "--outputs", outputs],
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
+    return OwnTest(done.returncode, printed.splitlines()[-1], outputs)
+
+
+def _library() -> Path | None:
+    import onnxruntime
+
+    folder = Path(onnxruntime.__file__).parent / "capi"
+    found = [path for pattern in _LIBRARIES for path in sorted(folder.glob(pattern))]
+    return found[0] if found else None
+
+
+def _linked(library: Path, folder: Path) -> Path:
+    """The library under the names that a linker and a loader look for, with the providers next to it."""
+    folder.mkdir()
+    for each in library.parent.iterdir():
+        if ".so" in each.name or each.suffix == ".dylib":
+            (folder / each.name).symlink_to(each)
+    if library.suffix == ".dylib":
+        return folder / library.name
+    for name in ("libonnxruntime.so", "libonnxruntime.so.1"):
+        (folder / name).symlink_to(library)
+    return folder / "libonnxruntime.so"
+
+
+def _run(command: Sequence[str | Path]) -> None:
+    import subprocess
+
+    done = subprocess.run(
+        [*command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    print(done.stdout, end="")  # the step's log
+    if done.returncode:
+        lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()]
+        raise BuildFailedError((errors or lines or [f"it ends with {done.returncode}"])[0])

@@ -1,0 +1,12 @@
+"""The C++ compiler that a step runs."""
+
+from __future__ import annotations
+
+import shutil
+
+from onnxbuild.core.step import COMPILERS
+
+
+def compiler_path() -> str:
+    """Return the first of COMPILERS on this process's PATH; empty if there is none."""
+    return next(filter(None, map(shutil.which, COMPILERS)), "")

@@ -1,0 +1,80 @@
+"""Check a package of plain files: its SHA256SUMS, whose it is, its golden points."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE
+from onnxbuild.onnxkit.bundles.write import names_below
+from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
+
+
+class PackageError(ValueError):
+    """A package that is not what it says."""
+
+
+def check_sums(folder: Path) -> None:
+    """See that a folder holds what its SHA256SUMS lists, and nothing else.
+
+    Raises:
+        PackageError: A file is missing, more, or another.
+    """
+    try:
+        lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PackageError(f"it has no {SUMS_FILE}") from error
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    found = {name for name in names_below(folder) if name != SUMS_FILE}
+    for name in sorted(found ^ listed.keys()):
+        says = "is not there" if name in listed else f"is not in {SUMS_FILE}"
+        raise PackageError(f"{name} {says}")
+    for name in sorted(found):
+        with (folder / name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != listed[name]:
+            raise PackageError(f"{name} is not what {SUMS_FILE} says")
+
+
+def check_package(
+    folder: Path,
+    *,
+    manifest: str,
+    recipe: str,
+    variant: str,
+    reference: Path,
+    tolerances: VariantTolerances,
+    scratch: Path,
+) -> frozenset[str]:
+    """See that a package is whole, of a variant, and has the golden points of its reference; return their names.
+
+    Args:
+        folder: The package's.
+        manifest: Name of its manifest.json.
+        recipe: The name that the manifest must have.
+        variant: The same.
+        reference: The artifact.
+        tolerances: The variant's.
+        scratch: A folder to write to.
+
+    Raises:
+        PackageError: It is not.
+    """
+    check_sums(folder)
+    content = json.loads((folder / manifest).read_text(encoding="utf-8"))
+    if (content["name"], content["variant"]) != (recipe, variant):
+        is_of = f"{content['name']}:{content['variant']}"
+        raise PackageError(f"it is a package of {is_of}, not of {recipe}:{variant}")
+    expected = scratch / "expected"
+    points = write_plain_points(expected, reference, tolerances)
+    for name in sorted({*names_below(folder / GOLDEN), *names_below(expected)}):
+        paths = (folder / GOLDEN / name, expected / name)
+        if not all(each.is_file() for each in paths) or not _same(*paths):
+            raise PackageError(f"{GOLDEN}/{name} is not the reference's")
+    return frozenset(each["name"] for each in points)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()

@@ -1,0 +1,151 @@
+"""Compile a C++ package, run its golden inputs, and hold what its model gives against the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.entrypoint import Entrypoint
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import (
+    COMPILER,
+    CXX_HEADER,
+    HEADERS,
+    OPTIONAL,
+    PROGRAM,
+    Finding,
+    Outcome,
+    StepContext,
+    StepKind,
+)
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.cpp.content import MODEL, names_of
+from onnxbuild.onnxkit.cpp.own_test import (
+    NOT_HERE,
+    BuildFailedError,
+    compile_test,
+    find_tools,
+    run_test,
+)
+from onnxbuild.onnxkit.packages.golden import read_plain_outputs
+from onnxbuild.onnxkit.packages.sums import PackageError, check_package
+from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.reports import write_report
+
+_FIX = "compile the package as its README.md says, and run `build/{program}`"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCppParams:
+    """All that steers it.
+
+    Attributes:
+        recipe: Name of the recipe.
+        variant: Name of the variant.
+        tolerances: The variant's.
+        headers: The files of the folder of ONNX Runtime's headers; None for those that are installed.
+    """
+
+    recipe: str
+    variant: str
+    tolerances: VariantTolerances
+    headers: Entrypoint | None = None
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json; an output out of its tolerance is a finding. A package that can't be compiled here is skipped.
+
+    Raises:
+        StepError: The package is damaged or of another variant, does not compile, or its test dies.
+    """
+    params: RunCppParams = context.params
+    package, subject = context.input("package"), f"the C++ package of variant '{params.variant}'"
+    program = names_of(params.recipe, params.variant).program
+    try:
+        names = check_package(
+            package,
+            manifest=f"{MODEL}/{MANIFEST_FILE}",
+            recipe=params.recipe,
+            variant=params.variant,
+            reference=context.input("reference"),
+            tolerances=params.tolerances,
+            scratch=context.scratch,
+        )
+        tools = find_tools(_headers(context))
+        if isinstance(tools, str):
+            return _skipped(context, subject, tools)
+        compiled = compile_test(package, program, tools, context.scratch)
+    except PackageError as error:
+        raise StepError(
+            f"{subject}: {error}", where=context.where, fix="run `onnxbuild cache verify`"
+        ) from error
+    except BuildFailedError as error:
+        raise StepError(
+            f"{subject} does not compile: {error}",
+            where=context.where,
+            fix="see the step's log (`onnxbuild log`)",
+        ) from error
+    test = run_test(compiled, package, context.scratch)
+    if test.code == NOT_HERE:
+        return _skipped(context, subject, test.said)
+    try:
+        found = read_plain_outputs(test.outputs)
+    except (OSError, ValueError) as error:
+        raise StepError(
+            f"`{program}` ends with {test.code}: {test.said}", where=context.where
+        ) from error
+    report, findings = verdict_on(
+        found,
+        context.input("reference"),
+        params.tolerances,
+        subject=subject,
+        fix=_FIX.format(program=program),
+        where=context.where,
+    )
+    if not findings and (test.code or found.keys() != names):
+        findings = (Finding(f"its own test ends with {test.code}: {test.said}", subject),)
+        report |= {"passed": False, "findings": to_json(list(findings))}
+    write_report(
+        context.output("report"),
+        {
+            "program": program,
+            "built_with": "CMake" if tools.cmake else "the compiler alone",
+            **report,
+        },
+    )
+    return Outcome(report["metrics"], findings)
+
+
+def _headers(context: StepContext) -> Path | None:
+    """The folder of the headers: the recipe's, else what is installed."""
+    params: RunCppParams = context.params
+    if params.headers is None:
+        return context.place(HEADERS)
+    files = [path for _, path in context.files(params.headers)]
+    return next((path.parent for path in files if path.name == CXX_HEADER), None)
+
+
+def _skipped(context: StepContext, subject: str, reason: str) -> Outcome:
+    write_report(context.output("report"), {"skipped": reason})
+    return Outcome({"skipped": reason}, notes=(f"{subject} was not run: {reason}",))
+
+
+KIND = StepKind(
+    name="run-cpp",
+    version=1,
+    params=RunCppParams,
+    inputs=("package", "reference"),
+    outputs={"report": "report"},
+    toolchain=(
+        "numpy",
+        "onnxruntime",
+        f"{COMPILER}{OPTIONAL}",
+        f"{PROGRAM}cmake>{OPTIONAL}",
+        f"{HEADERS}{OPTIONAL}",
+    ),
+    run=run,
+    host_bound=True,
+    entrypoints=lambda params: () if params.headers is None else (params.headers,),
+)
