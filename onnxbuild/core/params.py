@@ -21,6 +21,7 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
     pattern: str | None = None,
+    key: str | None = None,
 ) -> Any:
     """A documented field of a parameters dataclass.
 
@@ -30,8 +31,9 @@ def option(
         minimum: Least value allowed (of each item, for a tuple).
         maximum: Greatest value allowed (of each item, for a tuple).
         pattern: Regular expression (ECMA) a string must match.
+        key: What it is called in JSON and recipes, if that is no name of a field: `ort-mobile`.
     """
-    limits = {"minimum": minimum, "maximum": maximum, "pattern": pattern}
+    limits = {"minimum": minimum, "maximum": maximum, "pattern": pattern, "key": key}
     metadata = {"help": help, **{k: v for k, v in limits.items() if v is not None}}
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -53,18 +55,25 @@ def to_json(value: object) -> Any:
     if fields is None:
         return value
     sparse = _sparse_fields(kind)
-    given = ((name, getattr(value, name)) for name in fields)
+    given = ((name, key, getattr(value, name)) for name, key in fields.items())
     return {
-        name: to_json(each) for name, each in given if name not in sparse or each != sparse[name]
+        key: to_json(each)
+        for name, key, each in given
+        if name not in sparse or each != sparse[name]
     }
 
 
+def key_of(field: dataclasses.Field[Any]) -> str:
+    """Return the key that a field has in JSON: its name, or what its metadata calls `key`."""
+    return str(field.metadata.get("key", field.name))
+
+
 @cache
-def _portable_fields(kind: type) -> tuple[str, ...] | None:
-    """The names of a dataclass's fields; None if it is none."""
+def _portable_fields(kind: type) -> Mapping[str, str] | None:
+    """Name -> key of a dataclass's fields; None if it is none."""
     if not dataclasses.is_dataclass(kind):
         return None
-    return tuple(f.name for f in dataclasses.fields(kind) if not f.metadata.get("local"))
+    return {f.name: key_of(f) for f in dataclasses.fields(kind) if not f.metadata.get("local")}
 
 
 @cache
@@ -136,17 +145,18 @@ def _parse_union(kind: Any, value: object, path: str) -> object:
 def _parse_dataclass(kind: type, value: object, path: str) -> object:
     if not isinstance(value, Mapping):
         raise _mismatch(path, value, "a mapping")
-    fields = {f.name: f for f in dataclasses.fields(kind)}
+    fields = {key_of(f): f for f in dataclasses.fields(kind)}
     unknown = sorted(set(map(str, value)) - set(fields))
     if unknown:
         raise ValueError(f"{path}: unknown key '{unknown[0]}'; expected {', '.join(fields)}")
     annotations = hints(kind)
     parsed = {}
-    for name, field in fields.items():
-        if name in value:
-            parsed[name] = _parse(annotations[name], value[name], f"{path}.{name}".lstrip("."))
+    for key, field in fields.items():
+        if key in value:
+            place = f"{path}.{key}".lstrip(".")
+            parsed[field.name] = _parse(annotations[field.name], value[key], place)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{path}: key '{name}' is missing")
+            raise ValueError(f"{path}: key '{key}' is missing")
     return kind(**parsed)
 
 

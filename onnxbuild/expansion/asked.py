@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from onnxbuild.core.params import option
 
 PACKAGES = "packages"
 """The section that asks for other forms of bundles."""
+
+
+def attribute(key: str) -> str:
+    """Return the name of the field that a key of a recipe is read into."""
+    return key.replace("-", "_")
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,11 @@ class AskedOfVariants:
     @property
     def asked(self) -> tuple[str, ...]:
         """What is to be made, by its key."""
-        return tuple(key for key in self.added if getattr(self, key) is not None)
+        return tuple(key for key in self.added if self.options_of(key) is not None)
+
+    def options_of(self, key: str) -> Any:
+        """Return the options of what is to be made; None where it is not asked for."""
+        return getattr(self, attribute(key))
 
     def includes(self, variant: str) -> bool:
         """Return whether it is to be made of that variant."""

@@ -7,6 +7,7 @@ from dataclasses import make_dataclass, replace
 from typing import Any
 
 from onnxbuild.core.params import option
+from onnxbuild.expansion.asked import attribute
 from onnxbuild.expansion.feature import Section
 
 
@@ -19,7 +20,8 @@ def composed(section: Section, keys: Mapping[str, tuple[type, str]], module: str
         module: Where the new options type can be found again by its name.
     """
     fields: list[tuple[str, Any, Any]] = [
-        (name, options | None, option(None, help=text)) for name, (options, text) in keys.items()
+        (attribute(key), options | None, option(None, help=text, key=key))
+        for key, (options, text) in keys.items()
     ]
     base = section.options
     made = make_dataclass(

@@ -151,7 +151,7 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
     if not options.includes(variant.name):
         return
     artifacts = [
-        ARTIFACT_FORMATS[name].artifact(scope, variant, subject.model, getattr(options, name))
+        ARTIFACT_FORMATS[name].artifact(scope, variant, subject.model, options.options_of(name))
         for name in options.asked
     ]
     bundles = [artifact_bundle(scope, subject, each) for each in artifacts]
@@ -172,7 +172,7 @@ def _add_packages(scope: Scope, made: _Made) -> None:
     if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
         return
     for name in options.asked:
-        form, own = PACKAGE_FORMATS[name], getattr(options, name)
+        form, own = PACKAGE_FORMATS[name], options.options_of(name)
         files = form.package(scope, made.subject, made.bundle.files, own)
         laid = form.runs(scope, made.subject, files, own)
         judged_by = (*made.bundle.judged_by, *(each.report.step for each in laid))

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
-from onnxbuild.core.target import CPU_TARGET
-from onnxbuild.expansion.artifacts import add_artifact
 from onnxbuild.expansion.feature import AheadOfTimeModel, ArtifactFormat
+from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.ahead_of_time.ort_form import ort_fault
-from onnxbuild.onnxkit.ahead_of_time.ort_format import REPLAY
-from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.steps import ort_format
+
+NAME = "ort"
 
 
 def _artifact(
     scope: Scope, variant: Variant, model: OutputRef, options: OrtFormatOptions
 ) -> AheadOfTimeModel:
-    params = ort_format.OrtFormatParams(options)
-    made = add_artifact(
-        scope, variant, "ort", kind=ort_format.KIND, params=params, inputs={"model": model}
-    )
-    replayed = SessionSettings(config={**REPLAY} if options.style == "runtime" else {})
-    return AheadOfTimeModel("ort", made, CPU_TARGET, replayed)
+    return add_ort_model(scope, variant, model, NAME, options)
 
 
 FEATURE = ArtifactFormat(
-    name="ort",
+    name=NAME,
     options=OrtFormatOptions,
     help="`{}` or options: the variant as `.ort`, in VARIANT-ort/",
     kinds=(ort_format.KIND,),

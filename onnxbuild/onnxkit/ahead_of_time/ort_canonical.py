@@ -57,6 +57,15 @@ def sorted_bytes(content: bytes) -> bytes:
     return written
 
 
+def ort_graph(content: bytes) -> Any:
+    """Return the main graph of a `.ort` file, as the class Graph that was generated from ort.fbs.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    return _root(content).Model().Graph()
+
+
 def type_parameters(content: bytes) -> TypeParameters:
     """Return what a `.ort` file says of its operators' type parameters.
 

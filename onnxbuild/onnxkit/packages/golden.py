@@ -85,10 +85,19 @@ def read_plain_outputs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
         ValueError: points.json, or a file that it names, is not as `write_plain_points` writes it.
         OSError: One can't be read.
     """
+    return _read_side(folder, "outputs")
+
+
+def read_plain_inputs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Return point -> input -> array, as `write_plain_points` writes them; errors as of `read_plain_outputs`."""
+    return _read_side(folder, "inputs")
+
+
+def _read_side(folder: Path, side: str) -> dict[str, dict[str, np.ndarray]]:
     listed = json.loads((folder / INDEX_FILE).read_text(encoding="utf-8"))
     try:
         return {
-            point["name"]: {each["name"]: _read(folder, each) for each in point["outputs"]}
+            point["name"]: {each["name"]: _read(folder, each) for each in point[side]}
             for point in listed
         }
     except (TypeError, KeyError) as error:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from onnxbuild.core.params import hints, to_json
+from onnxbuild.core.params import hints, key_of, to_json
 
 Schema = dict[str, Any]
 
@@ -40,17 +40,17 @@ class SchemaBuilder:
         annotations = hints(kind)
         properties = {}
         for field in dataclasses.fields(kind):
-            limits = {k: v for k, v in field.metadata.items() if k != "help"}
+            limits = {k: v for k, v in field.metadata.items() if k not in {"help", "key"}}
             schema = self._of(annotations[field.name], limits)
             described = {"description": field.metadata["help"], **schema}
             if field.default not in (dataclasses.MISSING, None):  # null is no value of a recipe
                 described["default"] = to_json(field.default)
-            properties[field.name] = described
+            properties[key_of(field)] = described
         return properties
 
     def mapping(self, kind: type, title: str, extra: Mapping[str, Schema] | None = None) -> Schema:
         """The schema of a dataclass, with more keys where the recipe has them."""
-        needed = [] if self.templated else [each.name for each in _needed(kind)]
+        needed = [] if self.templated else [key_of(each) for each in _needed(kind)]
         return {
             "type": "object",
             "title": title,

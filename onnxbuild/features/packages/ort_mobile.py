@@ -1,0 +1,76 @@
+"""`ort-mobile`: a model in ORT format for phones, what it needs and takes, and sources that call it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.expansion.artifacts import artifact_address
+from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.delivery import Bundle, artifact_bundle
+from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.ort_model import add_ort_model
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.steps import package_ort_mobile, run_ort_mobile
+
+NAME = "ort-mobile"
+
+
+def _package(
+    scope: Scope, subject: Subject, bundle: OutputRef, options: OrtFormatOptions
+) -> OutputRef:
+    del bundle  # the portable one
+    recipe, variant = scope.recipe, subject.variant
+    inputs = {
+        "bundle": _judged(scope, subject, options).files,
+        "model": subject.model,
+        "reference": scope.reference(variant, {}),
+    }
+    step = scope.step(
+        artifact_address(recipe, variant, NAME, "assemble"),
+        package_ort_mobile.KIND,
+        package_ort_mobile.PackageOrtMobileParams(tolerances_of(recipe, variant)),
+        inputs,
+        at=variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def _runs(
+    scope: Scope, subject: Subject, package: OutputRef, options: OrtFormatOptions
+) -> Sequence[Laid]:
+    recipe, variant = scope.recipe, subject.variant
+    step = scope.step(
+        artifact_address(recipe, variant, NAME, "run"),
+        run_ort_mobile.KIND,
+        run_ort_mobile.RunOrtMobileParams(
+            recipe.name, variant.name, tolerances_of(recipe, variant)
+        ),
+        {"package": package, "reference": scope.reference(variant, {})},
+        at=variant.location,
+        section=PACKAGES,
+    )
+    (gate,) = _judged(scope, subject, options).judged_by
+    return (
+        Laid(OutputRef(gate, "report"), "validation.json"),
+        Laid(OutputRef(step, "report"), "run.json"),
+    )
+
+
+def _judged(scope: Scope, subject: Subject, options: OrtFormatOptions) -> Bundle:
+    """The model in ORT format, its gate and its bundle; the same steps each time."""
+    made = add_ort_model(scope, subject.variant, subject.model, NAME, options)
+    return artifact_bundle(scope, subject, made)
+
+
+FEATURE = PackageFormat(
+    name=NAME,
+    options=OrtFormatOptions,
+    help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",
+    kinds=(package_ort_mobile.KIND, run_ort_mobile.KIND),
+    package=_package,
+    runs=_runs,
+)

@@ -1,0 +1,127 @@
+"""What a package for phones holds: model.ort, what it needs, sizes, coverage, sources, golden inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.core.target import CPU
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.ahead_of_time.artifact_file import OPERATORS_FILE
+from onnxbuild.onnxkit.ahead_of_time.ort_format import required_operators
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest
+from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.ort_mobile.coverage import Coverage
+from onnxbuild.onnxkit.ort_mobile.languages import LANGUAGES, Language
+from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
+from onnxbuild.onnxkit.packages.signature import ModelSignature, identifiers, signature_of
+from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.reports import write_report
+
+SIZES_FILE, COVERAGE_FILE = "sizes.json", "coverage.json"
+
+_ARRAYS = {"FLOAT": "Float", "DOUBLE": "Double", "INT16": "Short", "INT32": "Int", "INT64": "Long"}
+"""Type of Kotlin's arrays by ONNX Runtime's name of the element type."""
+
+
+def write_package(
+    folder: Path,
+    bundle: Path,
+    manifest: Manifest,
+    reference: Path,
+    tolerances: VariantTolerances,
+    *,
+    sizes: dict[str, Any],
+    coverage: Sequence[Coverage],
+) -> tuple[str, ...]:
+    """Write all files but SHA256SUMS; return which languages have no source, and why.
+
+    Args:
+        folder: The package's.
+        bundle: The bundle of the model in ORT format.
+        manifest: Its manifest.
+        reference: Golden inputs, and what the original gives.
+        tolerances: The variant's.
+        sizes: From `sizes_of`.
+        coverage: From `coverage_of`.
+    """
+    operators = {each.file for each in manifest.operators or ()}
+    for name in (manifest.file, OPERATORS_FILE, MANIFEST_FILE, *sorted(operators)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        hand_on(bundle / name, folder / name)
+    write_plain_points(folder / GOLDEN, reference, tolerances)
+    needed = required_operators((bundle / OPERATORS_FILE).read_text(encoding="utf-8"))
+    write_report(folder, {**sizes, "kernels": needed}, SIZES_FILE)
+    write_report(folder, [to_json(each) for each in coverage], COVERAGE_FILE)
+    signature = signature_of(manifest)
+    content = _content(signature, manifest)
+    written = [each for each in LANGUAGES if not each.lacks(signature.ports)]
+    for language in written:
+        path = folder / language.file.format(name=content["class_name"])
+        path.parent.mkdir()
+        text = rendered(
+            __package__, language.template, **content, **_ports(language, signature, manifest)
+        )
+        path.write_text(text, encoding="utf-8", newline="\n")
+    lacking = tuple(
+        f"{each.name}: ONNX Runtime's API there has no {' and no '.join(lacks)}"
+        for each in LANGUAGES
+        if (lacks := each.lacks(signature.ports))
+    )
+    about = {
+        "files": [(each.name, each.file.format(name=content["class_name"])) for each in written],
+        "lacking": lacking,
+        "sizes": sizes,
+        "kernels": needed,
+        "coverage": coverage,
+        "platform": (manifest.facts or {}).get("platform", ""),
+        "style": (manifest.facts or {}).get("style", ""),
+        "members": {each.name: each.ports(signature.ports) for each in written},
+    }
+    text = rendered(__package__, "README.md.j2", **content, **about)
+    (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+    return lacking
+
+
+def _content(signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
+    """What all templates name."""
+    whole = f"{signature.recipe}-{signature.variant}"
+    names = {
+        style: identifiers([whole], style)[whole].lstrip("_") for style in ("snake", "pascal")
+    }
+    return {
+        "signature": signature,
+        "class_name": names["pascal"]
+        if names["pascal"][0].isalpha()
+        else f"Model{names['pascal']}",
+        "package": names["snake"] if names["snake"][0].isalpha() else f"model{names['snake']}",
+        "onnxruntime": manifest.versions["onnxruntime"],
+    }
+
+
+def _ports(language: Language, signature: ModelSignature, manifest: Manifest) -> dict[str, Any]:
+    """What the template of a language names besides."""
+    inputs, outputs = (language.ports(each) for each in (signature.inputs, signature.outputs))
+    sides = {"inputs": signature.inputs, "outputs": signature.outputs}
+    config = (manifest.targets or {})[CPU].session.config
+    return {
+        "inputs": inputs,
+        "outputs": outputs,
+        "config": [
+            (language.quoted(key), language.quoted(str(value))) for key, value in config.items()
+        ],
+        "arrays": _ARRAYS,
+        "kinds": {
+            "takes": sorted({each["type"] for each in inputs}),
+            "gives": sorted({each["type"] for each in outputs}),
+        },
+        "has_half": any(each.dtype == "float16" for each in signature.ports),
+        "has_text": {
+            side: any(each.dtype == "string" for each in ports) for side, ports in sides.items()
+        },
+        "has_numbers": {
+            side: any(each.dtype != "string" for each in ports) for side, ports in sides.items()
+        },
+    }
