@@ -2,9 +2,12 @@
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
 #   oras                      unpacked into a folder of its own: it stands alone
-# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
+#   ONNX Runtime's headers    the same, by the script that C++ packages hold
+#   TypeScript and the types of onnxruntime-react-native, with npm
+# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for what is unpacked]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
+TYPESCRIPT=5.9.3 REACT_NATIVE=1.24.3
 ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
 
 installed() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
@@ -31,3 +34,11 @@ if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
 fi
 "$ORAS_FOLDER/usr/bin/oras" version | head -1
+
+bash "$(dirname "$0")/../onnxbuild/onnxkit/cpp/templates/fetch_headers.sh.j2" "$ORAS_FOLDER/onnxruntime-headers"
+
+if command -v npm >/dev/null && [[ ! -x $ORAS_FOLDER/typescript/node_modules/.bin/tsc ]]; then
+    mkdir -p "$ORAS_FOLDER/typescript"
+    npm install --prefix "$ORAS_FOLDER/typescript" --no-audit --no-fund --ignore-scripts --legacy-peer-deps \
+        "typescript@$TYPESCRIPT" "onnxruntime-react-native@$REACT_NATIVE"
+fi

@@ -61,6 +61,7 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("external_models.py", "ort"): "a suffix of model files",
     ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
+    ("registry/media_types.py", "cpp"): "a suffix of source files",
     ("release/budgets.py", "release_options"): "a release is held to its own section",
     ("release/release.py", "release_options"): "a release is held to its own section",
     ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",

@@ -21,7 +21,6 @@ def option(
     minimum: float | None = None,
     maximum: float | None = None,
     pattern: str | None = None,
-    key: str | None = None,
 ) -> Any:
     """A documented field of a parameters dataclass.
 
@@ -31,9 +30,8 @@ def option(
         minimum: Least value allowed (of each item, for a tuple).
         maximum: Greatest value allowed (of each item, for a tuple).
         pattern: Regular expression (ECMA) a string must match.
-        key: What it is called in JSON and recipes, if that is no name of a field: `ort-mobile`.
     """
-    limits = {"minimum": minimum, "maximum": maximum, "pattern": pattern, "key": key}
+    limits = {"minimum": minimum, "maximum": maximum, "pattern": pattern}
     metadata = {"help": help, **{k: v for k, v in limits.items() if v is not None}}
     return dataclasses.field(default=default, metadata=metadata)
 

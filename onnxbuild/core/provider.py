@@ -57,7 +57,6 @@ class Provider:
         name: In recipes, targets and reports.
         full_name: ONNX Runtime's.
         api_name: In ONNX Runtime's APIs of C and C++, where they append a provider; empty if they can't.
-        api_struct: These APIs have functions and a struct of options for this provider alone.
         aliases: Words of other tools that mean it.
         options: Name -> option; None for a provider whose options are not listed: any are passed on.
         shorthands: Name -> flag that writes other options.
@@ -81,7 +80,6 @@ class Provider:
     name: str
     full_name: str
     api_name: str = ""
-    api_struct: bool = False
     aliases: tuple[str, ...] = ()
     options: Mapping[str, ProviderOption] | None = None
     shorthands: Mapping[str, Shorthand] = field(default_factory=dict)

@@ -35,11 +35,8 @@ no package lists; what a namespace package holds, for code that lists it."""
 PLUGIN = "<plug-in "
 """Begins such a name, too: the content of all files of a plug-in's code."""
 
-HEADERS = "<onnxruntime headers>"
-"""Among a kind's `toolchain`: the C++ headers of ONNX Runtime, which its wheels lack."""
-
-CXX_HEADER = "onnxruntime_cxx_api.h"
-"""The one of them that programs include."""
+HEADERS, CXX_HEADER = "<onnxruntime headers>", "onnxruntime_cxx_api.h"
+"""Among a kind's `toolchain`: ONNX Runtime's C++ headers, which its wheels lack; the one that programs include."""
 
 PROGRAM = "<program "
 """Begins such a name, which ends in `>`: the content of a program that steps find on their PATH."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import make_dataclass, replace
+from dataclasses import field, make_dataclass, replace
 from typing import Any
 
-from onnxbuild.core.params import option
 from onnxbuild.expansion.asked import attribute
 from onnxbuild.expansion.feature import Section
 
@@ -20,7 +19,7 @@ def composed(section: Section, keys: Mapping[str, tuple[type, str]], module: str
         module: Where the new options type can be found again by its name.
     """
     fields: list[tuple[str, Any, Any]] = [
-        (attribute(key), options | None, option(None, help=text, key=key))
+        (attribute(key), options | None, field(default=None, metadata={"help": text, "key": key}))
         for key, (options, text) in keys.items()
     ]
     base = section.options

@@ -40,7 +40,6 @@ PROVIDER = Provider(
     name="cuda",
     full_name="CUDAExecutionProvider",
     api_name="CUDA",
-    api_struct=True,
     aliases=("gpu", "nvidia", "nvidia-gpu", "cudnn", "cublas"),
     options=_OPTIONS,
     vendor=nvidia.NVIDIA,

@@ -107,7 +107,6 @@ PROVIDER = Provider(
     name="tensorrt",
     full_name="TensorrtExecutionProvider",
     api_name="TensorRT",
-    api_struct=True,
     aliases=("trt", "tensor-rt", "tensor_rt"),
     options=_OPTIONS,
     shorthands={_FROM_AXES: Shorthand(_FROM_AXES_HELP, _with_profiles)},

@@ -72,6 +72,7 @@ def run_step(
     folder: Path,
     inputs: Mapping[str, Path] | None = None,
     memory_bytes: int = 1 << 40,
+    *,
     places: Mapping[str, Path] | None = None,
 ) -> tuple[Outcome, FolderContext]:
     """Run one step; returns its outcome and the context that knows where the outputs are."""

@@ -22,10 +22,9 @@ NO_HEADERS = (
     "of them can't be had"
 )
 
-_PACKAGE = "pool/main/o/onnxruntime/libonnxruntime-dev_1.21.0+dfsg-1_amd64.deb"
-_SHA256 = "14f7d959d5deacbcf1504830d4189f91fc67382b399ed9ae9d3aa9c4050ced08"
-_FETCH = "/usr/lib/apt/apt-helper"
-_KEPT = Path(sys.prefix, "share", "onnxbuild-tests", "onnxruntime-1.21.0")
+_SCRIPT = HERE.parents[1] / "onnxbuild/onnxkit/cpp/templates/fetch_headers.sh.j2"
+_KEPT = Path(sys.prefix, "share", "onnxbuild-tests", "onnxruntime-headers")
+_INSTALLED = HERE.parents[1] / ".servers/onnxruntime-headers"
 _HEADER = "onnxruntime_cxx_api.h"
 
 
@@ -33,32 +32,17 @@ _HEADER = "onnxruntime_cxx_api.h"
 def include_folder() -> Path | None:
     """The folder with ONNX Runtime's headers; None where there are none and none can be fetched.
 
-    ORT_INCLUDE_DIR names it. Else they are taken from a package of Debian (85 kB, pinned by its digest) on
-    the mirror that this system uses, and kept in this Python's own environment; nothing is installed.
+    ORT_INCLUDE_DIR names it. Else they are those of tests/install_servers.sh, or fetched as that does, and kept
+    in this Python's own environment; nothing is installed.
     """
     if named := os.environ.get("ORT_INCLUDE_DIR"):
         return Path(named)
-    kept = _KEPT / "usr/include/onnxruntime"
-    if not (kept / _HEADER).is_file():
-        _fetch()
-    return kept if (kept / _HEADER).is_file() else None
-
-
-def _fetch() -> None:
-    if not Path(_FETCH).exists() or shutil.which("dpkg-deb") is None:
-        return
-    listing = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
-    listed = subprocess.run(listing, capture_output=True, text=True, check=False).stdout.split()
-    with tempfile.TemporaryDirectory() as folder:
-        package, made = Path(folder, "headers.deb"), Path(folder, "made")
-        for mirror in dict.fromkeys(each for each in listed if each.endswith("/debian/")):
-            command = [_FETCH, "download-file", mirror + _PACKAGE, package, f"SHA256:{_SHA256}"]
-            done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-            if done.returncode == 0 and package.is_file():
-                subprocess.run(["dpkg-deb", "-x", package, made], check=True)
-                _KEPT.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copytree(made, _KEPT, dirs_exist_ok=True, symlinks=True)
-                return
+    if (_INSTALLED / _HEADER).is_file():
+        return _INSTALLED
+    if not (_KEPT / _HEADER).is_file():
+        command = ["bash", str(_SCRIPT), str(_KEPT)]
+        subprocess.run(command, capture_output=True, timeout=120, check=False)
+    return _KEPT if (_KEPT / _HEADER).is_file() else None
 
 
 def compiled(

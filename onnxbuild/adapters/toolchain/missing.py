@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from onnxbuild.core.ports import Missing
-from onnxbuild.core.step import COMPILER, COMPILERS, GPU
+from onnxbuild.core.step import COMPILER, COMPILERS, GPU, HEADERS, PROGRAM
 
 _EXTRAS = {
     "lightgbm": "lightgbm",
@@ -35,6 +35,15 @@ def missing_member(name: str, programs: Iterable[str]) -> Missing:
             "machine",
             fix="run `onnxbuild doctor` to see which, or take `tensorrt` out of `ahead_of_time`",
         )
+    if name == HEADERS:
+        return Missing(
+            "ONNX Runtime's C++ headers, which are not here",
+            fix="install libonnxruntime-dev, or `export ORT_INCLUDE_DIR=FOLDER`",
+        )
+    if name.startswith(PROGRAM):
+        program = name[len(PROGRAM) : -1]
+        what = f"the program '{program}'; there is none in {', '.join(programs)}"
+        return Missing(what, fix=f"install it (`apt-get install {program}`)")
     extra = _EXTRAS.get(name)
     fix = f"pip install 'onnxbuild[{extra}]'" if extra else f"pip install {name}"
     return Missing(f"the package '{name}', which is not installed", fix=fix)

@@ -46,7 +46,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTest:
+class ProgramRun:
     """What became of the test.
 
     Attributes:
@@ -114,7 +114,7 @@ def compile_test(package: Path, program: str, tools: Tools, scratch: Path) -> Pa
     return build / program
 
 
-def run_test(program: Path, package: Path, scratch: Path) -> OwnTest:
+def run_test(program: Path, package: Path, scratch: Path) -> ProgramRun:
     """Run a compiled test.
 
     Args:
@@ -134,7 +134,7 @@ def run_test(program: Path, package: Path, scratch: Path) -> OwnTest:
         check=False,
     )
     printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
-    return OwnTest(done.returncode, printed.splitlines()[-1], outputs)
+    return ProgramRun(done.returncode, printed.splitlines()[-1], outputs)
 
 
 def _library() -> Path | None:

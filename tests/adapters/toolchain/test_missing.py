@@ -5,6 +5,13 @@ import pytest
 from onnxbuild.adapters.toolchain.missing import missing_member
 
 
+def test_programs_and_headers_are_named_with_how_to_get_them():
+    assert missing_member("<program cmake>", ("/usr/bin",)).what == (
+        "the program 'cmake'; there is none in /usr/bin"
+    )
+    assert "ORT_INCLUDE_DIR" in missing_member("<onnxruntime headers>", ()).fix
+
+
 @pytest.mark.parametrize(
     ("name", "fix"),
     [

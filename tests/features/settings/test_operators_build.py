@@ -15,7 +15,7 @@ import pytest
 
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from tests.cli.conftest import make_project
-from tests.native import DOMAIN, fancy_library, fancy_model, include_folder
+from tests.native import DOMAIN, fancy_library, fancy_model
 from tests.verification.conftest import look_at
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ dynamic_axes:
 quantization: {fp32: none, int8: dynamic, fp16: fp16}
 benchmark: {max_time_s: 0.1, min_samples: 3}
 export: {exporter: torchscript}
-packages: {variants: [fp32], triton: {}}
+packages: {variants: [fp32], triton: {}, cpp: {headers: headers}}
 """
 LIBRARY = "operators: {libraries: [ops/libfancy.so]"
 NODES = f'{LIBRARY}, nodes: {{"onnxbuild_demo::fancy": "{DOMAIN}::Fancy"}}}}\n'
@@ -83,6 +83,7 @@ def project(tmp_path_factory):
     made.write("ready.yaml", f"{READY}{LIBRARY}}}\n")
     (made.folder / "ops").mkdir()
     shutil.copy(fancy_library(), made.folder / "ops/libfancy.so")
+    shutil.copytree(include_folder(), made.folder / "headers")
     onnx.save(fancy_model(), made.folder / "ready.onnx")
     done = made("lock", "tiny.yaml")
     assert done.code == 0, done.out + done.err
@@ -166,22 +167,14 @@ def test_load_py_says_why_it_can_not_register_it(project, tmp_path, change, what
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs cmake")
-def test_the_program_in_cpp_registers_it(project, tmp_path):
-    bundle = shutil.copytree(bundle_of(project), tmp_path / "bundle")
-    (wheel,) = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.*")
-    library = tmp_path / "lib/libonnxruntime.so"
-    library.parent.mkdir()
-    for name in (library, library.with_name("libonnxruntime.so.1")):
-        name.symlink_to(wheel)
-    given = (f"-DORT_INCLUDE_DIR={include_folder()}", f"-DORT_LIBRARY={library}")
-    build = tmp_path / "build"
-    subprocess.run(["cmake", "-S", bundle / "cpp", "-B", build, *given], check=True)
-    subprocess.run(["cmake", "--build", build], check=True)
-    done = subprocess.run(
-        [build / "example", bundle / "model.onnx"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[0] == "logits [2, 2]"
+def test_the_program_in_cpp_registers_it(project):
+    assert "options.RegisterCustomOpsLibrary(" in (bundle_of(project) / "cpp/main.cpp").read_text()
+
+
+def test_the_package_in_cpp_is_compiled_and_computes_with_it(project):
+    package = bundle_of(project, "tiny/fp32-cpp")
+    assert (package / f"model/operators/{HERE}/libfancy.so").is_file()
+    assert json.loads((package / "run.json").read_text())["passed"] is True
 
 
 def test_triton_gets_the_library_and_its_place(project):

@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from onnxbuild.catalog import MODES, SECTIONS
-from onnxbuild.core.params import from_json
+from onnxbuild.core.params import from_json, key_of
 from onnxbuild.recipe.schema.recipe_schema import recipe_schema, rendered_schema, schema_text
 from onnxbuild.recipe.schema.reference_page import updated_page
 from tests.recipe.test_load import FULL
@@ -89,7 +89,7 @@ def test_every_option_of_every_kind_is_in_the_schema():
     schema = rendered_schema()
     for name, section in SECTIONS.items():
         keys = keys_of(schema["properties"][name], schema["$defs"])
-        assert {field.name for field in dataclasses.fields(section.options)} <= keys
+        assert {key_of(field) for field in dataclasses.fields(section.options)} <= keys
     for mode in MODES.values():
         known = set(schema["$defs"][f"mode_{mode.name}"]["properties"])
         names = (

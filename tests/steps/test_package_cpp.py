@@ -1,0 +1,243 @@
+"""The C++ package: what it says, what it refuses; compiled and run."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.step import HEADERS
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import BundleTarget, ManifestProvider
+from onnxbuild.onnxkit.bundles.write import names_below, write_sums
+from onnxbuild.onnxkit.cpp.names import TYPES
+from onnxbuild.onnxkit.cpp.own_test import run_test
+from onnxbuild.onnxkit.packages.golden import read_plain_outputs
+from onnxbuild.onnxkit.sessions.custom_operators import OperatorLibrary
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.steps import package_cpp, run_cpp
+from tests.fakes.step_context import run_step
+from tests.native import NO_HEADERS, include_folder
+from tests.native.packages import CPU_NAME, arrays, identities, write_bundle, write_reference
+
+TOLERANCES = VariantTolerances(atol=1e-3, rtol=1e-3, equal_min=1.0)
+HALVES = {"float16": "float32"}
+"""Of an fp16 variant: the original has fp32."""
+
+CUDA = ManifestProvider("CUDAExecutionProvider", {"device_id": "0"}, "cuda")
+XNNPACK = ManifestProvider("XnnpackExecutionProvider", {"intra_op_num_threads": "2"}, "xnnpack")
+NNAPI = ManifestProvider("NnapiExecutionProvider", {}, "nnapi")
+CPU = ManifestProvider(CPU_NAME, {}, "cpu")
+
+
+def packaged(folder, dtypes=("float32",), **changes):
+    """(outcome, the package) of a bundle."""
+    bundle = write_bundle(folder / "bundle", dtypes, **changes)
+    reference = write_reference(folder / "reference", dtypes, HALVES)
+    inputs = {"bundle": bundle, "reference": reference}
+    params = package_cpp.PackageCppParams(TOLERANCES)
+    outcome, context = run_step(package_cpp.KIND, params, folder / "step", inputs)
+    return outcome, context.output("bundle")
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in names_below(folder)}
+
+
+def test_the_same_bundle_gives_the_same_bytes_and_names_no_path(tmp_path):
+    outcome, package = packaged(tmp_path / "one", sorted(TYPES))
+    assert contents(package) == contents(packaged(tmp_path / "two", sorted(TYPES))[1])
+    assert outcome.metrics["golden_points"] == 2
+    texts = b"".join(c for n, c in contents(package).items() if not n.startswith("golden/0"))
+    assert str(tmp_path).encode() not in texts
+    assert {"model/model.onnx", "model/model.onnx.data", "model/manifest.json"} <= set(
+        outcome.metrics["files"]
+    )
+
+
+def test_members_and_settings_are_the_manifest_s(tmp_path):
+    config = {"session.disable_prepacking": "1"}
+    session = SessionSettings("basic", "parallel", 2, 3, "stop", cpu_arena=False, config=config)
+    session = SessionSettings(
+        **{
+            **{f: getattr(session, f) for f in SessionSettings.__slots__},
+            "free_dimensions": {"batch": 4},
+        }
+    )
+    targets = {
+        "cuda": BundleTarget((CUDA, CPU), session),
+        "cpu": BundleTarget((CPU,), SessionSettings()),
+    }
+    _, package = packaged(
+        tmp_path,
+        ["float16", "bool"],
+        targets=targets,
+        providers=(CUDA, XNNPACK, CPU),
+        sums_may_saturate=True,
+    )
+    header = (package / "include/all_types_fp32/model.h").read_text()
+    assert "namespace all_types_fp32 {" in header
+    assert '  /// "in.float16": float16 [batch, 3]\n  Tensor<Ort::Float16_t> in_float16;' in header
+    assert "  Tensor<bool> class_bool;" in header
+    written = (
+        '{ORT_ENABLE_BASIC, ORT_PARALLEL, 2, 3, true, false, false, {{"batch", 4}}, '
+        '{{"session.force_spinning_stop", "1"}, {"session.disable_prepacking", "1"}}}'
+    )
+    assert f'{{"cuda",\n       {written}}},' in header
+    assert '{"CUDAExecutionProvider", "cuda", {{"device_id", "0"}}},' in header
+    assert "api.CreateCUDAProviderOptions(&given)" in header
+    assert 'options.AppendExecutionProvider("XNNPACK", provider.options);' in header
+    assert 'config.emplace("session.x64quantprecision", "1")' in header
+    readme = (package / "README.md").read_text()
+    assert "| input | `in.float16` | float16 | `[batch, 3]` | `inputs.in_float16` |" in readme
+    assert "batch: 0 to 8" in readme
+
+
+def test_libraries_of_operators_come_along_and_are_registered_by_platform(tmp_path):
+    bundle = write_bundle(tmp_path / "bundle", ["float32"])
+    file = "operators/linux-x86_64/libfancy.so"
+    (bundle / file).parent.mkdir(parents=True)
+    (bundle / file).write_bytes(b"\x7fELF")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["files"][file] = {"sha256": "0" * 64, "size_bytes": 4}
+    library = OperatorLibrary(file, ("linux-x86_64",))
+    manifest["operators"] = [
+        {"file": library.file, "platforms": [*library.platforms], "registers": True}
+    ]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    inputs = {"bundle": bundle, "reference": write_reference(tmp_path / "reference", ["float32"])}
+    params = package_cpp.PackageCppParams(TOLERANCES)
+    _, context = run_step(package_cpp.KIND, params, tmp_path / "step", inputs)
+    package = context.output("bundle")
+    assert (package / "model" / file).read_bytes() == b"\x7fELF"
+    header = (package / "include/all_types_fp32/model.h").read_text()
+    assert f'options.RegisterCustomOpsLibrary((folder / "{file}").c_str());' in header
+    assert "detail::register_operators(options, file.parent_path());" in header
+
+
+def test_what_c_has_no_type_for_is_refused(tmp_path):
+    with pytest.raises(StepError) as caught:
+        packaged(tmp_path, ["string"])
+    assert caught.value.what == "'in.string' is of the type string, which C++ packages don't carry"
+    assert "`cpp` out of `packages`" in caught.value.fix
+
+
+def test_providers_that_c_can_not_append_are_left_out_or_refused(tmp_path):
+    outcome, package = packaged(tmp_path / "some", providers=(NNAPI, CPU))
+    assert outcome.notes == ("ONNX Runtime's C++ API can't append nnapi: left out",)
+    assert "Nnapi" not in (package / "include/all_types_fp32/model.h").read_text()
+    with pytest.raises(StepError) as caught:
+        packaged(tmp_path / "none", providers=(NNAPI,))
+    assert "can't append NnapiExecutionProvider" in caught.value.what
+    assert caught.value.fix.startswith("add `cpu` to `providers`")
+
+
+def run(folder, package, headers, **changes):
+    """(outcome, context) of running a package whose reference is next to it."""
+    params = run_cpp.RunCppParams(
+        **{"recipe": "all types", "variant": "fp32", "tolerances": TOLERANCES, **changes}
+    )
+    inputs = {"package": package, "reference": folder / "reference"}
+    places = {} if headers is None else {HEADERS: headers}
+    return run_step(run_cpp.KIND, params, folder / "run", inputs, places=places)
+
+
+def test_without_headers_it_is_skipped_with_what_to_do(tmp_path):
+    _, package = packaged(tmp_path)
+    outcome, context = run(tmp_path, package, None)
+    assert "skipped" in outcome.metrics
+    assert outcome.findings == ()
+    assert "export ORT_INCLUDE_DIR" in outcome.notes[0]
+    assert json.loads((context.output("report") / "report.json").read_text()).keys() == {"skipped"}
+
+
+def test_a_damaged_or_foreign_package_is_refused_before_anything_is_compiled(tmp_path):
+    _, package = packaged(tmp_path)
+    with pytest.raises(StepError, match="a package of all types:fp32, not of all types:int8"):
+        run(tmp_path, package, None, variant="int8")
+    shutil.rmtree(tmp_path / "run")
+    (package / "main.cpp").write_text("int main() {}")
+    with pytest.raises(StepError, match=r"main\.cpp is not what SHA256SUMS says"):
+        run(tmp_path, package, None)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """(folder, package, outcome, program) of a package with all types, compiled by CMake where it is there."""
+    headers = include_folder()
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("needs a C++ compiler")
+    if headers is None:
+        pytest.skip(NO_HEADERS)
+    folder = tmp_path_factory.mktemp("cpp")
+    _, package = packaged(folder, sorted(TYPES))
+    outcome, context = run(folder, package, headers)
+    return folder, package, outcome, context.scratch / "build/all_types_fp32_golden_test"
+
+
+@pytest.mark.slow
+def test_all_types_go_in_and_out_and_are_judged(compiled):
+    folder, _, outcome, _ = compiled
+    assert outcome.findings == ()
+    assert (outcome.metrics["points"], outcome.metrics["points_passed"]) == (2, 2)
+    report = json.loads((folder / "run/out/report/report.json").read_text())
+    assert report["built_with"] == ("CMake" if shutil.which("cmake") else "the compiler alone")
+    found = read_plain_outputs(folder / "run/scratch/outputs")
+    for name, array in arrays(sorted(TYPES), 2).items():
+        assert found["example"][f"class-{name}"].tolist() == array.tolist()
+        assert found["fewest"][f"class-{name}"].shape == (0, 3)
+    assert found["example"]["class-float16"].dtype == "float16"
+
+
+@pytest.mark.slow
+def test_the_program_says_what_is_wrong_and_ends_with_its_code(compiled, tmp_path):
+    _, package, _, program = compiled
+
+    def ran(*arguments):
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout.splitlines(), done.stderr
+
+    there = ("--package", package)
+    assert ran(*there) == (0, [f"runs on {CPU_NAME}", "example: ok", "fewest: ok"], "")
+    assert ran("cpu", *there)[0] == 0
+    assert ran("cuda", *there)[::2] == (3, "there is no target 'cuda'\n")
+    assert ran("--nothing", *there)[::2] == (1, "there is no option --nothing\n")
+    identities(sorted(TYPES), tmp_path / "other", scale=1.5)
+    code, lines, _ = ran(*there, "--model", tmp_path / "other/model.onnx")
+    assert code == 1
+    said = r"example: class-float32: 2 of 3 elements are too far off, by up to 1"
+    assert re.fullmatch(said, lines[1])  # of the second row: the first is on a threshold
+    broken = shutil.copytree(package, tmp_path / "broken")
+    (broken / "golden/00/output-0.bin").write_bytes(b"")
+    code, _, error = ran("--package", broken)
+    assert (code, "00/output-0.bin is missing, or has another size" in error) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_forged_model_is_found_also_without_cmake(compiled, tmp_path, monkeypatch):
+    _, package, _, _ = compiled
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("g++", "clang++", "as", "ld"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(tools))
+    forged = shutil.copytree(package, tmp_path / "forged")
+    shutil.copytree(package.parents[2] / "reference", tmp_path / "reference")
+    identities(sorted(TYPES), tmp_path / "other", scale=1.5)
+    for name in ("model.onnx", "model.onnx.data"):
+        (tmp_path / "other" / name).replace(forged / "model" / name)
+    (forged / "SHA256SUMS").unlink()
+    write_sums(forged)
+    outcome, context = run(tmp_path, forged, include_folder())
+    assert [each.where for each in outcome.findings] == [
+        "the C++ package of variant 'fp32', output 'class-float32', point 'example' (batch=2)"
+    ]
+    report = json.loads((context.output("report") / "report.json").read_text())
+    assert report["built_with"] == "the compiler alone"
+    assert run_test(Path("/bin/false"), forged, tmp_path).code == 1
