@@ -15,7 +15,7 @@ import pytest
 
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
 from tests.cli.conftest import make_project
-from tests.native import DOMAIN, fancy_library, fancy_model
+from tests.native import DOMAIN, fancy_library, fancy_model, include_folder
 from tests.verification.conftest import look_at
 
 pytestmark = pytest.mark.slow
