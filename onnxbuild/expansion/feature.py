@@ -28,7 +28,7 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.side_by_side import SideBySide
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
@@ -283,9 +283,16 @@ class PackageFormat(Feature):
         package: Add the step that makes it of a variant's bundle.
         runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
             next to it.
+        has_model: Its model is the bundle's, byte for byte.
+        archived: The sha256 of each file in a package's archives.
+        replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
+            `package` and `reference`, and its parameters; None where that needs a server.
     """
 
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
+    has_model: bool = True
+    archived: Callable[[Path], Iterable[str]] = _nothing
+    replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None

@@ -14,6 +14,7 @@ from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
+from onnxbuild.release_format.package_records import PACKAGES, record_of, takes_packages
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
@@ -105,11 +106,16 @@ def about(
     matrix = is_matrix(recipes)
     bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
     reports = {}
+    packages = {}
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
+            if each.recipe != recipe.name:
+                continue
             section, name = SECTION_OF.get(each.family), each.name
-            if each.recipe != recipe.name or section is None:
+            if section is None:
+                if takes_packages(recipe):
+                    packages[f"{below}{name}"] = record_of(each, graph, below)
                 continue
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
@@ -138,6 +144,7 @@ def about(
         "lock": title.lock,
         "bases": list(title.bases),
         **bundles,
+        PACKAGES: packages,
         "reports": reports,
     }
 

@@ -1,0 +1,42 @@
+"""The packages of a release: forms of its variants for servers, registries, pages, other languages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.recipe import Recipe
+from onnxbuild.expansion.release_options import SECTION, ReleaseOptions
+
+PACKAGES = "packages"
+"""Where release.json has their records, and their folder; releases of format 4 have none."""
+
+
+def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (name, record) of every package that a release.json names, by name."""
+    records = about.get(PACKAGES, {})
+    for name in sorted(records):
+        yield name, records[name]
+
+
+def record_of(each: Deliverable, graph: Graph, below: str) -> dict[str, str]:
+    """Return what release.json says of a package.
+
+    Args:
+        each: The package.
+        graph: The recipe's.
+        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
+    """
+    return {
+        "recipe": each.recipe,
+        "of": f"{below}{each.variant}",
+        "format": graph.addresses[each.bundle.step].artifact,
+        "folder": f"{PACKAGES}/{below}{each.name}",
+        "step": each.bundle.step,
+    }
+
+
+def takes_packages(recipe: Recipe) -> bool:
+    """Return whether a recipe's releases hold its packages."""
+    return recipe.section(SECTION, ReleaseOptions).packages
