@@ -143,7 +143,8 @@ def make_release(
         )
     title = release_name(name, wanted.version)
     what = Title(name, wanted.version, originals.recipe, originals.lock_file, originals.bases)
-    described = about(what, recipes, result.graph, source)
+    packaged = [each.name for each in recipes if each.section(SECTION, ReleaseOptions).packages]
+    described = about(what, recipes, result.graph, source, packaged)
     with closing(open_workspace(project, result.store)) as workspace:
         lock = locks.wait_lock(result.store / "locks" / "store", shared=True)  # gc waits
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
-from onnxbuild.release_format.package_records import PACKAGES, record_of, takes_packages
+from onnxbuild.release_format.package_records import PACKAGES, record_of
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
@@ -93,7 +93,11 @@ def is_matrix(recipes: Sequence[Recipe]) -> bool:
 
 
 def about(
-    title: Title, recipes: Sequence[Recipe], graph: Graph, source: ReleaseSource
+    title: Title,
+    recipes: Sequence[Recipe],
+    graph: Graph,
+    source: ReleaseSource,
+    packaged: Collection[str],
 ) -> dict[str, Any]:
     """The release.json.
 
@@ -102,6 +106,7 @@ def about(
         recipes: All that its file holds.
         graph: Their whole graph.
         source: Where it comes from.
+        packaged: Names of the recipes whose packages it holds.
     """
     matrix = is_matrix(recipes)
     bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
@@ -114,7 +119,7 @@ def about(
                 continue
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:
-                if takes_packages(recipe):
+                if recipe.name in packaged:
                     packages[f"{below}{name}"] = record_of(each, graph, below)
                 continue
             bundles[section.key][f"{below}{name}"] = {

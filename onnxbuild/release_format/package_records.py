@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxbuild.core.graph import Deliverable, Graph
-from onnxbuild.core.recipe import Recipe
-from onnxbuild.expansion.release_options import SECTION, ReleaseOptions
 
 PACKAGES = "packages"
 """Where release.json has their records, and their folder; releases of format 4 have none."""
@@ -35,8 +33,3 @@ def record_of(each: Deliverable, graph: Graph, below: str) -> dict[str, str]:
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
     }
-
-
-def takes_packages(recipe: Recipe) -> bool:
-    """Return whether a recipe's releases hold its packages."""
-    return recipe.section(SECTION, ReleaseOptions).packages
