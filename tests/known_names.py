@@ -22,7 +22,7 @@ OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "provi
 ASKED = frozenset(
     {
         "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "plugin", "scope", "section", "side_by_side", "source_format",
+        "model_source", "packaged", "plugin", "scope", "section", "side_by_side", "source_format",
         "variants",
     }
 )  # fmt: skip
