@@ -87,6 +87,7 @@ class Subject:
         model: Its model.
         session: How its session runs it.
         reports: What its gates say of it, once all are there.
+        further: The bundle that is packaged, where it is not the variant's own.
     """
 
     variant: Variant
@@ -94,6 +95,7 @@ class Subject:
     model: OutputRef
     session: VariantSession
     reports: Mapping[str, OutputRef] = field(default_factory=dict)
+    further: FurtherBundle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +282,8 @@ class PackageFormat(Feature):
     Attributes:
         options: Frozen dataclass of its options.
         help: One line.
-        package: Add the step that makes it of a variant's bundle.
-        runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
-            next to it.
+        package: Add the step that makes it of a bundle.
+        runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
         has_model: Its model is the bundle's, byte for byte.
         archived: The sha256 of each file in a package's archives.
         replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs

@@ -120,7 +120,7 @@ def about(
             section, name = SECTION_OF.get(each.family), each.name
             if section is None:
                 if recipe.name in packaged:
-                    packages[f"{below}{name}"] = record_of(each, graph, below)
+                    packages[f"{below}{name}"] = record_of(each, below)
                 continue
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,

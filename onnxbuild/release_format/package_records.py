@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
 """Where release.json has their records, and their folder; releases of format 4 have none."""
@@ -18,18 +18,17 @@ def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str
         yield name, records[name]
 
 
-def record_of(each: Deliverable, graph: Graph, below: str) -> dict[str, str]:
+def record_of(each: Deliverable, below: str) -> dict[str, str]:
     """Return what release.json says of a package.
 
     Args:
         each: The package.
-        graph: The recipe's.
         below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
     """
     return {
         "recipe": each.recipe,
-        "of": f"{below}{each.variant}",
-        "format": graph.addresses[each.bundle.step].artifact,
+        "of": f"{below}{each.of}",
+        "format": each.name.removeprefix(f"{each.of}-"),
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
     }

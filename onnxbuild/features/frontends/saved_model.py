@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import option
-from onnxbuild.expansion.converted import Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
 from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
 from onnxbuild.onnxkit.converters.requests import SIGNATURE, TAGS, TF2ONNX_OPSET
 from onnxbuild.steps import convert_model, framework_reference
