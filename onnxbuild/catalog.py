@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import field, make_dataclass, replace
+from typing import Any, TypeVar
 
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
-from onnxbuild.expansion.asked import PACKAGES
-from onnxbuild.expansion.composed import composed
+from onnxbuild.expansion.asked import PACKAGES, attribute
 from onnxbuild.expansion.feature import (
     ArtifactFormat,
     Feature,
@@ -40,7 +39,7 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, cpp, mlflow, ort_mobile, triton, wheel
+from onnxbuild.features.packages import bundle, cpp, mlflow, oci, ort_mobile, triton, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -102,6 +101,7 @@ FEATURES: tuple[Feature, ...] = (
     bundle.FEATURE,
     triton.FEATURE,
     mlflow.FEATURE,
+    oci.FEATURE,
     wheel.FEATURE,
     cpp.FEATURE,
     ort_mobile.FEATURE,
@@ -174,7 +174,21 @@ class Composition:
                     yield section
                 elif keys:
                     files = below if section.name == PACKAGES else section.below
-                    yield composed(replace(section, below=files), keys, __name__)
+                    yield _composed(replace(section, below=files), keys)
+
+
+def _composed(section: Section, keys: Mapping[str, tuple[type, str]]) -> Section:
+    """A section with more keys, each of which may be left out: key -> (options type of what stands below it, help)."""
+    fields: list[tuple[str, Any, Any]] = [
+        (attribute(key), options | None, field(default=None, metadata={"help": text, "key": key}))
+        for key, (options, text) in keys.items()
+    ]
+    base = section.options
+    made = make_dataclass(
+        base.__name__, fields, bases=(base,), namespace={"added": tuple(keys)}, frozen=True
+    )
+    made.__doc__, made.__module__ = base.__doc__, __name__  # where a stored recipe finds it
+    return replace(section, options=made)
 
 
 _BUILT_IN = Composition()

@@ -11,10 +11,10 @@ from onnxbuild.adapters.clock import wall_ns
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
 from onnxbuild.adapters.recipe_cache import RecipeCache
 from onnxbuild.catalog import all_features
-from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.errors import RecipeError, RecipeErrors, UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.recipe.checks.advisories import doubts_of
 from onnxbuild.recipe.load import LoadedRecipes, load_recipes
 from onnxbuild.recipe.point_bytes import point_faults, point_remarks

@@ -16,13 +16,21 @@ from onnxbuild.catalog import CATALOG, SECTIONS, all_features
 
 PACKAGE = Path(__file__).parents[1] / "onnxbuild"
 
-OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "providers")
+OF_FEATURES = (
+    "catalog.py",
+    "features",
+    "steps",
+    "onnxkit",
+    "expansion",
+    "frontend_steps",
+    "providers",
+)
 """The list of features, features, and what they are made of; a provider has hints for modes by name."""
 
 ASKED = frozenset(
     {
-        "addresses", "cells", "choice", "composed", "diagnosis_hints", "feature", "graph_builder",
-        "model_source", "plugin", "scope", "section", "side_by_side", "source_format",
+        "addresses", "cells", "choice", "comparison", "diagnosis_hints", "feature", "graph_builder",
+        "model_source", "packaged", "plugin", "scope", "section", "side_by_side", "source_format",
         "variants",
     }
 )  # fmt: skip
@@ -31,6 +39,7 @@ ASKED = frozenset(
 WORDS: Mapping[str, str] = {
     "bundle": "what a deliverable is, and what release.json calls it",
     "none": "the English word",
+    "oci": "begins a reference to an OCI layout on disk",
     "onnx": "the format that all variants have, the library, a suffix",
     "package": "a family of deliverables; an installed distribution",
     "packages": "installed distributions",
@@ -61,7 +70,6 @@ PLACES: Mapping[tuple[str, str], str] = {
     ("external_models.py", "ort"): "a suffix of model files",
     ("recipe/parts/dimensions.py", "dynamic"): "what users write for a size that varies",
     ("recipe/schema/explain.py", "dynamic"): "the example in a message",
-    ("registry/media_types.py", "cpp"): "a suffix of source files",
     ("release/budgets.py", "release_options"): "a release is held to its own section",
     ("release/release.py", "release_options"): "a release is held to its own section",
     ("release_format/bundles.py", "ahead_of_time"): "a key of release.json",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxbuild.core.address import StepAddress
-from onnxbuild.core.comparison import Comparison, ComparisonModel
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.expansion.addresses import shared
+from onnxbuild.expansion.comparison import Comparison, ComparisonModel
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import import_model, import_program
 

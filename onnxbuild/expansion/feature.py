@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from onnxbuild.core.draft import Draft, no_draft
 from onnxbuild.core.environment import Environment
@@ -25,10 +25,11 @@ from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.laid import Laid
 from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.scope import Scope, Source
-from onnxbuild.expansion.section import Section
+from onnxbuild.expansion.section import Below, Section
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.side_by_side import SideBySide
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.expansion.trial import Trial
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
@@ -63,21 +64,6 @@ class WrittenVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One way that a search tries.
-
-    Attributes:
-        name: Of its steps: VARIANT/NAME.
-        mode: The mode's name.
-        changes: Options that are not the mode's defaults.
-    """
-
-    name: str
-    mode: str
-    changes: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Subject:
     """A variant on its way to a bundle.
 
@@ -87,6 +73,7 @@ class Subject:
         model: Its model.
         session: How its session runs it.
         reports: What its gates say of it, once all are there.
+        further: The bundle that is packaged, where it is not the variant's own.
     """
 
     variant: Variant
@@ -94,6 +81,7 @@ class Subject:
     model: OutputRef
     session: VariantSession
     reports: Mapping[str, OutputRef] = field(default_factory=dict)
+    further: FurtherBundle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +269,21 @@ class PackageFormat(Feature):
         options: Frozen dataclass of its options.
         help: One line.
         below: Its options that name files, as `Section.below` has them.
-        package: Add the step that makes it of a variant's bundle.
-        runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
-            next to it.
+        takes: Whether it is made of a bundle.
+        package: Add the step that makes it of a bundle.
+        runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
+        has_model: Its model is the bundle's, byte for byte.
+        archived: The sha256 of each file in a package's archives.
+        replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
+            `package` and `reference`, and its parameters; None where that needs a server.
     """
 
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
-    below: Mapping[str, Literal["callable", "file", "files"]] = field(default_factory=dict)
+    below: Below = field(default_factory=dict)
+    takes: Callable[[Subject], bool] = lambda _: True
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
+    has_model: bool = True
+    archived: Callable[[Path], Iterable[str]] = _nothing
+    replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None

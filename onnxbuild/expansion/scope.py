@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from onnxbuild.core.address import StepAddress
-from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import TARGET_CPUS, HostFacts
 from onnxbuild.core.recipe import Location, Recipe, Variant
 from onnxbuild.core.step import StepKind
+from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.target_options import TargetOptions
 

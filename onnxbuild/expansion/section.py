@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+Below = Mapping[str, Literal["callable", "file", "files"]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -35,5 +37,5 @@ class Section:
     holds_tolerances: bool = False
     has_points: bool = False
     files: tuple[str, ...] = ()
-    below: Mapping[str, Literal["callable", "file", "files"]] = field(default_factory=dict)
+    below: Below = field(default_factory=dict)
     needs_onnx: str = ""

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from onnxbuild.core.comparison import Comparison
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Recipe
+from onnxbuild.expansion.comparison import Comparison
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.resolver.brought import with_plugins
 from onnxbuild.resolver.expand import expand, scope_of

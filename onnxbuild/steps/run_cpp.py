@@ -7,14 +7,12 @@ from pathlib import Path
 
 from onnxbuild.core.entrypoint import Entrypoint
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import to_json
 from onnxbuild.core.step import (
     COMPILER,
     CXX_HEADER,
     HEADERS,
     OPTIONAL,
     PROGRAM,
-    Finding,
     Outcome,
     StepContext,
     StepKind,
@@ -23,15 +21,13 @@ from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.cpp.content import MODEL, names_of
 from onnxbuild.onnxkit.cpp.own_test import (
-    NOT_HERE,
     BuildFailedError,
     compile_test,
     find_tools,
     run_test,
 )
-from onnxbuild.onnxkit.packages.golden import read_plain_outputs
 from onnxbuild.onnxkit.packages.sums import PackageError, check_package
-from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
 
 _FIX = "compile the package as its README.md says, and run `build/{program}`"
@@ -42,12 +38,14 @@ class RunCppParams:
     """All that steers it.
 
     Attributes:
+        subject: What is judged, for messages.
         recipe: Name of the recipe.
         variant: Name of the variant.
         tolerances: The variant's.
         headers: The files of the folder of ONNX Runtime's headers; None for those that are installed.
     """
 
+    subject: str
     recipe: str
     variant: str
     tolerances: VariantTolerances
@@ -61,7 +59,7 @@ def run(context: StepContext) -> Outcome:
         StepError: The package is damaged or of another variant, does not compile, or its test dies.
     """
     params: RunCppParams = context.params
-    package, subject = context.input("package"), f"the C++ package of variant '{params.variant}'"
+    package, subject = context.input("package"), params.subject
     program = names_of(params.recipe, params.variant).program
     try:
         names = check_package(
@@ -88,34 +86,18 @@ def run(context: StepContext) -> Outcome:
             fix="see the step's log (`onnxbuild log`)",
         ) from error
     test = run_test(compiled, package, context.scratch)
-    if test.code == NOT_HERE:
-        return _skipped(context, subject, test.said)
-    try:
-        found = read_plain_outputs(test.outputs)
-    except (OSError, ValueError) as error:
-        raise StepError(
-            f"`{program}` ends with {test.code}: {test.said}", where=context.where
-        ) from error
-    report, findings = verdict_on(
-        found,
-        context.input("reference"),
+    if test.is_complete and test.outputs.keys() != names:
+        what = f"{subject} ran other golden points than it holds"
+        raise StepError(what, where=context.where, fix="run `onnxbuild cache verify`")
+    by = "CMake" if tools.cmake else "the compiler alone"
+    return outcome_of(
+        test,
+        context,
         params.tolerances,
         subject=subject,
+        command=f"{program}, compiled with {by}",
         fix=_FIX.format(program=program),
-        where=context.where,
     )
-    if not findings and (test.code or found.keys() != names):
-        findings = (Finding(f"its own test ends with {test.code}: {test.said}", subject),)
-        report |= {"passed": False, "findings": to_json(list(findings))}
-    write_report(
-        context.output("report"),
-        {
-            "program": program,
-            "built_with": "CMake" if tools.cmake else "the compiler alone",
-            **report,
-        },
-    )
-    return Outcome(report["metrics"], findings)
 
 
 def _headers(context: StepContext) -> Path | None:

@@ -25,11 +25,13 @@ class RunOrtMobileParams:
     """All that steers it.
 
     Attributes:
+        subject: What is judged, for messages.
         recipe: Name of the recipe.
         variant: Name of the variant.
         tolerances: The variant's.
     """
 
+    subject: str
     recipe: str
     variant: str
     tolerances: VariantTolerances
@@ -43,7 +45,7 @@ def run(context: StepContext) -> Outcome:
     """
     params: RunOrtMobileParams = context.params
     package, reference = context.input("package"), context.input("reference")
-    subject = f"the package for phones of variant '{params.variant}'"
+    subject = params.subject
     try:
         check_package(
             package,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnxbuild.adapters.toolchain.headers import installed_headers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
-from onnxbuild.core.step import Finding
+from onnxbuild.core.step import HEADERS, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,9 @@ class ReplayContext:
         raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
 
     def place(self, name: str) -> Path | None:
-        """Nor is a toolchain."""
-        del name
-        return None
+        """The headers that are installed; no other tool is looked for here."""
+        found = installed_headers() if name == HEADERS else None
+        return None if found is None else Path(found)
 
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """Nor are files."""

@@ -50,7 +50,7 @@ RUN = Step(
     "net:fp32-cpp/run",
     run_cpp.KIND.name,
     {},
-    run_cpp.RunCppParams("net", "fp32", VariantTolerances()),
+    run_cpp.RunCppParams("the package", "net", "fp32", VariantTolerances()),
     Location("net.yaml", 1, 1),
 )
 TOOLS = ("c++", "<program cmake>", HEADERS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from onnxbuild.core.comparison import Comparison, ComparisonModel
 from onnxbuild.core.digest import tagged_sha256
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.recipe import Entrypoint
+from onnxbuild.expansion.comparison import Comparison, ComparisonModel
 from onnxbuild.lock.resolved import resolved_recipe
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.resolver import resolve

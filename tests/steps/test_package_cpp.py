@@ -138,7 +138,13 @@ def test_providers_that_c_can_not_append_are_left_out_or_refused(tmp_path):
 def run(folder, package, headers, **changes):
     """(outcome, context) of running a package whose reference is next to it."""
     params = run_cpp.RunCppParams(
-        **{"recipe": "all types", "variant": "fp32", "tolerances": TOLERANCES, **changes}
+        **{
+            "subject": "the C++ package",
+            "recipe": "all types",
+            "variant": "fp32",
+            "tolerances": TOLERANCES,
+            **changes,
+        }
     )
     inputs = {"package": package, "reference": folder / "reference"}
     places = {} if headers is None else {HEADERS: headers}
@@ -184,7 +190,8 @@ def test_all_types_go_in_and_out_and_are_judged(compiled):
     assert outcome.findings == ()
     assert (outcome.metrics["points"], outcome.metrics["points_passed"]) == (2, 2)
     report = json.loads((folder / "run/out/report/report.json").read_text())
-    assert report["built_with"] == ("CMake" if shutil.which("cmake") else "the compiler alone")
+    by = "CMake" if shutil.which("cmake") else "the compiler alone"
+    assert report["ran"] == f"all_types_fp32_golden_test, compiled with {by}"
     found = read_plain_outputs(folder / "run/scratch/outputs")
     for name, array in arrays(sorted(TYPES), 2).items():
         assert found["example"][f"class-{name}"].tolist() == array.tolist()
@@ -236,8 +243,8 @@ def test_a_forged_model_is_found_also_without_cmake(compiled, tmp_path, monkeypa
     write_sums(forged)
     outcome, context = run(tmp_path, forged, include_folder())
     assert [each.where for each in outcome.findings] == [
-        "the C++ package of variant 'fp32', output 'class-float32', point 'example' (batch=2)"
+        "the C++ package, output 'class-float32', point 'example' (batch=2)"
     ]
     report = json.loads((context.output("report") / "report.json").read_text())
-    assert report["built_with"] == "the compiler alone"
+    assert report["ran"].endswith("compiled with the compiler alone")
     assert run_test(Path("/bin/false"), forged, tmp_path).code == 1

@@ -34,7 +34,7 @@ def packaged(folder, dtypes):
 
 
 def run(folder, package, variant="fp32"):
-    params = run_ort_mobile.RunOrtMobileParams("all types", variant, TOLERANCES)
+    params = run_ort_mobile.RunOrtMobileParams("the package", "all types", variant, TOLERANCES)
     inputs = {"package": package, "reference": folder / "reference"}
     return run_step(run_ort_mobile.KIND, params, folder / "run", inputs)[0]
 

@@ -33,6 +33,11 @@ def header_folder(
     return next((each for each in folders if digest(f"{each}/{CXX_HEADER}") is not None), None)
 
 
+def installed_headers() -> str | None:
+    """Return the folder of the headers now, for a process that keeps no digests; None for none."""
+    return header_folder(os.environ, lambda path: path if os.path.isfile(path) else None)
+
+
 def headers_digest(folder: str | None, stats: StatCache) -> str | None:
     """Return the state of all headers in a folder as `onnxruntime-headers VERSION sha256`; None for none.
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from onnxbuild.core.graph import OutputRef
-from onnxbuild.core.step import CXX_HEADER
+from onnxbuild.core.step import CXX_HEADER, StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.packaged import (
+    bundle_name,
+    package_address,
+    package_reference,
+    package_tolerances,
+)
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.cpp.content import MODEL
+from onnxbuild.onnxkit.packages.sums import owner_of
 from onnxbuild.steps import package_cpp, run_cpp
 
 NAME, HEADERS = "cpp", "headers"
@@ -38,15 +46,18 @@ class CppOptions:
     )
 
 
+def _takes(subject: Subject) -> bool:
+    return subject.further is None or not subject.further.has_text
+
+
 def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: CppOptions) -> OutputRef:
     del options
-    recipe, variant = scope.recipe, subject.variant
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "package"),
+        package_address(scope, subject, NAME, "package"),
         package_cpp.KIND,
-        package_cpp.PackageCppParams(tolerances_of(recipe, variant)),
-        {"bundle": bundle, "reference": _reference(scope, subject)},
-        at=variant.location,
+        package_cpp.PackageCppParams(package_tolerances(scope, subject)),
+        {"bundle": bundle, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
         section=PACKAGES,
     )
     return OutputRef(step, "bundle")
@@ -56,25 +67,28 @@ def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: CppOptions
 ) -> Sequence[Laid]:
     del options
-    recipe, variant = scope.recipe, subject.variant
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "run"),
+        package_address(scope, subject, NAME, "run"),
         run_cpp.KIND,
         run_cpp.RunCppParams(
-            recipe.name,
-            variant.name,
-            tolerances_of(recipe, variant),
-            recipe.entrypoints.get(_HEADERS_AT),
+            f"the C++ package of variant '{bundle_name(subject)}'",
+            scope.recipe.name,
+            bundle_name(subject),
+            package_tolerances(scope, subject),
+            scope.recipe.entrypoints.get(_HEADERS_AT),
         ),
-        {"package": package, "reference": _reference(scope, subject)},
-        at=variant.location,
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
         section=PACKAGES,
     )
     return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
-def _reference(scope: Scope, subject: Subject) -> OutputRef:
-    return scope.reference(subject.variant, subject.session.settings.free_dimensions)
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_cpp.RunCppParams]:
+    recipe, variant = owner_of(folder / MODEL / MANIFEST_FILE)
+    return run_cpp.KIND, run_cpp.RunCppParams(subject, recipe, variant, tolerances)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:
@@ -102,6 +116,8 @@ FEATURE = PackageFormat(
     kinds=(package_cpp.KIND, run_cpp.KIND),
     faults=_faults,
     below={HEADERS: "file"},
+    takes=_takes,
     package=_package,
     runs=_runs,
+    replays=_replays,
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle
@@ -12,7 +14,10 @@ from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.ort_model import add_ort_model
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
+from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
+from onnxbuild.onnxkit.packages.sums import owner_of
 from onnxbuild.steps import package_ort_mobile, run_ort_mobile
 
 NAME = "ort-mobile"
@@ -47,7 +52,10 @@ def _runs(
         artifact_address(recipe, variant, NAME, "run"),
         run_ort_mobile.KIND,
         run_ort_mobile.RunOrtMobileParams(
-            recipe.name, variant.name, tolerances_of(recipe, variant)
+            f"the package for phones of variant '{variant.name}'",
+            recipe.name,
+            variant.name,
+            tolerances_of(recipe, variant),
         ),
         {"package": package, "reference": scope.reference(variant, {})},
         at=variant.location,
@@ -66,11 +74,26 @@ def _judged(scope: Scope, subject: Subject, options: OrtFormatOptions) -> Bundle
     return artifact_bundle(scope, subject, made)
 
 
+def _takes(subject: Subject) -> bool:
+    return subject.further is None
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_ort_mobile.RunOrtMobileParams]:
+    recipe, variant = owner_of(folder / MANIFEST_FILE)
+    params = run_ort_mobile.RunOrtMobileParams(subject, recipe, variant, tolerances)
+    return run_ort_mobile.KIND, params
+
+
 FEATURE = PackageFormat(
     name=NAME,
     options=OrtFormatOptions,
     help="`{}` or options: the model in ORT format for phones, with sizes and sources, in VARIANT-ort-mobile/",
     kinds=(package_ort_mobile.KIND, run_ort_mobile.KIND),
+    takes=_takes,
     package=_package,
     runs=_runs,
+    has_model=False,
+    replays=_replays,
 )

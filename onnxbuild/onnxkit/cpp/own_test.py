@@ -9,9 +9,8 @@ from pathlib import Path
 
 from onnxbuild.core.step import CXX_HEADER
 from onnxbuild.onnxkit.host.compiler import compiler_path
-
-NOT_HERE = 3
-"""The test's exit code where none of the model's execution providers is here."""
+from onnxbuild.onnxkit.packages.golden import read_plain_outputs
+from onnxbuild.onnxkit.packages.own_test import OwnTest
 
 _LIBRARIES = ("libonnxruntime.so.*", "libonnxruntime.*.dylib")
 _NO_COMPILER = "there is no C++ compiler (`apt-get install g++`)"
@@ -43,21 +42,6 @@ class Tools:
     generator: str
     headers: Path
     library: Path
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramRun:
-    """What became of the test.
-
-    Attributes:
-        code: Exit code.
-        said: The last line that it printed.
-        outputs: What the model gives, as `read_plain_outputs` reads it; may be missing.
-    """
-
-    code: int
-    said: str
-    outputs: Path
 
 
 def find_tools(headers: Path | None) -> Tools | str:
@@ -114,7 +98,7 @@ def compile_test(package: Path, program: str, tools: Tools, scratch: Path) -> Pa
     return build / program
 
 
-def run_test(program: Path, package: Path, scratch: Path) -> ProgramRun:
+def run_test(program: Path, package: Path, scratch: Path) -> OwnTest:
     """Run a compiled test.
 
     Args:
@@ -134,7 +118,11 @@ def run_test(program: Path, package: Path, scratch: Path) -> ProgramRun:
         check=False,
     )
     printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
-    return ProgramRun(done.returncode, printed.splitlines()[-1], outputs)
+    try:
+        found = read_plain_outputs(outputs)
+    except (OSError, ValueError):
+        found = {}
+    return OwnTest(done.returncode, printed.splitlines()[-1], found)
 
 
 def _library() -> Path | None:

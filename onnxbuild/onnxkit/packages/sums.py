@@ -38,6 +38,22 @@ def check_sums(folder: Path) -> None:
             raise PackageError(f"{name} is not what {SUMS_FILE} says")
 
 
+def owner_of(manifest: Path) -> tuple[str, str]:
+    """Return (recipe, variant) of a package.
+
+    Args:
+        manifest: Its manifest.json.
+
+    Raises:
+        PackageError: It is none.
+    """
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        return str(content["name"]), str(content["variant"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise PackageError(f"it has no {manifest.name} that names its variant") from error
+
+
 def check_package(
     folder: Path,
     *,
@@ -63,10 +79,9 @@ def check_package(
         PackageError: It is not.
     """
     check_sums(folder)
-    content = json.loads((folder / manifest).read_text(encoding="utf-8"))
-    if (content["name"], content["variant"]) != (recipe, variant):
-        is_of = f"{content['name']}:{content['variant']}"
-        raise PackageError(f"it is a package of {is_of}, not of {recipe}:{variant}")
+    owner = owner_of(folder / manifest)
+    if owner != (recipe, variant):
+        raise PackageError(f"it is a package of {':'.join(owner)}, not of {recipe}:{variant}")
     expected = scratch / "expected"
     points = write_plain_points(expected, reference, tolerances)
     for name in sorted({*names_below(folder / GOLDEN), *names_below(expected)}):
