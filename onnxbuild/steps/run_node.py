@@ -42,7 +42,7 @@ def run(context: StepContext) -> Outcome:
     if not params.environment.interpreter:
         return _skipped(context, "there is no Node here: `apt-get install nodejs npm`")
     if not params.environment.folder:
-        return _skipped(context, "npm could not install onnxruntime-node, see the notice above")
+        return _skipped(context, "npm could not install onnxruntime-node")
     try:
         test = run_own_test(context.input("package"), params.environment, context.scratch)
     except PackageError as error:
