@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from onnxbuild.adapters.locate import cache_root
 from onnxbuild.core.environment import Environment
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.host import HostFacts
@@ -67,6 +68,8 @@ await model.run({ inputs: new Float32Array(12) });
 await model.run({ input: new BigInt64Array(12) });
 // @ts-expect-error: there is no such target
 await load({ target: "cuda" });
+// @ts-expect-error: providers are the target's
+await load({ session: { executionProviders: ["cuda"] } });
 export { InputError, logits };
 """
 
@@ -164,15 +167,9 @@ def _out(project, recipe):
 
 @pytest.fixture(scope="module")
 def runtime(built) -> Environment:
-    cache = Path(next(iter(built.cache.values()), "") or _cache())
-    (found,) = (each.parent for each in cache.glob("environments/*/node_modules/onnxruntime-node"))
+    cache = Path(next(iter(built.cache.values()), cache_root()))
+    found, *_ = (each.parent for each in cache.glob("environments/*/node_modules/onnxruntime-node"))
     return Environment(npm="list", interpreter=shutil.which("node"), folder=str(found.parent))
-
-
-def _cache():
-    from onnxbuild.adapters.locate import cache_root
-
-    return cache_root()
 
 
 @pytest.mark.slow
