@@ -217,7 +217,7 @@ def _runtimes(manifest: Manifest) -> tuple[str, ...]:
 def _is_one(package: Package | Component, runtimes: tuple[str, ...]) -> bool:
     """Whether a package is one of these; ONNX Runtime has several names (`onnxruntime-gpu`).
 
-    Those of npm run packages of other formats, which a release leaves out.
+    Those of npm run packages, not bundles.
     """
     name = package.name
     is_named = name in runtimes or (_RUNTIME in runtimes and name.startswith(_RUNTIME))

@@ -168,7 +168,9 @@ def _out(project, recipe):
 @pytest.fixture(scope="module")
 def runtime(built) -> Environment:
     cache = Path(next(iter(built.cache.values()), cache_root()))
-    found, *_ = (each.parent for each in cache.glob("environments/*/node_modules/onnxruntime-node"))
+    found, *_ = (
+        each.parent for each in cache.glob("environments/*/node_modules/onnxruntime-node")
+    )
     return Environment(npm="list", interpreter=shutil.which("node"), folder=str(found.parent))
 
 
