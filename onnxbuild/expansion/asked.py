@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from onnxbuild.core.params import option
 
@@ -51,3 +51,18 @@ class AheadOfTimeOptions(AskedOfVariants):
 @dataclass(frozen=True)
 class PackagesOptions(AskedOfVariants):
     """Other forms of the checked bundles, each in a folder of its own."""
+
+    of: Literal["model", "pipeline", "both"] = option(
+        "model",
+        help="what is packaged: the variant's model; or its pipeline, with pre- and postprocessing, that "
+        "`processing` makes; or both",
+    )
+
+    def bundles(self, variants: Iterable[str]) -> tuple[str, ...]:
+        """The bundles that packages are made of, by the names of their folders."""
+        ends = {"model": ("",), "pipeline": ("-pipeline",), "both": ("", "-pipeline")}[self.of]
+        return tuple(f"{name}{end}" for name in variants if self.includes(name) for end in ends)
+
+    def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
+        """The folders of the packages."""
+        return tuple(f"{name}-{key}" for name in self.bundles(variants) for key in self.asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from onnxbuild.catalog import (
     ARTIFACT_FORMATS,
@@ -88,7 +88,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for each in made:
         name = each.subject.variant.name
         _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
-        _add_packages(scope, each)
+        _add_packages(scope, each.subject, each.bundle, "model", of=name)
         _add_further(scope, each.subject, laid)
     for subject in subjects:
         _add_artifacts(scope, subject)
@@ -165,30 +165,47 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
         _deliver(scope, folder, bundle, laid, family="artifact", variant=variant.name)
 
 
-def _add_packages(scope: Scope, made: _Made) -> None:
-    """Add other forms of a variant's bundle."""
+def _add_packages(scope: Scope, subject: Subject, bundle: Bundle, what: str, *, of: str) -> None:
+    """Add other forms of a bundle.
+
+    Args:
+        scope: The recipe.
+        subject: What is in the bundle; the variant has the bundle's name.
+        bundle: Is packaged.
+        what: As `packages: {of: ...}` says it.
+        of: Name of the recipe's variant.
+    """
     options = scope.recipe.sections.get(PACKAGES)
-    variant = made.subject.variant
-    if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
+    if not isinstance(options, PackagesOptions) or not options.includes(of):
+        return
+    if options.of not in {what, "both"}:
         return
     for name in options.asked:
         form, own = PACKAGE_FORMATS[name], getattr(options, name)
-        files = form.package(scope, made.subject, made.bundle.files, own)
-        laid = form.runs(scope, made.subject, files, own)
-        judged_by = (*made.bundle.judged_by, *(each.report.step for each in laid))
-        folder = f"{variant.name}-{name}"
-        bundle = Bundle(files, judged_by)
-        _deliver(scope, folder, bundle, laid, family="package", variant=variant.name)
+        files = form.package(scope, subject, bundle.files, own)
+        laid = form.runs(scope, subject, files, own)
+        judged_by = (*bundle.judged_by, *(each.report.step for each in laid))
+        folder = f"{subject.variant.name}-{name}"
+        _deliver(scope, folder, Bundle(files, judged_by), laid, family="package", variant=of)
 
 
 def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
-    """Add what features make of a variant besides."""
-    variant = subject.variant.name
+    """Add what features make of a variant besides; it is packaged as a variant of its name would be."""
+    variant = subject.variant
     for feature in all_features():
         for each in feature.delivers(scope, subject):
             bundle = Bundle(each.files, each.judged_by)
-            name = f"{variant}-{each.name}"
-            _deliver(scope, name, bundle, laid.get(name, ()), variant=variant)
+            name = f"{variant.name}-{each.name}"
+            _deliver(scope, name, bundle, laid.get(name, ()), variant=variant.name)
+            named = replace(variant, name=name, tolerances=each.tolerances)
+            own = replace(subject, variant=named, model=each.model, reports={})
+            held = replace(scope, reference=partial(_only, each.reference))
+            _add_packages(held, own, bundle, each.name, of=variant.name)
+
+
+def _only(reference: OutputRef, _variant: Variant | None, _fixed: Mapping[str, int]) -> OutputRef:
+    """The one reference of a bundle that a feature brings."""
+    return reference
 
 
 def _deliver(

@@ -107,9 +107,9 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             what, at, "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
         )
     elif VARIANT not in options.name:
-        chosen = [name for name in parts.variants if section.includes(name)]
+        chosen = section.bundles(parts.variants)
         if len(chosen) > 1:
-            what = f"packages.wheel.name is '{options.name}' for {len(chosen)} variants, whose wheels would replace each other"
+            what = f"packages.wheel.name is '{options.name}' for {len(chosen)} bundles, whose wheels would replace each other"
             yield Fault(what, at, f"write `name: {options.name}-{VARIANT}`")
 
 
