@@ -87,6 +87,7 @@ class Subject:
         model: Its model.
         session: How its session runs it.
         reports: What its gates say of it, once all are there.
+        surrounded: Of a pipeline, the variant's model, which its operations surround.
     """
 
     variant: Variant
@@ -94,6 +95,7 @@ class Subject:
     model: OutputRef
     session: VariantSession
     reports: Mapping[str, OutputRef] = field(default_factory=dict)
+    surrounded: OutputRef | None = None
 
 
 @dataclass(frozen=True, slots=True)

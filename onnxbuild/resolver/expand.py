@@ -198,7 +198,9 @@ def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Lai
             name = f"{variant.name}-{each.name}"
             _deliver(scope, name, bundle, laid.get(name, ()), variant=variant.name)
             named = replace(variant, name=name, tolerances=each.tolerances)
-            own = replace(subject, variant=named, model=each.model, reports={})
+            own = replace(
+                subject, variant=named, model=each.model, reports={}, surrounded=subject.model
+            )
             held = replace(scope, reference=partial(_only, each.reference))
             _add_packages(held, own, bundle, each.name, of=variant.name)
 

@@ -25,8 +25,14 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         chosen = [name for name in parts.variants if options.includes(name)]
         lacking = [name for name in chosen if not made.includes(name)]
         if lacking:
-            what = f"packages are of pipelines, and processing makes none of variant '{lacking[0]}'"
-            yield Fault(what, at, f"add `{lacking[0]}` to processing.variants, or name others in packages.variants")
+            what = (
+                f"packages are of pipelines, and processing makes none of variant '{lacking[0]}'"
+            )
+            yield Fault(
+                what,
+                at,
+                f"add `{lacking[0]}` to processing.variants, or name others in packages.variants",
+            )
 
 
 FEATURE = Feature(

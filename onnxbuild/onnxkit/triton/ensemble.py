@@ -1,0 +1,185 @@
+"""A pipeline as an ensemble: preprocessing, model and postprocessing as models of their own.
+
+Source: triton-inference-server/server, docs/user_guide/ensemble_models.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint
+from onnxbuild.onnxkit.model.inspect import describe_value
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.processing.split import split
+from onnxbuild.onnxkit.triton.accelerators import Accelerators
+from onnxbuild.onnxkit.triton.model_config import CONFIG_FILE, Field, head, version_fields
+from onnxbuild.onnxkit.triton.repository import Served, batch_of, write_model
+from onnxbuild.onnxkit.triton.text_form import Message, text_of
+from onnxbuild.onnxkit.triton.types import NoFormError
+
+if TYPE_CHECKING:
+    import onnx
+
+VERSION_FILE = "ensemble.txt"
+_NOTE = "The ensemble is in config.pbtxt; Triton wants a folder for its version.\n"
+_ON_CPU = Accelerators((), (), "cpu", (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A model of the ensemble.
+
+    Attributes:
+        served: How it is served.
+        signature: Its inputs and outputs.
+        folder: Holds its files.
+        inputs: Its input -> tensor of the ensemble.
+        outputs: Its output -> tensor of the ensemble.
+    """
+
+    served: Served
+    signature: ModelSignature
+    folder: Path
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+def write_ensemble(
+    folder: Path,
+    served: Served,
+    whole: ModelSignature,
+    *,
+    merged: Path,
+    model: Path,
+    point: ReferencePoint | None,
+    libraries: Sequence[str],
+    scratch: Path,
+) -> int:
+    """Write an ensemble NAME and the models NAME-preprocess, NAME-model and NAME-postprocess; return `max_batch_size`.
+
+    The one in the middle is the variant's own, byte for byte.
+
+    Args:
+        folder: The repository.
+        served: How the pipeline is served; pre- and postprocessing run on the CPU.
+        whole: The pipeline's signature.
+        merged: Folder of the pipeline's model.
+        model: Folder of the variant's model.
+        point: What the pipeline is warmed up with; None for nothing. An ensemble has no warm-up of its own:
+            the first of its models is warmed up with it.
+        libraries: Of the model's custom operators, relative to the repository.
+        scratch: A folder for files on their way.
+
+    Raises:
+        NoFormError: Triton has no form for the pipeline, or for what is asked for.
+    """
+    parts = _parts(served, whole, merged, model, scratch)
+    size = min(batch_of(each.signature, served.options)[1] for each in parts)
+    size = min(size, batch_of(whole, served.options)[1])
+    for each in parts:
+        options = replace(each.served.options, max_batch_size=size)
+        is_first = point is not None and set(each.inputs) <= set(point.feeds)
+        write_model(
+            folder,
+            replace(each.served, options=options),
+            each.signature,
+            each.folder,
+            point=point if is_first else None,
+            libraries=libraries if each.folder == model else (),
+        )
+    own = folder / served.name
+    version = own / str(served.options.version)
+    version.mkdir(parents=True)
+    (version / VERSION_FILE).write_text(_NOTE, encoding="utf-8", newline="\n")
+    fields: list[Field] = [
+        *head(served.name, ("platform", "ensemble"), whole, size),
+        *version_fields(served.options),
+        ("ensemble_scheduling", [("step", _step(each)) for each in parts]),
+    ]
+    (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+    return size
+
+
+def model_in_ensemble(name: str) -> str:
+    """Return the name of the variant's own model in an ensemble.
+
+    Args:
+        name: The ensemble's.
+    """
+    return f"{name}-model"
+
+
+def _parts(
+    served: Served, whole: ModelSignature, merged: Path, model: Path, scratch: Path
+) -> list[_Part]:
+    """The models, in the order in which they run."""
+    pipeline = load_model(merged, weights="mapped")
+    plain = load_model(model, weights="left")
+    cut = split(pipeline, plain)
+    own = _signature(plain, whole)
+    values = {each.name for each in whole.inputs}
+    found: list[_Part] = []
+    for word, graph in (("preprocess", cut.before), ("", plain), ("postprocess", cut.behind)):
+        if graph is None:
+            continue
+        if not word:
+            named = replace(served, name=model_in_ensemble(served.name))
+            part = _Part(named, own, model, cut.inputs, cut.outputs)
+        else:
+            part = _around(graph, word, served, whole, scratch)
+        lacking = set(part.inputs.values()) - values
+        if lacking:
+            what = f"the pipeline can't be cut into models: nothing before {word or 'the model'} gives '{min(lacking)}'"
+            raise NoFormError(what, "remove `ensemble`")
+        values |= set(part.outputs.values())
+        found.append(part)
+    return found
+
+
+def _around(
+    graph: onnx.ModelProto, word: str, served: Served, whole: ModelSignature, scratch: Path
+) -> _Part:
+    """What stands before or behind the model; its tensors have the names of the merged graph."""
+    place = scratch / word
+    place.mkdir()
+    signature = _signature(graph, whole)
+    save_model(graph, place)
+    inputs, outputs = (
+        {port.name: port.name for port in ports} for ports in (signature.inputs, signature.outputs)
+    )
+    options = replace(
+        served.options,
+        device="cpu",
+        instances=0,
+        instance_groups=(),
+        dynamic_batching=False,
+    )
+    named = Served(f"{served.name}-{word}", options, served.session, _ON_CPU)
+    return _Part(named, signature, place, inputs, outputs)
+
+
+def _signature(model: onnx.ModelProto, whole: ModelSignature) -> ModelSignature:
+    inputs, outputs = (tuple(_ports(values)) for values in (model.graph.input, model.graph.output))
+    return ModelSignature(whole.recipe, whole.variant, MODEL_FILE, inputs, outputs, whole.axes)
+
+
+def _ports(values: Iterable[onnx.ValueInfoProto]) -> Iterable[Port]:
+    for each in values:
+        found = describe_value(each)
+        shape = None if found["shape"] is None else tuple(found["shape"])
+        yield Port(found["name"], found["dtype"], shape, None)
+
+
+def _step(part: _Part) -> Message:
+    maps = (("input_map", part.inputs), ("output_map", part.outputs))
+    entries = (
+        (name, (("key", key), ("value", value)))
+        for name, mapping in maps
+        for key, value in mapping.items()
+    )
+    return (("model_name", part.served.name), ("model_version", -1), *entries)
