@@ -33,7 +33,7 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
     "AheadOfTimeModel", "ArtifactFormat", "Column", "Feature", "Frontend", "Laid", "Mode", "PackageFormat",
-    "ProgramFormat", "Section", "Subject", "Trial", "WrittenVariant",
+    "ProgramFormat", "Section", "Subject", "Surrounded", "Trial", "WrittenVariant",
 ]  # fmt: skip
 
 
@@ -78,6 +78,19 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Surrounded:
+    """A variant's own model, where operations are put around it.
+
+    Attributes:
+        model: The model.
+        reference: What it is held against.
+    """
+
+    model: OutputRef
+    reference: OutputRef
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """A variant on its way to a bundle.
 
@@ -87,7 +100,7 @@ class Subject:
         model: Its model.
         session: How its session runs it.
         reports: What its gates say of it, once all are there.
-        surrounded: Of a pipeline, the variant's model, which its operations surround.
+        surrounded: Of a pipeline, what its operations surround.
     """
 
     variant: Variant
@@ -95,7 +108,7 @@ class Subject:
     model: OutputRef
     session: VariantSession
     reports: Mapping[str, OutputRef] = field(default_factory=dict)
-    surrounded: OutputRef | None = None
+    surrounded: Surrounded | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
-from onnxbuild.expansion.feature import Feature, Laid, Subject
+from onnxbuild.expansion.feature import Feature, Laid, Subject, Surrounded
 from onnxbuild.expansion.graph_builder import GraphBuilder
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
@@ -198,8 +198,13 @@ def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Lai
             name = f"{variant.name}-{each.name}"
             _deliver(scope, name, bundle, laid.get(name, ()), variant=variant.name)
             named = replace(variant, name=name, tolerances=each.tolerances)
+            reference = scope.reference(variant, subject.session.settings.free_dimensions)
             own = replace(
-                subject, variant=named, model=each.model, reports={}, surrounded=subject.model
+                subject,
+                variant=named,
+                model=each.model,
+                reports={},
+                surrounded=Surrounded(subject.model, reference),
             )
             held = replace(scope, reference=partial(_only, each.reference))
             _add_packages(held, own, bundle, each.name, of=variant.name)

@@ -9,7 +9,7 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.bundles.write import write_sums
-from onnxbuild.onnxkit.data.reference_files import read_reference
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_reference
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.onnxkit.triton.accelerators import accelerators_of
@@ -24,7 +24,7 @@ from onnxbuild.onnxkit.triton.repository import (
 )
 from onnxbuild.onnxkit.triton.types import NoFormError
 
-MODEL_INPUT = "model"
+MODEL_INPUT, MODEL_REFERENCE_INPUT = "model", "model-reference"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def run(context: StepContext) -> Outcome:
     accelerators = accelerators_of(target.chain)
     served = Served(params.name, params.options, target.session, accelerators)
     is_ensemble = MODEL_INPUT in context.input_names
-    point = next(read_reference(context.input("reference"))) if params.options.warmup else None
+    point = _first_point(context, "reference")
     holds_operators = model_in_ensemble(params.name) if is_ensemble else params.name
     libraries = hand_libraries_on(source, repository, holds_operators, manifest)
     try:
@@ -68,7 +68,7 @@ def run(context: StepContext) -> Outcome:
                 signature,
                 merged=source,
                 model=context.input(MODEL_INPUT),
-                point=point,
+                points=[point, _first_point(context, MODEL_REFERENCE_INPUT)],
                 libraries=libraries,
                 scratch=context.scratch,
             )
@@ -103,11 +103,17 @@ def run(context: StepContext) -> Outcome:
     return Outcome(metrics, notes=tuple(notes))
 
 
+def _first_point(context: StepContext, reference: str) -> ReferencePoint | None:
+    """What a model is warmed up with; None where the recipe wants no warm-up."""
+    params: PackageTritonParams = context.params
+    return next(read_reference(context.input(reference))) if params.options.warmup else None
+
+
 KIND = StepKind(
     name="package-triton",
-    version=2,
+    version=4,
     params=PackageTritonParams,
-    inputs=("bundle", "reference", f"{MODEL_INPUT}?"),
+    inputs=("bundle", "reference", f"{MODEL_INPUT}?", f"{MODEL_REFERENCE_INPUT}?"),
     outputs={"bundle": "bundle"},
     toolchain=("onnx", "numpy"),
     run=run,

@@ -27,7 +27,8 @@ def _package(
         "reference": scope.reference(variant, subject.session.settings.free_dimensions),
     }
     if options.ensemble and subject.surrounded is not None:
-        inputs[package_triton.MODEL_INPUT] = subject.surrounded
+        inputs[package_triton.MODEL_INPUT] = subject.surrounded.model
+        inputs[package_triton.MODEL_REFERENCE_INPUT] = subject.surrounded.reference
     step = scope.step(
         artifact_address(recipe, variant, NAME, "package"),
         package_triton.KIND,

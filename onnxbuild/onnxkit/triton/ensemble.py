@@ -56,7 +56,7 @@ def write_ensemble(
     *,
     merged: Path,
     model: Path,
-    point: ReferencePoint | None,
+    points: Sequence[ReferencePoint | None],
     libraries: Sequence[str],
     scratch: Path,
 ) -> int:
@@ -70,8 +70,8 @@ def write_ensemble(
         whole: The pipeline's signature.
         merged: Folder of the pipeline's model.
         model: Folder of the variant's model.
-        point: What the pipeline is warmed up with; None for nothing. An ensemble has no warm-up of its own:
-            the first of its models is warmed up with it.
+        points: What its models are warmed up with, one of the pipeline's and one of the model's, as an ensemble
+            can't be; None for nothing.
         libraries: Of the model's custom operators, relative to the repository.
         scratch: A folder for files on their way.
 
@@ -83,13 +83,13 @@ def write_ensemble(
     size = min(size, batch_of(whole, served.options)[1])
     for each in parts:
         options = replace(each.served.options, max_batch_size=size)
-        is_first = point is not None and set(each.inputs) <= set(point.feeds)
+        fitting = (e for e in points if e is not None and set(each.inputs) <= set(e.feeds))
         write_model(
             folder,
             replace(each.served, options=options),
             each.signature,
             each.folder,
-            point=point if is_first else None,
+            point=next(fitting, None),
             libraries=libraries if each.folder == model else (),
         )
     own = folder / served.name
@@ -97,7 +97,7 @@ def write_ensemble(
     version.mkdir(parents=True)
     (version / VERSION_FILE).write_text(_NOTE, encoding="utf-8", newline="\n")
     fields: list[Field] = [
-        *head(served.name, ("platform", "ensemble"), whole, size),
+        *head(served.name, whole, size, is_ensemble=True),
         *version_fields(served.options),
         ("ensemble_scheduling", [("step", _step(each)) for each in parts]),
     ]

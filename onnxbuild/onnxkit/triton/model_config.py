@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from onnxbuild.core.axis import Dimension
 from onnxbuild.core.step import MODEL_FILE
-from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.packages.signature import ModelSignature
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
@@ -28,27 +28,39 @@ Field = tuple[str, Value]
 
 
 def head(
-    name: str, backend: Field, signature: ModelSignature, max_batch_size: int
+    name: str, signature: ModelSignature, max_batch_size: int, *, is_ensemble: bool = False
 ) -> Iterator[Field]:
     """Yield the fields that any model has.
 
     Args:
         name: What clients ask for.
-        backend: `backend` or `platform`, with its value.
         signature: The model's.
         max_batch_size: Greatest batch; 0 if shapes hold all axes.
+        is_ensemble: Other models run it, and say themselves how tensors are reshaped.
 
     Raises:
         NoFormError: Triton has no form for an input or output.
     """
     yield "name", name
-    yield backend
+    yield ("platform", "ensemble") if is_ensemble else ("backend", "onnxruntime")
     yield "max_batch_size", max_batch_size
-    is_batched = max_batch_size > 0
-    for port in signature.inputs:
-        yield "input", _tensor(port, signature, is_batched=is_batched, is_fixed=True)
-    for port in signature.outputs:
-        yield "output", _tensor(port, signature, is_batched=is_batched, is_fixed=False)
+    for side, ports in (("input", signature.inputs), ("output", signature.outputs)):
+        for port in ports:
+            check_rank(port)
+            dims = [_dim(size, signature, is_fixed=side == "input") for size in port.shape or ()]
+            dims = dims[1:] if max_batch_size else dims
+            # `dims` may not be empty: [1] stands for a scalar, or for one of each row of a batch
+            reshape: Message = (("shape", []),)
+            is_reshaped = not dims and max_batch_size > 0 and not is_ensemble
+            own: Message = (("reshape", reshape),) if is_reshaped else ()
+            kind = Word(data_type(port))
+            tensor: Message = (
+                ("name", port.name),
+                ("data_type", kind),
+                ("dims", dims or [1]),
+                *own,
+            )
+            yield side, tensor
 
 
 def model_fields(
@@ -65,11 +77,12 @@ def model_fields(
     Raises:
         NoFormError: Triton has no form for an input or output.
     """
-    yield from head(name, ("backend", "onnxruntime"), signature, max_batch_size)
+    yield from head(name, signature, max_batch_size)
     yield "default_model_filename", MODEL_FILE
     for key, value in _parameters(session).items():
         text: Message = (("string_value", value),)
-        yield "parameters", (("key", key), ("value", text))
+        entry: Message = (("key", key), ("value", text))
+        yield "parameters", entry
 
 
 def serving_fields(options: TritonOptions, accelerators: Accelerators) -> Iterator[Field]:
@@ -83,7 +96,8 @@ def serving_fields(options: TritonOptions, accelerators: Accelerators) -> Iterat
     for group in instance_groups(options, accelerators):
         kind = {"auto": "KIND_AUTO", "cpu": "KIND_CPU", "gpu": "KIND_GPU"}[group.device]
         gpus: tuple[Field, ...] = (("gpus", list(group.gpus)),) if group.gpus else ()
-        yield "instance_group", (("count", group.count), ("kind", Word(kind)), *gpus)
+        copies: Message = (("count", group.count), ("kind", Word(kind)), *gpus)
+        yield "instance_group", copies
     if options.dynamic_batching:
         preferred = list(options.preferred_batch_sizes)
         sizes: tuple[Field, ...] = (("preferred_batch_size", preferred),) if preferred else ()
@@ -125,18 +139,6 @@ def optimization(session: SessionSettings, accelerators: Accelerators) -> Iterat
         fields.append(("execution_accelerators", chosen))
     if fields:
         yield "optimization", fields
-
-
-def _tensor(port: Port, signature: ModelSignature, *, is_batched: bool, is_fixed: bool) -> Message:
-    """An input or output; `dims` may not be empty: [1] stands for a scalar, or for one of each row of a batch."""
-    check_rank(port)
-    fields: list[Field] = [("name", port.name), ("data_type", Word(data_type(port)))]
-    dims = [_dim(size, signature, is_fixed=is_fixed) for size in port.shape or ()]
-    dims = dims[1:] if is_batched else dims
-    fields.append(("dims", dims or [1]))
-    if not dims and is_batched:
-        fields.append(("reshape", (("shape", []),)))
-    return fields
 
 
 def _dim(size: Dimension, signature: ModelSignature, *, is_fixed: bool) -> int:

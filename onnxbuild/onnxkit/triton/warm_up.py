@@ -45,10 +45,10 @@ def write_warm_up(
         array = feeds[port.name][:1] if batches else feeds[port.name]
         file = f"{name}-{number}"
         (folder / file).write_bytes(raw(array, port.dtype))
-        dims = list(array.shape[1:] if batches else array.shape or (1,))
+        dims = list(array.shape[1:] if batches else array.shape) or [1]
         value: Message = (
             ("data_type", Word(data_type(port))),
-            *((("dims", dims),) if dims else ()),
+            ("dims", dims),
             ("input_data_file", file),
         )
         entries.append(("inputs", (("key", port.name), ("value", value))))
