@@ -97,26 +97,41 @@ class TritonPythonModel:
 
     def answers(self, requests):
         given = [self.feeds(each) for each in requests]
-        joined = {name: np.concatenate([each[name] for each in given]) for name in given[0]} if self.is_batched else given[0]
+        joined = (
+            {name: np.concatenate([each[name] for each in given]) for name in given[0]}
+            if self.is_batched
+            else given[0]
+        )
         shapes = {name: list(each.shape) for name, each in joined.items()}
         pb.Logger.log_info(f"{self.name} runs {len(requests)} requests at {shapes}")
         results = self.session.run(list(self.outputs), joined)
-        ends = np.cumsum([len(next(iter(each.values()))) for each in given])[:-1] if self.is_batched else []
+        ends = (
+            np.cumsum([len(next(iter(each.values()))) for each in given])[:-1]
+            if self.is_batched
+            else []
+        )
         parts = [np.split(each, ends) if len(requests) > 1 else [each] for each in results]
-        return [pb.InferenceResponse(self.tensors([each[n] for each in parts])) for n in range(len(requests))]
+        return [
+            pb.InferenceResponse(self.tensors([each[n] for each in parts]))
+            for n in range(len(requests))
+        ]
 
     def feeds(self, request):
         found = {}
         for name, (kind, is_scalar) in self.inputs.items():
             array = pb.get_input_tensor_by_name(request, name).as_numpy()
             if kind == np.object_:
-                array = np.array([each.decode() for each in array.ravel()], object).reshape(array.shape)
+                array = np.array([each.decode() for each in array.ravel()], object).reshape(
+                    array.shape
+                )
             found[name] = array.reshape(()) if is_scalar else array
         return found
 
     def tensors(self, results):
         """A scalar has shape [1]: the sizes that config.pbtxt says."""
         return [
-            pb.Tensor(name, np.asarray(each).astype(kind).reshape([1] if is_scalar else each.shape))
+            pb.Tensor(
+                name, np.asarray(each).astype(kind).reshape([1] if is_scalar else each.shape)
+            )
             for (name, (kind, is_scalar)), each in zip(self.outputs.items(), results, strict=True)
         ]

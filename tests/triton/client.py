@@ -6,6 +6,7 @@ A task: {"model", "feeds": an .npz, "http": an .npz to write, "grpc": another}, 
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import tritonclient.grpc
@@ -14,11 +15,17 @@ import tritonclient.http
 
 def main(http, grpc, tasks):
     clients = (
-        (tritonclient.http, tritonclient.http.InferenceServerClient(f"127.0.0.1:{http}", concurrency=16)),
+        (
+            tritonclient.http,
+            tritonclient.http.InferenceServerClient(f"127.0.0.1:{http}", concurrency=16),
+        ),
         (tritonclient.grpc, tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{grpc}")),
     )
-    with open(tasks) as file:
-        answers = [burst(*clients[0], task) if "burst" in task else ask(clients, task) for task in json.load(file)]
+    with Path(tasks).open() as file:
+        answers = [
+            burst(*clients[0], task) if "burst" in task else ask(clients, task)
+            for task in json.load(file)
+        ]
     sys.stdout.write(json.dumps(answers))
 
 
@@ -52,7 +59,9 @@ def inputs_of(protocol, file):
         for name in arrays.files:
             array = arrays[name]
             if array.dtype.kind == "U":
-                array = np.array([each.encode() for each in array.ravel()], object).reshape(array.shape)
+                array = np.array([each.encode() for each in array.ravel()], object).reshape(
+                    array.shape
+                )
             kind = tritonclient.utils.np_to_triton_dtype(array.dtype)
             made.append(protocol.InferInput(name, list(array.shape), kind))
             made[-1].set_data_from_numpy(array)
@@ -61,7 +70,11 @@ def inputs_of(protocol, file):
 
 def plain(array):
     is_text = array.dtype.kind == "O"
-    return np.array([each.decode() for each in array.ravel()]).reshape(array.shape) if is_text else array
+    return (
+        np.array([each.decode() for each in array.ravel()]).reshape(array.shape)
+        if is_text
+        else array
+    )
 
 
 if __name__ == "__main__":

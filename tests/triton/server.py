@@ -45,7 +45,9 @@ def install(folder: Path) -> Triton:
     try:
         ctypes.CDLL(LIBRARY)
     except OSError:
-        pytest.skip(f"Triton's Python backend needs {LIBRARY}: tests/install_servers.sh installs it")
+        pytest.skip(
+            f"Triton's Python backend needs {LIBRARY}: tests/install_servers.sh installs it"
+        )
     environment = Environment(requirements=str(HERE / "requirements.txt"))
     triton = Triton(Path(interpreter_of(environment, folder)), folder / "backends")
     shutil.copytree(triton.core / "backends", triton.backends)
@@ -74,7 +76,9 @@ class Server:
         listed = folder / "tasks.json"
         listed.write_text(json.dumps(tasks, default=str))
         command = [self.triton.python, HERE / "client.py", str(self.http), str(self.grpc), listed]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         assert done.returncode == 0, done.stderr + self.said()[-4000:]
         return json.loads(done.stdout)
 
@@ -105,7 +109,12 @@ def serving(triton: Triton, repository: Path, folder: Path, *arguments: str):
     }
     with log.open("wb") as said:
         process = subprocess.Popen(
-            command, env=environment, cwd=repository, stdout=said, stderr=said, start_new_session=True
+            command,
+            env=environment,
+            cwd=repository,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
         )
     try:
         yield Server(triton, http, grpc, log, wait(process, http))
