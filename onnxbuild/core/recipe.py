@@ -84,8 +84,7 @@ class Variant:
         sections: Per-variant overrides of recipe sections: section name -> options dataclass.
         location: Where the recipe declares it.
         precision: What tolerances it is judged by.
-        tolerances: Those of its mode, for what neither it nor the recipe gives a bound. Of a bundle that is
-            made of it besides, all that hold.
+        tolerances: Those of its mode, for what neither it nor the recipe gives a bound.
         searches: It is found by trying others.
         search: Of a trial, the name of the variant that is searched for; else empty.
     """

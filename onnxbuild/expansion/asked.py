@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from onnxbuild.core.params import option
 
@@ -23,6 +23,8 @@ class AskedOfVariants:
     variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
 
     added: ClassVar[tuple[str, ...]] = ()
+    are_bundles: ClassVar[bool] = False
+    """Whether packages are made of what it makes, too."""
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -52,17 +54,17 @@ class AheadOfTimeOptions(AskedOfVariants):
 class PackagesOptions(AskedOfVariants):
     """Other forms of the checked bundles, each in a folder of its own."""
 
-    of: Literal["model", "pipeline", "both"] = option(
-        "model",
-        help="what is packaged: the variant's model; or its pipeline, with pre- and postprocessing, that "
-        "`processing` makes; or both",
+    variants: tuple[str, ...] = option(
+        (), help="bundles that it is done for: VARIANT, `VARIANT-pipeline`; none named: all"
     )
 
-    def bundles(self, variants: Iterable[str]) -> tuple[str, ...]:
-        """The bundles that packages are made of, by the names of their folders."""
-        ends = {"model": ("",), "pipeline": ("-pipeline",), "both": ("", "-pipeline")}[self.of]
-        return tuple(f"{name}{end}" for name in variants if self.includes(name) for end in ends)
 
-    def folders(self, variants: Iterable[str]) -> tuple[str, ...]:
-        """The folders of the packages."""
-        return tuple(f"{name}-{key}" for name in self.bundles(variants) for key in self.asked)
+def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:
+    """Return the bundles of a variant that packages are made of: its own first.
+
+    Args:
+        sections: A recipe's.
+        variant: Its name.
+    """
+    asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
+    return (variant, *(name for each in asked for name in each.folders([variant])))

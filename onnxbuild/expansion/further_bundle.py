@@ -16,14 +16,12 @@ class FurtherBundle:
         name: Unique among those of a variant.
         files: The bundle.
         judged_by: Names of the steps that judge it; each has the input `reference`.
-        model: The model that is in it.
         reference: What it is held against.
-        tolerances: How far it may be from that.
+        tolerances: What it is allowed.
     """
 
     name: str
     files: OutputRef
     judged_by: tuple[str, ...]
-    model: OutputRef
     reference: OutputRef
     tolerances: VariantTolerances

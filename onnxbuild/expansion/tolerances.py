@@ -14,8 +14,6 @@ EXACT = "fp32"
 
 def tolerances_of(recipe: Recipe, variant: Variant) -> VariantTolerances:
     """A variant's tolerances: its own, else the recipe's for its precision, else its mode's."""
-    if isinstance(variant.tolerances, VariantTolerances):
-        return variant.tolerances
     return _merged(recipe, variant.precision, variant.tolerances, variant.sections.get("validate"))
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.delivery import Blob, Content
 from onnxbuild.api import Request, graph_of, plan
-from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
-from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
 from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
@@ -24,7 +24,7 @@ from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_F
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
-from onnxbuild.typed_names import split_name
+from onnxbuild.typed_names import find_deliverable, split_name
 from onnxbuild.verification.signature import check_signatures
 from onnxbuild.wiring import open_workspace
 
@@ -125,10 +125,10 @@ def _release(folder: Path, source: str) -> Contents:
 
 @contextmanager
 def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> Iterator[Contents]:
-    recipe, name = split_name(text, store)
+    recipe, _ = split_name(text, store)
     request = Request((recipe,), store=store)
     whole = graph_of(request)
-    found = _deliverable(whole, text, name, recipe)
+    found = find_deliverable(whole, text)
     graph = whole.pruned([found.bundle.step, *found.judged_by])
     root = request.store_root
     lock = wait_lock(root / "locks" / "store", shared=True) if root.is_dir() else None
@@ -145,25 +145,6 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
     finally:
         if lock is not None:
             lock.release()
-
-
-def _deliverable(graph: Graph, text: str, name: str, recipe: Path) -> Deliverable:
-    """The folder below out/ that a person names; of a matrix, with the recipe's whole name."""
-    exact = [e for e in graph.deliverables if f"{e.recipe}:{e.name}" == text]
-    found = exact or [each for each in graph.deliverables if each.name == name]
-    if not found:
-        known = list(dict.fromkeys(each.name for each in graph.deliverables))
-        raise UsageError(
-            f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
-            fix=did_you_mean(name, known),
-        )
-    if len(found) > 1:
-        names = [f"{each.recipe}:{each.name}" for each in found]
-        raise UsageError(
-            f"'{name}' is a variant of several recipes: {', '.join(names)}",
-            fix=f"write {names[0]}",
-        )
-    return found[0]
 
 
 def _check_up_to_date(

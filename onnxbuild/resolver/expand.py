@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 
 from onnxbuild.catalog import (
     ARTIFACT_FORMATS,
@@ -23,8 +23,9 @@ from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOptions
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
-from onnxbuild.expansion.feature import Feature, Laid, Subject, Surrounded
+from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.packaged import bundle_name
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
 from onnxbuild.resolver.trials import trials_of
@@ -88,7 +89,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for each in made:
         name = each.subject.variant.name
         _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
-        _add_packages(scope, each.subject, each.bundle, "model", of=name)
+        _add_packages(scope, each.subject, each.bundle)
         _add_further(scope, each.subject, laid)
     for subject in subjects:
         _add_artifacts(scope, subject)
@@ -165,54 +166,36 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
         _deliver(scope, folder, bundle, laid, family="artifact", variant=variant.name)
 
 
-def _add_packages(scope: Scope, subject: Subject, bundle: Bundle, what: str, *, of: str) -> None:
-    """Add other forms of a bundle.
-
-    Args:
-        scope: The recipe.
-        subject: What is in the bundle; the variant has the bundle's name.
-        bundle: Is packaged.
-        what: As `packages: {of: ...}` says it.
-        of: Name of the recipe's variant.
-    """
-    options = scope.recipe.sections.get(PACKAGES)
-    if not isinstance(options, PackagesOptions) or not options.includes(of):
-        return
-    if options.of not in {what, "both"}:
+def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
+    """Add other forms of a bundle."""
+    options, packed = scope.recipe.sections.get(PACKAGES), bundle_name(subject)
+    if not isinstance(options, PackagesOptions) or not options.includes(packed):
         return
     for name in options.asked:
         form, own = PACKAGE_FORMATS[name], getattr(options, name)
-        files = form.package(scope, subject, bundle.files, own)
+        files = form.package(scope, subject, made.files, own)
         laid = form.runs(scope, subject, files, own)
-        judged_by = (*bundle.judged_by, *(each.report.step for each in laid))
-        folder = f"{subject.variant.name}-{name}"
-        _deliver(scope, folder, Bundle(files, judged_by), laid, family="package", variant=of)
+        judged_by = (*made.judged_by, *(each.report.step for each in laid))
+        _deliver(
+            scope,
+            f"{packed}-{name}",
+            Bundle(files, judged_by),
+            laid,
+            family="package",
+            variant=subject.variant.name,
+            of=packed,
+        )
 
 
 def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
-    """Add what features make of a variant besides; it is packaged as a variant of its name would be."""
-    variant = subject.variant
+    """Add what features make of a variant besides."""
+    variant = subject.variant.name
     for feature in all_features():
         for each in feature.delivers(scope, subject):
             bundle = Bundle(each.files, each.judged_by)
-            name = f"{variant.name}-{each.name}"
-            _deliver(scope, name, bundle, laid.get(name, ()), variant=variant.name)
-            named = replace(variant, name=name, tolerances=each.tolerances)
-            reference = scope.reference(variant, subject.session.settings.free_dimensions)
-            own = replace(
-                subject,
-                variant=named,
-                model=each.model,
-                reports={},
-                surrounded=Surrounded(subject.model, reference),
-            )
-            held = replace(scope, reference=partial(_only, each.reference))
-            _add_packages(held, own, bundle, each.name, of=variant.name)
-
-
-def _only(reference: OutputRef, _variant: Variant | None, _fixed: Mapping[str, int]) -> OutputRef:
-    """The one reference of a bundle that a feature brings."""
-    return reference
+            name = f"{variant}-{each.name}"
+            _deliver(scope, name, bundle, laid.get(name, ()), variant=variant)
+            _add_packages(scope, replace(subject, further=each), bundle)
 
 
 def _deliver(
@@ -223,6 +206,7 @@ def _deliver(
     *,
     family: Family = "variant",
     variant: str = "",
+    of: str = "",
 ) -> None:
     scope.graph.deliver(
         Deliverable(
@@ -231,6 +215,7 @@ def _deliver(
             parts=((bundle.files, ""), *((each.report, each.file) for each in laid)),
             family=family,
             variant=variant,
+            of=of,
             judged_by=bundle.judged_by,
             measured_by={
                 target: tuple(each.report.step for each in laid if each.target == target)

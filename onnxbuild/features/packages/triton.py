@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.packaged import bundle_name, package_address, package_reference
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.triton.batching import why_not
 from onnxbuild.onnxkit.triton.options import VARIANT, TritonOptions, model_name
@@ -21,24 +22,22 @@ NAME = "triton"
 def _package(
     scope: Scope, subject: Subject, bundle: OutputRef, options: TritonOptions
 ) -> OutputRef:
-    recipe, variant = scope.recipe, subject.variant
-    inputs = {
-        "bundle": bundle,
-        "reference": scope.reference(variant, subject.session.settings.free_dimensions),
-    }
-    if options.ensemble and subject.surrounded is not None:
-        inputs[package_triton.MODEL_INPUT] = subject.surrounded.model
-        inputs[package_triton.MODEL_REFERENCE_INPUT] = subject.surrounded.reference
+    recipe = scope.recipe
+    inputs = {"bundle": bundle, "reference": package_reference(scope, subject)}
+    if options.ensemble and subject.further is not None:
+        inputs[package_triton.MODEL_INPUT] = subject.model
+        own = package_reference(scope, replace(subject, further=None))
+        inputs[package_triton.MODEL_REFERENCE_INPUT] = own
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "package"),
+        package_address(scope, subject, NAME, "package"),
         package_triton.KIND,
         package_triton.PackageTritonParams(
             options,
-            model_name(recipe.name, variant.name, options),
+            model_name(recipe.name, bundle_name(subject), options),
             options.target or recipe.targets[0].name,
         ),
         inputs,
-        at=variant.location,
+        at=subject.variant.location,
         section=PACKAGES,
     )
     return OutputRef(step, "bundle")
@@ -63,10 +62,12 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             what = f"packages.triton.instance_groups names GPUs for `device: {group.device}`"
             at = parts.at(PACKAGES, NAME, "instance_groups", number)
             yield Fault(what, at, "write `device: gpu`, or remove `gpus`")
-    if options.ensemble and section.of == "model":
-        what = "packages.triton has `ensemble`, and packages are of the model, which is one graph"
+    if options.ensemble and set(_bundles(parts, section)) <= set(parts.variants):
+        what = "packages.triton has `ensemble`, and no pipeline is packaged: a model without `processing` is one graph"
         at = parts.at(PACKAGES, NAME, "ensemble")
-        yield Fault(what, at, "write `of: pipeline` below packages, or remove `ensemble`")
+        yield Fault(
+            what, at, "name one in packages.variants, as `int8-pipeline`, or remove `ensemble`"
+        )
     if options.target and parts.sound("providers") and options.target not in parts.targets:
         near = nearest(options.target, parts.targets)
         what = hinted(f"packages.triton.target is '{options.target}', which is no target", near)
@@ -74,10 +75,17 @@ def _faults(parts: Parts) -> Iterator[Fault]:
         yield Fault(what, at, f"write {near or choices(parts.targets)}")
 
 
+def _bundles(parts: Parts, section: PackagesOptions) -> list[str]:
+    """The bundles that are packaged."""
+    sections = parts.sections.values()
+    bundles = (each for name in parts.variants for each in bundles_of(sections, name))
+    return [name for name in bundles if section.includes(name)]
+
+
 def _name_faults(
     parts: Parts, section: PackagesOptions, options: TritonOptions
 ) -> Iterator[Fault]:
-    chosen = section.bundles(parts.variants)
+    chosen = _bundles(parts, section)
     if options.name and VARIANT not in options.name and len(chosen) > 1:
         what = f"packages.triton.name is '{options.name}' for {len(chosen)} bundles, which Triton could not tell apart"
         yield Fault(
@@ -106,7 +114,7 @@ def _batch_faults(
     at = parts.at(PACKAGES, NAME, asked)
     shapes = [each.shape for each in parts.inputs.values()]
     is_known = parts.sound("dummy_inputs") and parts.sound("dynamic_axes") and shapes
-    if section.of == "pipeline" or not is_known:
+    if not is_known or not set(_bundles(parts, section)) & set(parts.variants):
         return
     why = why_not(shapes, parts.axes)
     if why:

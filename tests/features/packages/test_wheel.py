@@ -44,7 +44,7 @@ def test_each_variant_gets_a_wheel_that_is_run_and_judged(tmp_path):
     [
         ("{version: one}", "'one', which is no version", "version: 1.2.0"),
         ("{name: our model}", "no distribution can be named", "my-model-{variant}"),
-        ("{name: ours}", "for 2 bundles", "name: ours-{variant}"),
+        ("{name: ours}", "for 2 variants", "name: ours-{variant}"),
         ("{nam: ours}", "did you mean 'name'?", "name"),
         ("{runtime: tensorrt}", "expected one of auto, onnxruntime, onnxruntime-gpu, none", ""),
     ],

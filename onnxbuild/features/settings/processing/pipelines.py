@@ -177,7 +177,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
     )
     judges = tuple(report.step for report in reports.values())
     files = OutputRef(bundle, "bundle")
-    return (FurtherBundle(PIPELINE, files, judges, made.model, reference, tolerances),)
+    return (FurtherBundle(PIPELINE, files, judges, reference, tolerances),)
 
 
 def _reference(scope: Scope, subject: Subject, made: Merged) -> OutputRef:
