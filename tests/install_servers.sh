@@ -2,6 +2,7 @@
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
 #   oras                      unpacked into a folder of its own: it stands alone
+#   libpython                 of the Python that runs the tests: Triton's Python backend loads it
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
@@ -13,6 +14,11 @@ if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SK
     # The package would start a registry of its own, and enable it: it is only to be there.
     apt-get update -q
     RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
+fi
+
+libpython=libpython$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if ! ldconfig -p | grep -q "$libpython.so.1.0"; then
+    apt-get install -q -y --no-install-recommends "$libpython" || echo "no $libpython: Triton's tests are skipped" >&2
 fi
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then

@@ -13,6 +13,7 @@ from onnxbuild.expansion.feature import PackageFormat, Subject
 from onnxbuild.expansion.packaged import bundle_name, package_address, package_reference
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.triton.batching import why_not
+from onnxbuild.onnxkit.triton.ensemble import holds_ensemble
 from onnxbuild.onnxkit.triton.options import VARIANT, TritonOptions, model_name
 from onnxbuild.steps import package_triton
 
@@ -62,7 +63,8 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             what = f"packages.triton.instance_groups names GPUs for `device: {group.device}`"
             at = parts.at(PACKAGES, NAME, "instance_groups", number)
             yield Fault(what, at, "write `device: gpu`, or remove `gpus`")
-    if options.ensemble and set(_bundles(parts, section)) <= set(parts.variants):
+    is_known = parts.sound("quantization") and parts.sound("processing")
+    if options.ensemble and is_known and set(_bundles(parts, section)) <= set(parts.variants):
         what = "packages.triton has `ensemble`, and no pipeline is packaged: a model without `processing` is one graph"
         at = parts.at(PACKAGES, NAME, "ensemble")
         yield Fault(
@@ -143,4 +145,5 @@ FEATURE = PackageFormat(
     kinds=(package_triton.KIND,),
     package=_package,
     faults=_faults,
+    is_cut=holds_ensemble,
 )

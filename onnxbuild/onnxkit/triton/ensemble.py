@@ -105,6 +105,15 @@ def write_ensemble(
     return size
 
 
+def holds_ensemble(folder: Path) -> bool:
+    """Return whether a repository has an ensemble.
+
+    Args:
+        folder: The repository.
+    """
+    return any(folder.glob(f"*/*/{VERSION_FILE}"))
+
+
 def model_in_ensemble(name: str) -> str:
     """Return the name of the variant's own model in an ensemble.
 

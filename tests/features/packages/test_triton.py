@@ -54,7 +54,7 @@ def test_a_format_that_is_none_is_named_with_the_nearest(tmp_path):
         ("instances: 2, instance_groups: [{count: 1}]", "mean the same", "keep `instance_groups`"),
         ("instance_groups: [{device: cpu, gpus: [0]}]", "names GPUs for `device: cpu`", "`device: gpu`"),
         ("target: gpu", "is 'gpu', which is no target", "write cpu"),
-        ("ensemble: true", "packages are of the model, which is one graph", "write `of: pipeline`"),
+        ("ensemble: true", "a model without `processing` is one graph", "remove `ensemble`"),
     ],
 )  # fmt: skip
 def test_what_triton_can_not_serve_is_refused_at_lint(tmp_path, options, what, fix):
@@ -95,3 +95,20 @@ def test_inputs_that_can_not_be_batched_are_refused_at_lint(tmp_path, inputs, ax
     assert what.startswith("packages.triton.dynamic_batching asks for batches, and ")
     assert why in what
     assert "give all inputs and outputs one first axis with `min: 1`" in fix
+
+
+def test_an_ensemble_takes_the_variants_own_model_and_reference(tmp_path):
+    head = "version: 1\nname: demo\nmodel: model.py:load\noutputs: [scores]\n"
+    head += "dummy_inputs: {image: {dtype: float32, shape: [batch, 3, 8, 8]}}\n"
+    head += "dynamic_axes: {batch: {min: 1, max: 8, example: 2}}\nquantization: {int8: dynamic}\n"
+    processing = "processing: {postprocess: [{softmax: {}}]}\n"
+    load = loader(tmp_path, before=head + processing)
+    graph = resolve(load("packages: {triton: {ensemble: true}}\n").recipes, HOST)
+    made = graph.steps["demo:int8-pipeline-triton/package"]
+    assert made.params.name == "demo-int8-pipeline"
+    assert made.inputs["model"].step == graph.steps["demo:int8/package"].inputs["model"].step
+    assert made.inputs["reference"].step == "demo:int8-pipeline/reference"
+    assert made.inputs["model-reference"].step == "demo:reference"
+    assert "model" not in graph.steps["demo:int8-triton/package"].inputs
+    ((what, _, _),) = faults(load, "packages: {variants: [int8], triton: {ensemble: true}}\n")
+    assert "no pipeline is packaged" in what

@@ -22,8 +22,8 @@ PACKAGED = {
     "max_queue_delay_us: 500000, instances: 1}}",
     "bert": "{variants: [fp32], wheel: {}, triton: {max_batch_size: 8}}",
     "vad": "{variants: [fp32], wheel: {}, triton: {}}",
-    "intents": "{of: pipeline, variants: [int8], wheel: {}, triton: {}}",
-    "digits_pipeline": "{of: pipeline, variants: [fp32], wheel: {}, triton: {ensemble: true, version: 3}}",
+    "intents": "{variants: [int8-pipeline], wheel: {}, triton: {}}",
+    "digits_pipeline": "{variants: [fp32-pipeline], wheel: {}, triton: {ensemble: true, version: 3}}",
 }  # fmt: skip
 """Recipe -> `packages`; the wheel is for its golden inputs."""
 
