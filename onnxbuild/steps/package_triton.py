@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_referenc
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.onnxkit.triton.accelerators import accelerators_of
-from onnxbuild.onnxkit.triton.ensemble import model_in_ensemble, write_ensemble
+from onnxbuild.onnxkit.triton.ensemble import Sources, model_in_ensemble, write_ensemble
 from onnxbuild.onnxkit.triton.model_config import unplaced
 from onnxbuild.onnxkit.triton.options import TritonOptions
 from onnxbuild.onnxkit.triton.repository import (
@@ -62,13 +62,12 @@ def run(context: StepContext) -> Outcome:
     libraries = hand_libraries_on(source, repository, holds_operators, manifest)
     try:
         if is_ensemble:
+            own = _first_point(context, MODEL_REFERENCE_INPUT)
             size = write_ensemble(
                 repository,
                 served,
                 signature,
-                merged=source,
-                model=context.input(MODEL_INPUT),
-                points=[point, _first_point(context, MODEL_REFERENCE_INPUT)],
+                Sources(source, context.input(MODEL_INPUT), point, own),
                 libraries=libraries,
                 scratch=context.scratch,
             )

@@ -16,9 +16,11 @@ from onnxbuild.onnxkit.bundles.manifest import (
 )
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.triton.ensemble import holds_ensemble
 from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
 from onnxbuild.steps.package_triton import KIND, PackageTritonParams
 from tests.fakes.step_context import run_step
+from tests.steps.test_merge_processing import BEFORE, BEHIND, labels, merged, pipeline
 
 F = descriptor_pb2.FieldDescriptorProto
 TYPES = "INVALID BOOL UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FP16 FP32 FP64 STRING BF16"
@@ -466,3 +468,56 @@ def test_batches_that_the_model_does_not_take_are_refused(tmp_path, options, out
 def test_what_triton_has_no_form_for_is_refused(tmp_path, value, what):
     with pytest.raises(StepError, match=what):
         packaged(tmp_path, inputs={"x": value}, outputs=LOGITS, axes=AXES)
+
+
+def test_an_ensembles_parts_are_warmed_up_with_points_of_their_own(tmp_path):
+    """A raw image has the name of the model's input where the recipe gives it none."""
+    before = [{"image": {"max_size": 64, "example_size": 20}}, *BEFORE[1:]]
+    asked = pipeline(before, BEHIND, postprocess_2=labels(tmp_path))
+    folder, _, _ = merged(tmp_path, asked)
+    source = bundle(
+        tmp_path / "bundle",
+        inputs={"x": ("uint8", ["batch", "x_height", "x_width", 3])},
+        outputs={"label": ("string", ["batch"]), "probabilities": ("float32", ["batch", 10])},
+        axes={"batch": (1, 4, 1), "x_height": (1, 64, 1), "x_width": (1, 64, 1)},
+    )
+    (source / "model.onnx").write_bytes((folder / "model.onnx").read_bytes())
+    inputs = {
+        "bundle": source,
+        "reference": reference(tmp_path / "one", {"x": np.ones((2, 20, 30, 3), np.uint8)}),
+        "model": tmp_path / "plain",
+        "model-reference": reference(tmp_path / "two", {"x": np.ones((2, 3, 8, 8), np.float32)}),
+    }
+    options = TritonOptions(ensemble=True, dynamic_batching=True, instances=2, version=3)
+    params = PackageTritonParams(options, "net", "first")
+    outcome, context = run_step(KIND, params, tmp_path / "step", inputs)
+    repository = context.output("bundle")
+    found = {
+        each: read(repository / each)
+        for each in ("net-preprocess", "net-model", "net-postprocess")
+    }
+    dims = {
+        name: [list(i.value.dims) for w in each.model_warmup for i in w.inputs]
+        for name, each in found.items()
+    }
+    assert dims == {
+        "net-preprocess": [[20, 30, 3]], "net-model": [[3, 8, 8]], "net-postprocess": [],
+    }  # fmt: skip
+    assert (
+        {each.max_batch_size for each in found.values()}
+        == {4}
+        == {outcome.metrics["max_batch_size"]}
+    )
+    assert [
+        found["net-model"].HasField("dynamic_batching"),
+        found["net-preprocess"].HasField("dynamic_batching"),
+    ] == [True, False]
+    assert [(g.kind, g.count) for g in found["net-model"].instance_group] == [(0, 2)]
+    assert [(g.kind, g.count) for g in found["net-postprocess"].instance_group] == [(2, 1)]
+    own = (repository / "net-model/3/model.onnx").read_bytes()
+    assert own == (tmp_path / "plain/model.onnx").read_bytes()
+    ensemble = (repository / "net/config.pbtxt").read_text()
+    assert 'platform: "ensemble"' in ensemble
+    assert "reshape" not in ensemble
+    assert holds_ensemble(repository)
+    assert not holds_ensemble(source)

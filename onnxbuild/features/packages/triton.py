@@ -87,6 +87,10 @@ def _bundles(parts: Parts, section: PackagesOptions) -> list[str]:
 def _name_faults(
     parts: Parts, section: PackagesOptions, options: TritonOptions
 ) -> Iterator[Fault]:
+    if "{" in options.name.replace(VARIANT, "") or "}" in options.name.replace(VARIANT, ""):
+        what = f"packages.triton.name is '{options.name}'; `{VARIANT}` alone may stand in braces"
+        yield Fault(what, parts.at(PACKAGES, NAME, "name"), f"write `{VARIANT}`, or no braces")
+        return
     chosen = _bundles(parts, section)
     if options.name and VARIANT not in options.name and len(chosen) > 1:
         what = f"packages.triton.name is '{options.name}' for {len(chosen)} bundles, which Triton could not tell apart"

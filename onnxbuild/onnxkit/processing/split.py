@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import onnx
 
 
+class CutError(ValueError):
+    """A pipeline whose operations can't be told from its model's nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplitPipeline:
     """A pipeline in parts; names of values are those of the merged graph.
@@ -37,6 +41,9 @@ def split(merged: onnx.ModelProto, model: onnx.ModelProto) -> SplitPipeline:
     Args:
         merged: What `merge` made.
         model: That it was made of; its weights need not be loaded.
+
+    Raises:
+        CutError: Nodes of the model have names like those of operations.
     """
     made = {name for node in merged.graph.node for name in node.output}
     there = made | {each.name for each in merged.graph.input}
@@ -75,12 +82,16 @@ def _part(
     } | {each.name for each in graph.output}
     constants = [each for each in graph.initializer if each.name in read]
     taken = read - made - {each.name for each in constants}
+    given = made & elsewhere
+    if unknown := (taken | given) - values.keys():
+        what = f"'{min(unknown)}' goes from {section} to the model's nodes, and is none of its inputs and outputs"
+        raise CutError(what)
     part = onnx.ModelProto(ir_version=merged.ir_version)
     part.opset_import.extend(merged.opset_import)
     part.graph.name = section
     part.graph.node.extend(own)
     part.graph.initializer.extend(constants)
-    for field, names in ((part.graph.input, taken), (part.graph.output, made & elsewhere)):
+    for field, names in ((part.graph.input, taken), (part.graph.output, given)):
         for name, value in values.items():
             if name in names:
                 named = onnx.ValueInfoProto()

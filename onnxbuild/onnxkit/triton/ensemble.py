@@ -15,7 +15,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint
 from onnxbuild.onnxkit.model.inspect import describe_value
 from onnxbuild.onnxkit.model.model_files import load_model, save_model
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
-from onnxbuild.onnxkit.processing.split import split
+from onnxbuild.onnxkit.processing.split import CutError, split
 from onnxbuild.onnxkit.triton.accelerators import Accelerators
 from onnxbuild.onnxkit.triton.model_config import CONFIG_FILE, Field, head, version_fields
 from onnxbuild.onnxkit.triton.repository import Served, batch_of, write_model
@@ -31,6 +31,23 @@ _ON_CPU = Accelerators((), (), "cpu", (), ())
 
 
 @dataclass(frozen=True, slots=True)
+class Sources:
+    """What an ensemble is made of.
+
+    Attributes:
+        pipeline: Folder of the merged model.
+        model: Folder of the variant's model.
+        pipeline_point: What preprocessing is warmed up with; None for nothing.
+        model_point: What the model is warmed up with: its inputs may have the names of the pipeline's.
+    """
+
+    pipeline: Path
+    model: Path
+    pipeline_point: ReferencePoint | None
+    model_point: ReferencePoint | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A model of the ensemble.
 
@@ -40,6 +57,7 @@ class _Part:
         folder: Holds its files.
         inputs: Its input -> tensor of the ensemble.
         outputs: Its output -> tensor of the ensemble.
+        point: What it is warmed up with; None for nothing; an ensemble can't be.
     """
 
     served: Served
@@ -47,16 +65,15 @@ class _Part:
     folder: Path
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    point: ReferencePoint | None = None
 
 
 def write_ensemble(
     folder: Path,
     served: Served,
     whole: ModelSignature,
+    sources: Sources,
     *,
-    merged: Path,
-    model: Path,
-    points: Sequence[ReferencePoint | None],
     libraries: Sequence[str],
     scratch: Path,
 ) -> int:
@@ -68,29 +85,25 @@ def write_ensemble(
         folder: The repository.
         served: How the pipeline is served; pre- and postprocessing run on the CPU.
         whole: The pipeline's signature.
-        merged: Folder of the pipeline's model.
-        model: Folder of the variant's model.
-        points: What its models are warmed up with, one of the pipeline's and one of the model's, as an ensemble
-            can't be; None for nothing.
+        sources: What it is made of.
         libraries: Of the model's custom operators, relative to the repository.
         scratch: A folder for files on their way.
 
     Raises:
         NoFormError: Triton has no form for the pipeline, or for what is asked for.
     """
-    parts = _parts(served, whole, merged, model, scratch)
+    parts = _parts(served, whole, sources, scratch)
     size = min(batch_of(each.signature, served.options)[1] for each in parts)
     size = min(size, batch_of(whole, served.options)[1])
     for each in parts:
         options = replace(each.served.options, max_batch_size=size)
-        fitting = (e for e in points if e is not None and set(each.inputs) <= set(e.feeds))
         write_model(
             folder,
             replace(each.served, options=options),
             each.signature,
             each.folder,
-            point=next(fitting, None),
-            libraries=libraries if each.folder == model else (),
+            point=each.point,
+            libraries=libraries if each.folder == sources.model else (),
         )
     own = folder / served.name
     version = own / str(served.options.version)
@@ -123,31 +136,24 @@ def model_in_ensemble(name: str) -> str:
     return f"{name}-model"
 
 
-def _parts(
-    served: Served, whole: ModelSignature, merged: Path, model: Path, scratch: Path
-) -> list[_Part]:
+def _parts(served: Served, whole: ModelSignature, sources: Sources, scratch: Path) -> list[_Part]:
     """The models, in the order in which they run."""
-    pipeline = load_model(merged, weights="mapped")
-    plain = load_model(model, weights="left")
-    cut = split(pipeline, plain)
+    plain = load_model(sources.model, weights="left")
+    try:
+        cut = split(load_model(sources.pipeline, weights="mapped"), plain)
+    except CutError as error:
+        raise NoFormError(
+            f"the pipeline can't be an ensemble: {error}", "remove `ensemble`"
+        ) from error
     own = _signature(plain, whole)
-    values = {each.name for each in whole.inputs}
-    found: list[_Part] = []
-    for word, graph in (("preprocess", cut.before), ("", plain), ("postprocess", cut.behind)):
-        if graph is None:
-            continue
-        if not word:
-            named = replace(served, name=model_in_ensemble(served.name))
-            part = _Part(named, own, model, cut.inputs, cut.outputs)
-        else:
-            part = _around(graph, word, served, whole, scratch)
-        lacking = set(part.inputs.values()) - values
-        if lacking:
-            what = f"the pipeline can't be cut into models: nothing before {word or 'the model'} gives '{min(lacking)}'"
-            raise NoFormError(what, "remove `ensemble`")
-        values |= set(part.outputs.values())
-        found.append(part)
-    return found
+    named = replace(served, name=model_in_ensemble(served.name))
+    parts = [_Part(named, own, sources.model, cut.inputs, cut.outputs, sources.model_point)]
+    if cut.before is not None:
+        before = _around(cut.before, "preprocess", served, whole, scratch)
+        parts.insert(0, replace(before, point=sources.pipeline_point))
+    if cut.behind is not None:
+        parts.append(_around(cut.behind, "postprocess", served, whole, scratch))
+    return parts
 
 
 def _around(

@@ -44,6 +44,7 @@ def test_a_format_that_is_none_is_named_with_the_nearest(tmp_path):
     ("options", "what", "fix"),
     [
         ("name: net", "for 2 bundles, which Triton could not tell apart", "`name: net-{variant}`"),
+        ("name: 'net-{recipe}'", "`{variant}` alone may stand in braces", "write `{variant}`"),
         ("max_queue_delay_us: 5", "`dynamic_batching` is off", "add `dynamic_batching: true`"),
         ("dynamic_batching: true, max_batch_size: 0", "without batches", "remove one of them"),
         ("max_batch_size: 9", "axis 'batch' takes 1 to 8", "write `max_batch_size: 8`"),

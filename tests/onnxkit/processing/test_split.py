@@ -7,7 +7,7 @@ from onnx import TensorProto
 
 from onnxbuild.core.recipe import Axis, DummyInput
 from onnxbuild.onnxkit.model.model_files import load_model
-from onnxbuild.onnxkit.processing.split import split
+from onnxbuild.onnxkit.processing.split import CutError, split
 from tests.steps.test_merge_processing import (
     BATCH,
     BEFORE,
@@ -75,3 +75,12 @@ def test_a_result_of_the_model_itself_keeps_its_name(tmp_path):
     whole, model = cut(tmp_path, asked, classifier())
     assert split(whole, model).outputs == {"logits": "logits"}
     assert split(whole, model).inputs == {"x": "model/x"}
+
+
+def test_a_model_whose_nodes_are_named_like_operations_is_refused(tmp_path):
+    made = classifier()
+    for node in made.graph.node[:1]:
+        node.name = "preprocess/flatten"
+    whole, model = cut(tmp_path, pipeline(BEFORE, [{"softmax": {}}]), made)
+    with pytest.raises(CutError, match="is none of its inputs and outputs"):
+        split(whole, model)
