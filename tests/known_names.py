@@ -39,6 +39,7 @@ ASKED = frozenset(
 WORDS: Mapping[str, str] = {
     "bundle": "what a deliverable is, and what release.json calls it",
     "none": "the English word",
+    "oci": "begins a reference to an OCI layout on disk",
     "onnx": "the format that all variants have, the library, a suffix",
     "package": "a family of deliverables; an installed distribution",
     "packages": "installed distributions",

@@ -13,7 +13,7 @@ from onnxbuild.onnxkit.data.reference_files import ReferencePoint, read_referenc
 from onnxbuild.onnxkit.model.model_files import file_bytes
 from onnxbuild.onnxkit.packages.signature import signature_of
 from onnxbuild.onnxkit.triton.accelerators import accelerators_of
-from onnxbuild.onnxkit.triton.ensemble import Sources, model_in_ensemble, write_ensemble
+from onnxbuild.onnxkit.triton.ensemble import EnsembleSources, model_in_ensemble, write_ensemble
 from onnxbuild.onnxkit.triton.model_config import unplaced
 from onnxbuild.onnxkit.triton.options import TritonOptions
 from onnxbuild.onnxkit.triton.repository import (
@@ -67,7 +67,7 @@ def run(context: StepContext) -> Outcome:
                 repository,
                 served,
                 signature,
-                Sources(source, context.input(MODEL_INPUT), point, own),
+                EnsembleSources(source, context.input(MODEL_INPUT), point, own),
                 libraries=libraries,
                 scratch=context.scratch,
             )

@@ -31,7 +31,7 @@ _ON_CPU = Accelerators((), (), "cpu", (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class EnsembleSources:
     """What an ensemble is made of.
 
     Attributes:
@@ -72,7 +72,7 @@ def write_ensemble(
     folder: Path,
     served: Served,
     whole: ModelSignature,
-    sources: Sources,
+    sources: EnsembleSources,
     *,
     libraries: Sequence[str],
     scratch: Path,
@@ -136,7 +136,9 @@ def model_in_ensemble(name: str) -> str:
     return f"{name}-model"
 
 
-def _parts(served: Served, whole: ModelSignature, sources: Sources, scratch: Path) -> list[_Part]:
+def _parts(
+    served: Served, whole: ModelSignature, sources: EnsembleSources, scratch: Path
+) -> list[_Part]:
     """The models, in the order in which they run."""
     plain = load_model(sources.model, weights="left")
     try:
