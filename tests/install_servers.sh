@@ -3,6 +3,7 @@
 #   docker-registry, skopeo   with apt-get, which needs root
 #   oras                      unpacked into a folder of its own: it stands alone
 #   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
+#   libpython                 of the Python that runs the tests: Triton's Python backend loads it
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras and npm's packages]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
@@ -14,6 +15,11 @@ if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SK
     # The package would start a registry of its own, and enable it: it is only to be there.
     apt-get update -q
     RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
+fi
+
+libpython=libpython$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if ! ldconfig -p | grep -q "$libpython.so.1.0"; then
+    apt-get install -q -y --no-install-recommends "$libpython" || echo "no $libpython: Triton's tests are skipped" >&2
 fi
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
