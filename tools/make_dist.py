@@ -88,7 +88,9 @@ def normalize(archive: bytes, epoch: int) -> bytes:
     packed = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as files,
-        gzip.GzipFile(filename="", mode="wb", fileobj=packed, compresslevel=9, mtime=epoch) as zipped,
+        gzip.GzipFile(
+            filename="", mode="wb", fileobj=packed, compresslevel=9, mtime=epoch
+        ) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as target,
     ):
         for member in sorted(files.getmembers(), key=lambda member: member.name):
@@ -113,7 +115,9 @@ def _build(what: str, source: Path, output: Path, epoch: int) -> None:
         check=False,
     )
     if done.returncode:
-        sys.exit(f"{done.stdout}\nerror: `{what[2:]}` could not be built\n  fix: make {'.venv/.installed'}")
+        sys.exit(
+            f"{done.stdout}\nerror: `{what[2:]}` could not be built\n  fix: make {'.venv/.installed'}"
+        )
 
 
 def _git(*arguments: str) -> bytes:
@@ -123,7 +127,9 @@ def _git(*arguments: str) -> bytes:
         sys.exit("error: git is not installed; a commit's files and time come from it")
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip().splitlines()[0]
-        sys.exit(f"error: git can't read the commit: {why}\n  fix: run it in a checkout; of an sdist: python -m build")
+        sys.exit(
+            f"error: git can't read the commit: {why}\n  fix: run it in a checkout; of an sdist: python -m build"
+        )
     return done.stdout
 
 
@@ -131,7 +137,9 @@ def main() -> None:
     """Build both and print their SHA-256."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--commit", default="HEAD", help="commit to build [default: HEAD]")
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder [default: dist]")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "dist", help="folder [default: dist]"
+    )
     given = parser.parse_args()
     output = given.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
