@@ -61,7 +61,7 @@ def candidates_for(group: click.Group, line: str) -> list[Candidate]:
     words = shlex.split(line, comments=False)
     if not line or line[-1].isspace():
         words.append("")
-    if len(words) < 2:
+    if not words[1:]:
         return []
     *before, word = words[1:]
     typed = _walk(group, before)

@@ -25,7 +25,7 @@ _FOLDER = "completion"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RecipeParts:
     """What `--only` and RECIPE:NAME may name.
 
     Attributes:
@@ -37,7 +37,7 @@ class Parts:
     steps: tuple[str, ...] = ()
 
 
-def parts_of(file: Path) -> Parts:
+def parts_of(file: Path) -> RecipeParts:
     """Return the variants and steps of a recipe's file; those of before where it has faults now.
 
     Args:
@@ -52,12 +52,12 @@ def parts_of(file: Path) -> Parts:
     try:
         parts, decided_by = _read(Path(path))
     except (BuildError, OSError, ValueError):
-        return kept or Parts()
+        return kept or RecipeParts()
     _keep(kept_in, parts, (path, OWN_FOLDER, *decided_by))
     return parts
 
 
-def _read(path: Path) -> tuple[Parts, list[str]]:
+def _read(path: Path) -> tuple[RecipeParts, list[str]]:
     """The parts, and the paths of the files and folders that decided them."""
     from onnxbuild.adapters.locate import environment
     from onnxbuild.adapters.machine import host_facts
@@ -74,14 +74,14 @@ def _read(path: Path) -> tuple[Parts, list[str]]:
     variants |= dict.fromkeys(each.name for each in graph.deliverables)
     steps = dict.fromkeys(address.local for address in graph.addresses.values())
     decided_by = [*map(str, loaded.witnesses), *(str(file) for file, _ in loaded.code)]
-    return Parts(tuple(variants), tuple(steps)), [*decided_by, *plugin_files()]
+    return RecipeParts(tuple(variants), tuple(steps)), [*decided_by, *plugin_files()]
 
 
-def _kept(file: Path) -> tuple[Parts | None, bool]:
+def _kept(file: Path) -> tuple[RecipeParts | None, bool]:
     """What was kept, and whether all that decided it is as it was."""
     try:
         found = json.loads(file.read_text("utf-8"))
-        parts = Parts(tuple(map(str, found["variants"])), tuple(map(str, found["steps"])))
+        parts = RecipeParts(tuple(map(str, found["variants"])), tuple(map(str, found["steps"])))
         is_fresh = found["version"] == __version__ and all(
             identity(path) == stamp for path, stamp in found["decided_by"].items()
         )
@@ -90,7 +90,7 @@ def _kept(file: Path) -> tuple[Parts | None, bool]:
     return parts, is_fresh
 
 
-def _keep(file: Path, parts: Parts, decided_by: Iterable[str]) -> None:
+def _keep(file: Path, parts: RecipeParts, decided_by: Iterable[str]) -> None:
     """Write what was found; a cache that can't be written is no fault of a command line."""
     content = {
         "version": __version__,
