@@ -50,7 +50,7 @@ dist: $(INSTALLED)
 	$(BIN)/python tools/make_dist.py
 
 docs: $(INSTALLED)
-	$(BIN)/python tools/make_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
