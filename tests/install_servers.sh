@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
+#   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
 set -euo pipefail
@@ -14,6 +15,15 @@ if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SK
     apt-get update -q
     RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
 fi
+
+SHELLS=(zsh=5.9-4+b15 fish=3.6.0-3.1+deb12u1 graphviz=2.42.2-7+deb12u1)
+for each in "${SHELLS[@]}"; do
+    if [[ $(installed "${each%%=*}") != "${each#*=}" ]]; then
+        apt-get update -q
+        apt-get install -q -y --no-install-recommends "${SHELLS[@]}"
+        break
+    fi
+done
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     lists=$(mktemp -d)
