@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from dataclasses import make_dataclass, replace
+from typing import Any, TypeVar
 
+from onnxbuild.core.params import option
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import SECTION as AHEAD_OF_TIME
 from onnxbuild.expansion.asked import PACKAGES
-from onnxbuild.expansion.composed import composed
 from onnxbuild.expansion.feature import (
     ArtifactFormat,
     Feature,
@@ -39,7 +40,7 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, mlflow, triton, wheel
+from onnxbuild.features.packages import bundle, mlflow, oci, triton, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -101,6 +102,7 @@ FEATURES: tuple[Feature, ...] = (
     bundle.FEATURE,
     triton.FEATURE,
     mlflow.FEATURE,
+    oci.FEATURE,
     wheel.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
@@ -169,7 +171,20 @@ class Composition:
                 if keys is None:
                     yield section
                 elif keys:
-                    yield composed(section, keys, __name__)
+                    yield _composed(section, keys)
+
+
+def _composed(section: Section, keys: Mapping[str, tuple[type, str]]) -> Section:
+    """A section with more keys, each of which may be left out: key -> (options type of what stands below it, help)."""
+    fields: list[tuple[str, Any, Any]] = [
+        (name, options | None, option(None, help=text)) for name, (options, text) in keys.items()
+    ]
+    base = section.options
+    made = make_dataclass(
+        base.__name__, fields, bases=(base,), namespace={"added": tuple(keys)}, frozen=True
+    )
+    made.__doc__, made.__module__ = base.__doc__, __name__  # where a stored recipe finds it
+    return replace(section, options=made)
 
 
 _BUILT_IN = Composition()

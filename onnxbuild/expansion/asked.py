@@ -23,6 +23,8 @@ class AskedOfVariants:
     variants: tuple[str, ...] = option((), help="variants that it is done for; none named: all")
 
     added: ClassVar[tuple[str, ...]] = ()
+    are_bundles: ClassVar[bool] = False
+    """Whether packages are made of what it makes, too."""
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -51,3 +53,18 @@ class AheadOfTimeOptions(AskedOfVariants):
 @dataclass(frozen=True)
 class PackagesOptions(AskedOfVariants):
     """Other forms of the checked bundles, each in a folder of its own."""
+
+    variants: tuple[str, ...] = option(
+        (), help="bundles that it is done for: VARIANT, `VARIANT-pipeline`; none named: all"
+    )
+
+
+def bundles_of(sections: Iterable[object], variant: str) -> tuple[str, ...]:
+    """Return the bundles of a variant that packages are made of: its own first.
+
+    Args:
+        sections: A recipe's.
+        variant: Its name.
+    """
+    asked = [each for each in sections if isinstance(each, AskedOfVariants) and each.are_bundles]
+    return (variant, *(name for each in asked for name in each.folders([variant])))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts, has_onnx
-from onnxbuild.expansion.asked import AskedOfVariants
+from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
 
 
 def asked_faults(parts: Parts, section: str) -> Iterator[Fault]:
@@ -34,13 +34,18 @@ def asked_faults(parts: Parts, section: str) -> Iterator[Fault]:
 
 
 def _variants(parts: Parts, section: str, options: AskedOfVariants) -> Iterator[Fault]:
+    bundles = list(parts.variants)
+    if isinstance(options, PackagesOptions):
+        bundles = [
+            each for name in parts.variants for each in bundles_of(parts.sections.values(), name)
+        ]
     for number, name in enumerate(options.variants):
-        if name not in parts.variants:
-            near = nearest(name, parts.variants)
+        if name not in bundles:
+            near = nearest(name, bundles)
             what = hinted(f"{section}.variants names '{name}', which is no variant", near)
             at = parts.at(section, "variants", number)
-            yield Fault(what, at, f"write {near or choices(parts.variants)}")
-    for folder in options.folders(parts.variants):
+            yield Fault(what, at, f"write {near or choices(bundles)}")
+    for folder in options.folders(bundles):
         if folder in parts.variants:
             what = f"variant '{folder}' has the name of a folder that {section} makes"
             at = parts.key_at("quantization", folder)

@@ -25,6 +25,7 @@ from onnxbuild.expansion.asked import PACKAGES, AheadOfTimeOptions, PackagesOpti
 from onnxbuild.expansion.delivery import Bundle, artifact_bundle, program_bundle, variant_bundle
 from onnxbuild.expansion.feature import Feature, Laid, Subject
 from onnxbuild.expansion.graph_builder import GraphBuilder
+from onnxbuild.expansion.packaged import bundle_name
 from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.sessions import add_session
 from onnxbuild.resolver.trials import trials_of
@@ -88,7 +89,7 @@ def expand(scope: Scope, variants: Sequence[Variant], formats: Sequence[Format])
     for each in made:
         name = each.subject.variant.name
         _deliver(scope, name, each.bundle, laid.get(name, ()), variant=name)
-        _add_packages(scope, each)
+        _add_packages(scope, each.subject, each.bundle)
         _add_further(scope, each.subject, laid)
     for subject in subjects:
         _add_artifacts(scope, subject)
@@ -165,20 +166,25 @@ def _add_artifacts(scope: Scope, subject: Subject) -> None:
         _deliver(scope, folder, bundle, laid, family="artifact", variant=variant.name)
 
 
-def _add_packages(scope: Scope, made: _Made) -> None:
-    """Add other forms of a variant's bundle."""
-    options = scope.recipe.sections.get(PACKAGES)
-    variant = made.subject.variant
-    if not isinstance(options, PackagesOptions) or not options.includes(variant.name):
+def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
+    """Add other forms of a bundle."""
+    options, packed = scope.recipe.sections.get(PACKAGES), bundle_name(subject)
+    if not isinstance(options, PackagesOptions) or not options.includes(packed):
         return
     for name in options.asked:
         form, own = PACKAGE_FORMATS[name], getattr(options, name)
-        files = form.package(scope, made.subject, made.bundle.files, own)
-        laid = form.runs(scope, made.subject, files, own)
-        judged_by = (*made.bundle.judged_by, *(each.report.step for each in laid))
-        folder = f"{variant.name}-{name}"
-        bundle = Bundle(files, judged_by)
-        _deliver(scope, folder, bundle, laid, family="package", variant=variant.name)
+        files = form.package(scope, subject, made.files, own)
+        laid = form.runs(scope, subject, files, own)
+        judged_by = (*made.judged_by, *(each.report.step for each in laid))
+        _deliver(
+            scope,
+            f"{packed}-{name}",
+            Bundle(files, judged_by),
+            laid,
+            family="package",
+            variant=subject.variant.name,
+            of=packed,
+        )
 
 
 def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
@@ -189,6 +195,7 @@ def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Lai
             bundle = Bundle(each.files, each.judged_by)
             name = f"{variant}-{each.name}"
             _deliver(scope, name, bundle, laid.get(name, ()), variant=variant)
+            _add_packages(scope, replace(subject, further=each), bundle)
 
 
 def _deliver(
@@ -199,6 +206,7 @@ def _deliver(
     *,
     family: Family = "variant",
     variant: str = "",
+    of: str = "",
 ) -> None:
     scope.graph.deliver(
         Deliverable(
@@ -207,6 +215,7 @@ def _deliver(
             parts=((bundle.files, ""), *((each.report, each.file) for each in laid)),
             family=family,
             variant=variant,
+            of=of,
             judged_by=bundle.judged_by,
             measured_by={
                 target: tuple(each.report.step for each in laid if each.target == target)

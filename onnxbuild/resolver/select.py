@@ -10,7 +10,7 @@ from onnxbuild.core.address import StepAddress
 from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.recipe import Format, Recipe, Variant
-from onnxbuild.expansion.asked import AskedOfVariants
+from onnxbuild.expansion.asked import AskedOfVariants, PackagesOptions, bundles_of
 
 
 def chosen(recipe: Recipe, only: Sequence[str]) -> tuple[tuple[Variant, ...], tuple[Format, ...]]:
@@ -36,7 +36,14 @@ def _owners(recipe: Recipe) -> dict[str, str]:
     asked = [each for each in recipe.sections.values() if isinstance(each, AskedOfVariants)]
     owners: dict[str, str] = {}
     for each in recipe.variants:
-        folders = [name for section in asked for name in section.folders([each.name])]
+        bundles = bundles_of(asked, each.name)
+        folders = [
+            name
+            for section in asked
+            for name in section.folders(
+                bundles if isinstance(section, PackagesOptions) else [each.name]
+            )
+        ]
         steps = [name for feature in all_features() for name in feature.steps_of(each.name)]
         owners |= dict.fromkeys((*folders, *steps), each.name)
     owners |= {variant.name: variant.name for variant in recipe.variants}

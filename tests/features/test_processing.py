@@ -79,6 +79,31 @@ def test_the_plain_variants_steps_are_the_same_without_it(load):
     }
 
 
+def test_packages_are_made_of_pipelines_too_and_held_against_what_pipelines_are(load):
+    text = BEFORE + BEHIND + "packages: {variants: [fp32, int8-pipeline], wheel: {}}\n"
+    (recipe,) = load(text).recipes
+    graph = resolve([recipe], HOST)
+    names = [each.name for each in graph.deliverables]
+    assert names == [
+        "fp32", "fp32-wheel", "fp32-pipeline", "int8", "int8-pipeline", "int8-pipeline-wheel",
+    ]  # fmt: skip
+    run = graph.steps["demo:int8-pipeline-wheel/run"]
+    judged = graph.steps["demo:int8-pipeline/validate"]
+    assert run.inputs["reference"] == judged.inputs["reference"]
+    assert run.params.tolerances == judged.params.tolerances
+    assert graph.steps["demo:int8-pipeline-wheel/package"].inputs["bundle"].step == (
+        "demo:int8-pipeline/package"
+    )
+    only = resolve([recipe], HOST, only=["int8-pipeline-wheel"])
+    assert [each.name for each in only.deliverables] == ["int8-pipeline", "int8-pipeline-wheel"]
+
+
+def test_a_bundle_that_is_none_is_named_when_the_recipe_is_read(load):
+    ((what, _, fix),) = faults(load, BEFORE + "packages: {variants: [int8-pipelin], wheel: {}}\n")
+    assert "did you mean 'int8-pipeline'?" in what
+    assert "int8-pipeline" in fix
+
+
 def test_only_takes_a_pipeline_by_its_name(load):
     (recipe,) = load(BEFORE + BEHIND).recipes
     graph = resolve([recipe], HOST, only=["int8-pipeline"])

@@ -9,9 +9,9 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.packaged import bundle_name, package_address, package_reference
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import package_mlflow
 
@@ -31,13 +31,13 @@ def _package(
     scope: Scope, subject: Subject, bundle: OutputRef, options: MlflowOptions
 ) -> OutputRef:
     recipe, variant = scope.recipe, subject.variant
-    about = (("recipe", recipe.name), ("variant", variant.name), ("precision", variant.precision))
-    fixed = subject.session.settings.free_dimensions
+    name = bundle_name(subject)
+    about = (("recipe", recipe.name), ("variant", name), ("precision", variant.precision))
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "package"),
+        package_address(scope, subject, NAME, "package"),
         package_mlflow.KIND,
         package_mlflow.PackageMlflowParams(options.python, options.requirements, about),
-        {"bundle": bundle, "reference": scope.reference(variant, fixed)},
+        {"bundle": bundle, "reference": package_reference(scope, subject)},
         at=variant.location,
         section=PACKAGES,
     )

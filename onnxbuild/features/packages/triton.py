@@ -12,8 +12,8 @@ from onnxbuild.core.errors import StepError
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
 from onnxbuild.core.step import MODEL_FILE, Outcome, StepContext, StepKind
-from onnxbuild.expansion.artifacts import artifact_address
 from onnxbuild.expansion.feature import PackageFormat, Subject
+from onnxbuild.expansion.packaged import bundle_name, package_address
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
@@ -235,13 +235,12 @@ def _session(session: Mapping[str, Any]) -> Iterator[str]:
 def _package(
     scope: Scope, subject: Subject, bundle: OutputRef, options: TritonOptions
 ) -> OutputRef:
-    recipe, variant = scope.recipe, subject.variant
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "package"),
+        package_address(scope, subject, NAME, "package"),
         KIND,
-        TritonParams(options, f"{recipe.name}-{variant.name}"),
+        TritonParams(options, f"{scope.recipe.name}-{bundle_name(subject)}"),
         {"bundle": bundle},
-        at=variant.location,
+        at=subject.variant.location,
         section="packages",
     )
     return OutputRef(step, "bundle")

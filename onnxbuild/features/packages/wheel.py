@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
+from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.packaged import (
+    bundle_name,
+    package_address,
+    package_reference,
+    package_tolerances,
+)
 from onnxbuild.expansion.scope import Scope
-from onnxbuild.expansion.tolerances import tolerances_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.wheels.archive import digests_in, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
 from onnxbuild.onnxkit.wheels.names import VARIANT, distribution_name, import_name, is_name
 from onnxbuild.steps import package_wheel, run_wheel
@@ -43,16 +51,15 @@ class WheelOptions:
 def _package(
     scope: Scope, subject: Subject, bundle: OutputRef, options: WheelOptions
 ) -> OutputRef:
-    recipe, variant = scope.recipe, subject.variant
     params = package_wheel.PackageWheelParams(
-        _names(scope, subject, options), options.runtime, tolerances_of(recipe, variant)
+        _names(scope, subject, options), options.runtime, package_tolerances(scope, subject)
     )
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "package"),
+        package_address(scope, subject, NAME, "package"),
         package_wheel.KIND,
         params,
-        {"bundle": bundle, "reference": _reference(scope, subject)},
-        at=variant.location,
+        {"bundle": bundle, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
         section=PACKAGES,
     )
     return OutputRef(step, "bundle")
@@ -61,30 +68,37 @@ def _package(
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: WheelOptions
 ) -> Sequence[Laid]:
-    recipe, variant = scope.recipe, subject.variant
     step = scope.step(
-        artifact_address(recipe, variant, NAME, "run"),
+        package_address(scope, subject, NAME, "run"),
         run_wheel.KIND,
         run_wheel.RunWheelParams(
-            subject=f"the wheel of variant '{variant.name}'",
+            subject=f"the wheel of variant '{bundle_name(subject)}'",
             package=_names(scope, subject, options).package,
-            tolerances=tolerances_of(recipe, variant),
+            tolerances=package_tolerances(scope, subject),
         ),
-        {"package": package, "reference": _reference(scope, subject)},
-        at=variant.location,
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
         section=PACKAGES,
     )
     return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
-def _reference(scope: Scope, subject: Subject) -> OutputRef:
-    return scope.reference(subject.variant, subject.session.settings.free_dimensions)
+def _archived(folder: Path) -> Iterator[str]:
+    for wheel in folder.glob("*.whl"):
+        yield from digests_in(wheel)
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_wheel.RunWheelParams]:
+    (wheel,) = folder.glob("*.whl")
+    return run_wheel.KIND, run_wheel.RunWheelParams(subject, top_package(wheel), tolerances)
 
 
 def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
     from packaging.version import Version
 
-    recipe, variant = scope.recipe.name, subject.variant.name
+    recipe, variant = scope.recipe.name, bundle_name(subject)
     distribution = distribution_name(recipe, variant, options.name)
     summary = f"{recipe}: variant {variant}, an ONNX model"
     return WheelNames(
@@ -107,7 +121,9 @@ def _faults(parts: Parts) -> Iterator[Fault]:
             what, at, "write letters, digits, `-`, `_` and `.`, such as `my-model-{variant}`"
         )
     elif VARIANT not in options.name:
-        chosen = [name for name in parts.variants if section.includes(name)]
+        sections = parts.sections.values()
+        bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
+        chosen = [name for name in bundles if section.includes(name)]
         if len(chosen) > 1:
             what = f"packages.wheel.name is '{options.name}' for {len(chosen)} variants, whose wheels would replace each other"
             yield Fault(what, at, f"write `name: {options.name}-{VARIANT}`")
@@ -133,4 +149,6 @@ FEATURE = PackageFormat(
     faults=_faults,
     package=_package,
     runs=_runs,
+    archived=_archived,
+    replays=_replays,
 )

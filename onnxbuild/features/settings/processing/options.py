@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from onnxbuild.core.params import option
 from onnxbuild.core.recipe import Axis, DummyInput, Entrypoint, Recipe
@@ -54,6 +55,8 @@ class ProcessingOptions(AskedOfVariants):
         help="points of the pipelines' benchmark, as `benchmark.points`: `{batch: 1, picture_height: 480}`; "
         "empty: the example alone",
     )
+
+    are_bundles: ClassVar[bool] = True
 
     @property
     def asked(self) -> tuple[str, ...]:

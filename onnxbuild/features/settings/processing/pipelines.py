@@ -119,6 +119,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
         return ()
     recipe, variant = scope.recipe, subject.variant
     reference = _reference(scope, subject, made)
+    tolerances = _tolerances(recipe, variant, options_of(recipe))
     reports: dict[str, OutputRef] = {}
     for number, target in enumerate(recipe.targets):
         further = target.name if number else ""
@@ -128,7 +129,7 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
             validate.ValidateParams(
                 variant=made.name,
                 precision=variant.precision,
-                tolerances=_tolerances(recipe, variant, options_of(recipe)),
+                tolerances=tolerances,
                 target=target,
                 gates=TargetGates(require=recipe.gates[target.name].require),
                 session=subject.session.settings.judged(),
@@ -175,7 +176,8 @@ def deliver(scope: Scope, subject: Subject) -> Sequence[FurtherBundle]:
         section=SECTION,
     )
     judges = tuple(report.step for report in reports.values())
-    return (FurtherBundle(PIPELINE, OutputRef(bundle, "bundle"), judges),)
+    files = OutputRef(bundle, "bundle")
+    return (FurtherBundle(PIPELINE, files, judges, reference, tolerances),)
 
 
 def _reference(scope: Scope, subject: Subject, made: Merged) -> OutputRef:
