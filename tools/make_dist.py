@@ -116,7 +116,7 @@ def _build(what: str, source: Path, output: Path, epoch: int) -> None:
     )
     if done.returncode:
         sys.exit(
-            f"{done.stdout}\nerror: `{what[2:]}` could not be built\n  fix: make {'.venv/.installed'}"
+            f"{done.stdout}\nerror: `{what[2:]}` could not be built\n  fix: make .venv/.installed"
         )
 
 
@@ -146,6 +146,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree, unpacked = Path(folder, "tree"), Path(folder, "unpacked")
         epoch = export(given.commit, tree)
+        if given.commit == "HEAD" and _git("status", "--porcelain"):
+            print("note: changes that are not committed are left out", file=sys.stderr)
         sdist = build_sdist(tree, output, epoch)
         wheel = build_wheel(unpack(sdist, unpacked), output, epoch)
     for path in (wheel, sdist):

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.gpu.__main__ import UnableError, unpack_wheels, why_not
 from benchmarks.gpu.libraries import find_libraries, library_folders, needed_by
 from benchmarks.gpu.parts import PartsError, join, main, split
-from benchmarks.gpu.report import gpus
+from benchmarks.gpu.report import gpus, markdown
 
 ROOT = Path(__file__).parents[2]
 CAPI = Path(find_spec("onnxruntime").origin).parent / "capi"
@@ -245,13 +245,38 @@ def measured(folder, *arguments):
     )
 
 
+def test_what_was_left_out_is_in_the_report_with_its_reason():
+    case = {"model": "encoder", "provider": "tensorrt", "precision": "fp16", "way": "cuda_graph"}
+    about = {
+        "gpus": ["A GPU, 580.1"],
+        "cpu": "c",
+        "cores": 2,
+        "system": "s",
+        "python": "3",
+        "packages": {"onnx": "1"},
+    }
+    page = markdown(
+        {
+            "machine": about,
+            "command": "x",
+            "cases": [{**case, "state": "unable", "why": "no library"}],
+        }
+    )
+    assert page.startswith("GPU: A GPU, 580.1. CPU: c, 2 cores. s, Python 3, onnx 1.")
+    assert "- encoder, tensorrt fp16 cuda graph: no library" in page
+
+
 @pytest.mark.skipif(bool(gpus()), reason="a GPU is here")
-def test_without_a_gpu_the_command_says_so(tmp_path):
-    done = measured(tmp_path, "--providers", "cuda")
+@pytest.mark.parametrize(
+    "asked", [[], ["--providers", "cuda"], ["--providers", "cpu", "tensorrt"]]
+)
+def test_without_a_gpu_the_command_says_so(tmp_path, asked):
+    done = measured(tmp_path, *asked)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "GPU" in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / "report.json").exists()
 
 
 @pytest.mark.slow
@@ -261,7 +286,6 @@ def test_the_same_command_gives_figures_of_the_cpu(tmp_path):
         tmp_path / "out",
         "--providers",
         "cpu",
-        "cuda",
         "--models",
         "convnet",
         "--wheels",
@@ -288,6 +312,4 @@ def test_the_same_command_gives_figures_of_the_cpu(tmp_path):
         assert case["nodes"]["CPUExecutionProvider"] > 0
     page = (tmp_path / "out/report.md").read_text()
     assert "| cpu int8 io binding |" in page
-    if not gpus():
-        assert "- convnet, cuda fp16 cuda graph: no NVIDIA GPU is here" in page
     assert (tmp_path / "out/site/carried_package.py").is_file()
