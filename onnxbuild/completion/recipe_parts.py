@@ -1,7 +1,7 @@
 """Variants and steps of a recipe, kept in the user's cache while nothing that decided them changes.
 
 Making the graph of a recipe takes most of a second, longer than a person waits for a TAB. No code of the project is
-run for it: its own plug-ins are left out, and a recipe that needs one has its variants alone.
+run for it: its own plug-ins are left out, and a recipe that needs one has nothing to complete.
 """
 
 from __future__ import annotations
