@@ -3,7 +3,8 @@
 #   docker-registry, skopeo   with apt-get, which needs root
 #   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
-# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
+#   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
+# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras and npm's packages]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
 ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
@@ -41,3 +42,15 @@ if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
 fi
 "$ORAS_FOLDER/usr/bin/oras" version | head -1
+
+if ! command -v npm >/dev/null; then
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends nodejs npm
+fi
+list=$(dirname "$0")/npm
+if ! cmp -s "$list/package-lock.json" "$ORAS_FOLDER/npm/package-lock.json"; then
+    rm -rf "$ORAS_FOLDER/npm" "$ORAS_FOLDER/npm.tmp"
+    cp -r "$list" "$ORAS_FOLDER/npm.tmp"
+    (cd "$ORAS_FOLDER/npm.tmp" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    mv "$ORAS_FOLDER/npm.tmp" "$ORAS_FOLDER/npm"
+fi

@@ -287,7 +287,7 @@ class PackageFormat(Feature):
         has_model: Its model is the bundle's, byte for byte.
         archived: The sha256 of each file in a package's archives.
         replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
-            `package` and `reference`, and its parameters; None where that needs a server.
+            `package` and `reference`, and its parameters; None where that needs another program.
     """
 
     options: type
