@@ -39,7 +39,16 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, cpp, mlflow, oci, ort_mobile, triton, wheel
+from onnxbuild.features.packages import (
+    bundle,
+    cpp,
+    mlflow,
+    node,
+    oci,
+    ort_mobile,
+    triton,
+    wheel,
+)
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -103,6 +112,7 @@ FEATURES: tuple[Feature, ...] = (
     mlflow.FEATURE,
     oci.FEATURE,
     wheel.FEATURE,
+    node.FEATURE,
     cpp.FEATURE,
     ort_mobile.FEATURE,
     packages.FEATURE,

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
+#   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
-#   ONNX Runtime's headers    the same, by the script that C++ packages hold
-#   TypeScript and the types of onnxruntime-react-native, with npm
+#   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
+#   libpython                 of the Python that runs the tests: Triton's Python backend loads it
+#   ONNX Runtime's headers    unpacked into that folder, by the script that C++ packages hold
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for what is unpacked]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
-TYPESCRIPT=5.9.3 REACT_NATIVE=1.24.3
 ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
 
 installed() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
@@ -17,6 +18,19 @@ if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SK
     apt-get update -q
     RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
 fi
+
+libpython=libpython$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if ! ldconfig -p | grep -q "$libpython.so.1.0"; then
+    apt-get install -q -y --no-install-recommends "$libpython" || echo "no $libpython: Triton's tests are skipped" >&2
+fi
+SHELLS=(zsh=5.9-4+b15 fish=3.6.0-3.1+deb12u1 graphviz=2.42.2-7+deb12u1)
+for each in "${SHELLS[@]}"; do
+    if [[ $(installed "${each%%=*}") != "${each#*=}" ]]; then
+        apt-get update -q
+        apt-get install -q -y --no-install-recommends "${SHELLS[@]}"
+        break
+    fi
+done
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     lists=$(mktemp -d)
@@ -37,8 +51,14 @@ fi
 
 bash "$(dirname "$0")/../onnxbuild/onnxkit/cpp/templates/fetch_headers.sh.j2" "$ORAS_FOLDER/onnxruntime-headers"
 
-if command -v npm >/dev/null && [[ ! -x $ORAS_FOLDER/typescript/node_modules/.bin/tsc ]]; then
-    mkdir -p "$ORAS_FOLDER/typescript"
-    npm install --prefix "$ORAS_FOLDER/typescript" --no-audit --no-fund --ignore-scripts --legacy-peer-deps \
-        "typescript@$TYPESCRIPT" "onnxruntime-react-native@$REACT_NATIVE"
+if ! command -v npm >/dev/null; then
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends nodejs npm
+fi
+list=$(dirname "$0")/npm
+if ! cmp -s "$list/package-lock.json" "$ORAS_FOLDER/npm/package-lock.json"; then
+    rm -rf "$ORAS_FOLDER/npm" "$ORAS_FOLDER/npm.tmp"
+    cp -r "$list" "$ORAS_FOLDER/npm.tmp"
+    (cd "$ORAS_FOLDER/npm.tmp" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    mv "$ORAS_FOLDER/npm.tmp" "$ORAS_FOLDER/npm"
 fi

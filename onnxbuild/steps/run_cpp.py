@@ -26,7 +26,7 @@ from onnxbuild.onnxkit.cpp.own_test import (
     find_tools,
     run_test,
 )
-from onnxbuild.onnxkit.packages.sums import PackageError, check_package
+from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
 from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
 

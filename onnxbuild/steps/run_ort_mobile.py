@@ -11,7 +11,7 @@ from onnxbuild.core.target import CPU
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, read_manifest
 from onnxbuild.onnxkit.packages.golden import GOLDEN, read_plain_inputs
-from onnxbuild.onnxkit.packages.sums import PackageError, check_package
+from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.sessions.open import open_session

@@ -86,10 +86,13 @@ def test_the_model_is_opened_and_judged(made):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda package: (package / "model.ort").write_bytes(b"ORTM"), "model.ort is not what"),
+        (
+            lambda package: (package / "model.ort").write_bytes(b"ORTM"),
+            "model.ort is another file",
+        ),
         (
             lambda package: (package / "golden/points.json").unlink(),
-            "golden/points.json is not there",
+            "golden/points.json is missing",
         ),
     ],
     ids=["truncated", "missing"],
@@ -146,14 +149,14 @@ def test_the_grammar_accepts_the_source_of_every_type(language, tmp_path):
 
 @pytest.mark.slow
 def test_tsc_accepts_the_source_against_the_types_of_react_native(tmp_path):
-    compiler = SERVERS / "typescript/node_modules/.bin/tsc"
+    compiler = SERVERS / "npm/node_modules/.bin/tsc"
     if not compiler.exists() or shutil.which("node") is None:
         pytest.skip("needs node, and TypeScript of tests/install_servers.sh")
     package = packaged(tmp_path, [each for each in TYPESCRIPT.forms if each != "uint64"])[1]
     source = tmp_path / "AllTypesFp32.ts"
     text = (package / "react-native/AllTypesFp32.ts").read_text()
     source.write_text(text)
-    (tmp_path / "node_modules").symlink_to(SERVERS / "typescript/node_modules")
+    (tmp_path / "node_modules").symlink_to(SERVERS / "npm/node_modules")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     options = [
         "--strict",

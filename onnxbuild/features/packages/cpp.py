@@ -22,7 +22,7 @@ from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
 from onnxbuild.onnxkit.cpp.content import MODEL
-from onnxbuild.onnxkit.packages.sums import owner_of
+from onnxbuild.onnxkit.packages.own_files import owner_of
 from onnxbuild.steps import package_cpp, run_cpp
 
 NAME, HEADERS = "cpp", "headers"

@@ -17,7 +17,7 @@ from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.ahead_of_time.options import OrtFormatOptions
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
-from onnxbuild.onnxkit.packages.sums import owner_of
+from onnxbuild.onnxkit.packages.own_files import owner_of
 from onnxbuild.steps import package_ort_mobile, run_ort_mobile
 
 NAME = "ort-mobile"

@@ -1,95 +1,30 @@
-"""Check a package of plain files: its SHA256SUMS, whose it is, its golden points."""
+"""A package's files against its SHA256SUMS."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.manifest import SUMS_FILE
-from onnxbuild.onnxkit.bundles.write import names_below
-from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
+from onnxbuild.onnxkit.bundles.write import described, names_below
 
 
-class PackageError(ValueError):
-    """A package that is not what it says."""
+def damage(folder: Path) -> str:
+    """Return what is wrong with a package's files, by its SHA256SUMS; empty if nothing is.
 
-
-def check_sums(folder: Path) -> None:
-    """See that a folder holds what its SHA256SUMS lists, and nothing else.
-
-    Raises:
-        PackageError: A file is missing, more, or another.
+    Args:
+        folder: The package.
     """
     try:
         lines = (folder / SUMS_FILE).read_text(encoding="utf-8").splitlines()
+        recorded = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     except (OSError, UnicodeDecodeError) as error:
-        raise PackageError(f"it has no {SUMS_FILE}") from error
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    found = {name for name in names_below(folder) if name != SUMS_FILE}
-    for name in sorted(found ^ listed.keys()):
-        says = "is not there" if name in listed else f"is not in {SUMS_FILE}"
-        raise PackageError(f"{name} {says}")
-    for name in sorted(found):
-        with (folder / name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != listed[name]:
-            raise PackageError(f"{name} is not what {SUMS_FILE} says")
-
-
-def owner_of(manifest: Path) -> tuple[str, str]:
-    """Return (recipe, variant) of a package.
-
-    Args:
-        manifest: Its manifest.json.
-
-    Raises:
-        PackageError: It is none.
-    """
-    try:
-        content = json.loads(manifest.read_text(encoding="utf-8"))
-        return str(content["name"]), str(content["variant"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise PackageError(f"it has no {manifest.name} that names its variant") from error
-
-
-def check_package(
-    folder: Path,
-    *,
-    manifest: str,
-    recipe: str,
-    variant: str,
-    reference: Path,
-    tolerances: VariantTolerances,
-    scratch: Path,
-) -> frozenset[str]:
-    """See that a package is whole, of a variant, and has the golden points of its reference; return their names.
-
-    Args:
-        folder: The package's.
-        manifest: Name of its manifest.json.
-        recipe: The name that the manifest must have.
-        variant: The same.
-        reference: The artifact.
-        tolerances: The variant's.
-        scratch: A folder to write to.
-
-    Raises:
-        PackageError: It is not.
-    """
-    check_sums(folder)
-    owner = owner_of(folder / manifest)
-    if owner != (recipe, variant):
-        raise PackageError(f"it is a package of {':'.join(owner)}, not of {recipe}:{variant}")
-    expected = scratch / "expected"
-    points = write_plain_points(expected, reference, tolerances)
-    for name in sorted({*names_below(folder / GOLDEN), *names_below(expected)}):
-        paths = (folder / GOLDEN / name, expected / name)
-        if not all(each.is_file() for each in paths) or not _same(*paths):
-            raise PackageError(f"{GOLDEN}/{name} is not the reference's")
-    return frozenset(each["name"] for each in points)
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.read_bytes() == other.read_bytes()
+        return f"{SUMS_FILE} can't be read: {error}"
+    there = {name for name in names_below(folder) if name != SUMS_FILE}
+    if missing := sorted(recorded.keys() - there):
+        return f"{missing[0]} is missing"
+    if added := sorted(there - recorded.keys()):
+        return f"{added[0]} is there, and {SUMS_FILE} does not name it"
+    for name, digest in recorded.items():
+        if described(folder / name).sha256 != digest:
+            return f"{name} is another file than the one that {SUMS_FILE} names"
+    return ""

@@ -8,7 +8,7 @@ import pytest
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import write_sums
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
-from onnxbuild.onnxkit.packages.sums import PackageError, check_package
+from onnxbuild.onnxkit.packages.own_files import PackageError, check_package
 from tests.native.packages import write_reference
 
 TYPES = ["float32", "string"]
@@ -49,10 +49,16 @@ def test_a_whole_package_names_its_golden_points(package):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda folder: (folder / "model.onnx").write_bytes(b"weight"), "model.onnx is not what"),
-        (lambda folder: (folder / "model.onnx").unlink(), "model.onnx is not there"),
-        (lambda folder: (folder / "more.txt").write_text(""), "more.txt is not in SHA256SUMS"),
-        (lambda folder: (folder / "SHA256SUMS").unlink(), "it has no SHA256SUMS"),
+        (
+            lambda folder: (folder / "model.onnx").write_bytes(b"weight"),
+            "model.onnx is another file",
+        ),
+        (lambda folder: (folder / "model.onnx").unlink(), "model.onnx is missing"),
+        (
+            lambda folder: (folder / "more.txt").write_text(""),
+            "more.txt is there, and SHA256SUMS does not name it",
+        ),
+        (lambda folder: (folder / "SHA256SUMS").unlink(), "SHA256SUMS can't be read"),
     ],
     ids=["truncated", "missing", "more", "no sums"],
 )
