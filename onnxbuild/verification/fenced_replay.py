@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.processes.fenced_call import TIMEOUT_S, call_fenced
+from onnxbuild.adapters.toolchain.headers import installed_headers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding
@@ -73,6 +74,7 @@ class Replay:
         Raises:
             StepError: The step's; or its process died, took too long, or answered nonsense.
         """
+        headers = installed_headers()
         job = {
             "kind": self.kind,
             "params": to_json(self.params),
@@ -80,13 +82,14 @@ class Replay:
             "inputs": {name: str(path.absolute()) for name, path in self.inputs.items()},
             "libraries": list(self.libraries),
             "plugins": list(self.plugins),
+            "headers": headers or "",
         }
         self.scratch.mkdir()
         try:
             answer = call_fenced(
                 _JUDGE,
                 job,
-                readable=self.readable,
+                readable=(*self.readable, *(() if headers is None else (Path(headers),))),
                 scratch=self.scratch,
                 where=self.where,
                 timeout_s=self.timeout_s,

@@ -23,7 +23,7 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         job: `kind`: the step's; `params`: as JSON; `where`: for messages; `inputs`: name -> path;
             `libraries`: of custom operators; `plugins`: distributions that bring an execution provider.
-            The working folder is its own.
+            `headers`: the folder of ONNX Runtime's C++ headers, or empty. The working folder is its own.
 
     Returns: `metrics` and `findings` of its outcome; a finding is [what, where].
 
@@ -38,7 +38,7 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     params: Any = from_json(kind.params, job["params"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
     adopt_libraries(job["libraries"])
-    outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs))
+    outcome = kind.run(ReplayContext(params, job["where"], Path.cwd(), inputs, job["headers"]))
     return {
         "metrics": dict(outcome.metrics),
         "findings": [[each.what, each.where] for each in outcome.findings],

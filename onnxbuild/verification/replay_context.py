@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters.toolchain.headers import installed_headers
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.recipe import Entrypoint
 from onnxbuild.core.step import HEADERS, Finding
@@ -62,14 +61,23 @@ class ReplayContext:
         where: For messages.
         scratch: For reports that nobody reads.
         inputs: Name -> folder.
+        headers: The folder of ONNX Runtime's C++ headers; empty for none.
     """
 
-    def __init__(self, params: Any, where: str, scratch: Path, inputs: dict[str, Path]) -> None:
+    def __init__(
+        self,
+        params: Any,
+        where: str,
+        scratch: Path,
+        inputs: dict[str, Path],
+        headers: str = "",
+    ) -> None:
         self.params = params
         self.where = where
         self.memory_bytes = sys.maxsize  # nobody watches it here
         self._scratch = scratch
         self._inputs = inputs
+        self._headers = headers
 
     @property
     def scratch(self) -> Path:
@@ -100,9 +108,8 @@ class ReplayContext:
         raise StepError(f"'{entrypoint.target}' is not in a release", where=self.where)
 
     def place(self, name: str) -> Path | None:
-        """The headers that are installed; no other tool is looked for here."""
-        found = installed_headers() if name == HEADERS else None
-        return None if found is None else Path(found)
+        """The headers; no other tool is looked for here."""
+        return Path(self._headers) if name == HEADERS and self._headers else None
 
     def files(self, entrypoint: Entrypoint) -> tuple[tuple[str, Path], ...]:
         """Nor are files."""

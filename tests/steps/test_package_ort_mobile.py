@@ -149,8 +149,8 @@ def test_the_grammar_accepts_the_source_of_every_type(language, tmp_path):
 
 @pytest.mark.slow
 def test_tsc_accepts_the_source_against_the_types_of_react_native(tmp_path):
-    compiler = SERVERS / "npm/node_modules/.bin/tsc"
-    if not compiler.exists() or shutil.which("node") is None:
+    compiler, node = SERVERS / "npm/node_modules/typescript/bin/tsc", shutil.which("node")
+    if not compiler.exists() or node is None:
         pytest.skip("needs node, and TypeScript of tests/install_servers.sh")
     package = packaged(tmp_path, [each for each in TYPESCRIPT.forms if each != "uint64"])[1]
     source = tmp_path / "AllTypesFp32.ts"
@@ -170,7 +170,11 @@ def test_tsc_accepts_the_source_against_the_types_of_react_native(tmp_path):
 
     def checked():
         done = subprocess.run(
-            [compiler, *options, source], cwd=tmp_path, capture_output=True, text=True, check=False
+            [node, compiler, *options, source],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode, done.stdout
 
