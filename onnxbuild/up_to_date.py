@@ -57,7 +57,7 @@ def remember(
     program: Iterable[str],
     started_ns: int,
 ) -> None:
-    """Note all that a good run looked at.
+    """Note all that a good run looked at; nothing where an environment that it did without is missing.
 
     Args:
         request: What was asked for.
@@ -69,15 +69,18 @@ def remember(
         program: The files of this program and its plug-ins.
         started_ns: Wall clock when the run began.
     """
-    known = workspace.fingerprints.environments
+    known, needed = workspace.fingerprints.environments, environments_of(graph)
+    if any(map(known.is_missing, needed)):  # it may be possible to make it next time
+        return
+    names = [*loaded.variables, *(("PATH",) if any(each.npm for each in needed) else ())]
     for path in program:
         workspace.stats.look(path)
     memo.remember(
         workspace.index,
         memo_key(request, catalog),
         {
-            "environment": {name: locate.environment().get(name) for name in loaded.variables},
-            "environments": [known.folder(each) for each in environments_of(graph)],
+            "environment": {name: locate.environment().get(name) for name in names},
+            "environments": [known.folder(each) for each in needed],
             "steps": len(graph.steps),
             "names": "" if report.left_out else "\n".join(graph.steps),
             "lint": glance.lint_lines(

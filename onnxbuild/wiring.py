@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.errors import StoreError
+from onnxbuild.core.errors import StepError, StoreError
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor, Guard
@@ -154,7 +154,9 @@ class Run:
 
 @contextmanager
 def environments_made(workspace: Workspace, graph: Graph, events: EventSink) -> Iterator[None]:
-    """Make the virtual environments that a graph's targets need, and keep them from being removed.
+    """Make the environments that a graph's steps need, and keep them from being removed.
+
+    One that steps can do without is left out where it can't be made; a notice says why.
 
     Args:
         workspace: Project and store.
@@ -175,26 +177,38 @@ def _made_and_held(
 ) -> locks.FileLock:
     """Make an environment where it is missing; return the lock that keeps it."""
     from onnxbuild.adapters.toolchain.environment_gc import hold
-    from onnxbuild.adapters.toolchain.virtual_environments import make_environment
 
     known = workspace.fingerprints.environments
     folder = known.folder(environment)
     lock = hold(folder)
     while known.is_missing(environment):
         lock.release()
-        make_environment(
-            known.requirements(environment),
-            known.interpreter(environment),
-            lambda text: events.emit(Notice(text)),
-            compiled=bool(environment.needs),
-        )
+        try:
+            _make(workspace, environment, lambda text: events.emit(Notice(text)))
+        except StepError as error:
+            if not environment.is_optional:
+                raise
+            events.emit(Notice(f"{error.what}; {error.fix}"))
+            return hold(folder)
         known.forget()
         lock = hold(folder)
     return lock
 
 
+def _make(workspace: Workspace, environment: Environment, say: Callable[[str], None]) -> None:
+    from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment
+    from onnxbuild.adapters.toolchain.virtual_environments import make_environment
+
+    known = workspace.fingerprints.environments
+    listed, place = known.requirements(environment), known.interpreter(environment)
+    if environment.npm:
+        make_npm_environment(listed, place, say)
+    else:
+        make_environment(listed, place, say, compiled=bool(environment.needs))
+
+
 def environments_of(graph: Graph) -> tuple[Environment, ...]:
-    """Return the environments that a graph's targets need, made from lists."""
+    """Return the environments that a graph's steps need, made from lists."""
     found = (environment_of(step.params) for step in graph.steps.values())
     return tuple(dict.fromkeys(each for each in found if each is not None and not each.python))
 

@@ -30,7 +30,7 @@ def command(ctx: click.Context, *, store: str | None) -> None:
 
     Exit 1 if something that every build needs is missing.
     """
-    problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_compiler()]
+    problems = [*_packages(), *_plugins(), *_providers(), *_environments(), *_programs()]
     problems += [*_machine(), *_store(store)]
     for problem in problems:
         click.echo(f"problem: {problem}")
@@ -92,8 +92,9 @@ def _environments() -> list[str]:
     return []
 
 
-def _compiler() -> list[str]:
-    """Show the C++ compiler of `formats: [aotinductor]`; it is optional."""
+def _programs() -> list[str]:
+    """Show the C++ compiler of `formats: [aotinductor]`, and Node and npm of packages; both are optional."""
+    from onnxbuild.adapters.toolchain.node_program import program
     from onnxbuild.adapters.toolchain.step_environment import program_folders
     from onnxbuild.core.step import COMPILERS
 
@@ -101,6 +102,9 @@ def _compiler() -> list[str]:
     found = next(filter(None, (shutil.which(name, path=where) for name in COMPILERS)), None)
     lacking = f"no {' and no '.join(COMPILERS)}; formats: [aotinductor] needs one"
     click.echo(f"c++          {found or f'{lacking}: apt-get install g++'}")
+    for name in ("node", "npm"):
+        needed = f"none; packages: {{node, web}} need it: apt-get install {name.replace('node', 'nodejs')}"
+        click.echo(f"{name:<12} {program(name) or needed}")
     return []
 
 

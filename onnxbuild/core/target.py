@@ -93,17 +93,18 @@ def environment_of(params: object) -> Environment | None:
     return target.environment if isinstance(target, Target) else None
 
 
-def run_by(params: Any, interpreter: str) -> Any:
-    """Parameters whose environment knows its interpreter.
+def run_by(params: Any, interpreter: Mapping[str, Any]) -> Any:
+    """Parameters whose environment knows where it is on this machine.
 
     Args:
         params: With an environment; see `environment_of`.
-        interpreter: Absolute path.
+        interpreter: JSON of its core.environment.Interpreter.
     """
+    known = {"interpreter": interpreter["path"], "folder": interpreter["folder"]}
     own = getattr(params, "environment", None)
     if isinstance(own, Environment):
-        return replace(params, environment=replace(own, interpreter=interpreter))
-    environment = replace(params.target.environment, interpreter=interpreter)
+        return replace(params, environment=replace(own, **known))
+    environment = replace(params.target.environment, **known)
     return replace(params, target=replace(params.target, environment=environment))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxbuild.core.action import NOT_INSTALLED
-from onnxbuild.core.environment import INTERPRETER, split_package
+from onnxbuild.core.environment import INTERPRETER, NODE, split_package
 from onnxbuild.core.step import COMPILER, GPU
 from onnxbuild.lock.model import Lock
 
@@ -14,25 +14,28 @@ _HEX = 64
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One distribution that a build used.
+    """One distribution, or package of npm's, that a build used.
 
     Attributes:
         name: As it is installed (`onnxruntime-gpu`), normalized.
         version: As it is installed, with its local part (`2.13.0+cpu`).
         record: sha256 over its RECORD, which lists a hash of every file, or over its files where
-            it has none; empty if no file is known.
+            it has none; empty if no file is known, and for npm's packages.
+        index: Its package URL's type: `pypi` or `npm`.
     """
 
     name: str
     version: str
     record: str
+    index: str = "pypi"
 
     @property
     def purl(self) -> str:
         """Its package URL."""
         from packageurl import PackageURL
 
-        return PackageURL("pypi", name=self.name, version=self.version).to_string()
+        scope, _, name = self.name.rpartition("/")
+        return PackageURL(self.index, scope or None, name, self.version).to_string()
 
 
 def packages_of(lock: Lock) -> tuple[Package, ...]:
@@ -41,7 +44,7 @@ def packages_of(lock: Lock) -> tuple[Package, ...]:
     Those of targets' environments are among them: a package may be there in several versions.
     """
     found = {
-        _parsed(digest)
+        _parsed(name, digest)
         for name, digest in lock.packages.items()
         if digest != NOT_INSTALLED and not name.startswith("<") and not _is_tool(name)
     }
@@ -49,11 +52,15 @@ def packages_of(lock: Lock) -> tuple[Package, ...]:
 
 
 def _is_tool(name: str) -> bool:
-    """Whether it is a compiler, a GPU or an interpreter."""
+    """Whether it is a compiler, a GPU, an interpreter or Node."""
     elsewhere = split_package(name)
-    return name in {COMPILER, GPU} or (elsewhere is not None and elsewhere[0] == INTERPRETER)
+    return name in {COMPILER, GPU} or (
+        elsewhere is not None and elsewhere[0] in {INTERPRETER, NODE}
+    )
 
 
-def _parsed(digest: str) -> Package:
+def _parsed(member: str, digest: str) -> Package:
     name, version, record = digest.split(" ")
-    return Package(name, version, record if len(record) == _HEX else "")
+    elsewhere = split_package(member)
+    index = "npm" if elsewhere is not None and elsewhere[1].npm else "pypi"
+    return Package(name, version, record if len(record) == _HEX else "", index)

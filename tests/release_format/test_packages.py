@@ -53,3 +53,17 @@ def test_what_is_no_package_or_absent_is_in_no_bill():
     absent = {"flash-attn": NOT_INSTALLED, PACKAGES: "packages 3 ab", f"{COPIED}x>": "x copied ab"}
     (found,) = packages_of(locked({"torch": TORCH, **absent}))
     assert found.name == "torch"
+
+
+def test_npms_packages_have_its_urls_and_node_is_none():
+    there = Environment(npm="<onnxbuild>/onnxkit/node/package-lock.json")
+    found = packages_of(
+        locked(
+            {
+                there.package("@scope/tool"): "@scope/tool 1.2.3 sha512-A",
+                there.package("node"): f"node v20.1.0 {'a' * 64}",
+            }
+        )
+    )
+    assert [(each.name, each.record) for each in found] == [("@scope/tool", "")]
+    assert found[0].purl == "pkg:npm/%40scope/tool@1.2.3"

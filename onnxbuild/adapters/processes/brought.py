@@ -92,7 +92,7 @@ class _OwnRun:
                 fix="let it bring the same wherever it is imported",
             )
         params: Any = from_json(found.params, self._job["params"])
-        context.params = params if interpreter is None else run_by(params, interpreter["path"])
+        context.params = params if interpreter is None else run_by(params, interpreter)
         return found.run(context)
 
 

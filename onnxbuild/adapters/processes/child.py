@@ -131,7 +131,7 @@ def _params(job: Mapping[str, Any], kind: StepKind) -> Any:
     other = job["interpreter"]
     if kind.params is object:  # what a file of the project is given when it is run
         return params
-    return params if other is None else run_by(params, other["path"])
+    return params if other is None else run_by(params, other)
 
 
 def _fence(job: Mapping[str, Any], folder: Path, kind: StepKind, params: Any) -> Fence:
@@ -205,11 +205,9 @@ def _shut(fence: Fence, observer: Observer, step: _Shut, supervisor: socket.sock
 
 def _other_software(job: Mapping[str, Any]) -> list[str]:
     """The environment of a target's interpreter: known by the packages in it."""
-    if job["interpreter"] is None:
-        return []
-    environment = os.path.dirname(os.path.dirname(job["interpreter"]["path"]))
-    folders = [*job["interpreter"]["folders"]]
-    if os.path.exists(os.path.join(environment, "pyvenv.cfg")):
+    other = job["interpreter"] or {"path": "", "folders": ()}
+    environment, folders = os.path.dirname(os.path.dirname(other["path"])), [*other["folders"]]
+    if environment and os.path.exists(os.path.join(environment, "pyvenv.cfg")):
         folders.append(environment)
     return folders
 

@@ -1,4 +1,4 @@
-"""Environments of targets and of models' frameworks: where each one's interpreter is, and what is installed there."""
+"""Environments: of targets, of models' frameworks, of npm's packages: where each is, and what is installed there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from onnxbuild.adapters.disk.statcache import ABSENT, StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.interpreters import Python, look_at
-from onnxbuild.core.environment import INTERPRETER, RUNTIME, Environment, Interpreter
+from onnxbuild.adapters.toolchain.node_program import find_node, node_build, node_folders
+from onnxbuild.adapters.toolchain.npm_lists import NODE_MODULES, packages_listed, this_platform
+from onnxbuild.core.action import NOT_INSTALLED
+from onnxbuild.core.environment import INTERPRETER, NODE, NPM, RUNTIME, Environment, Interpreter
 from onnxbuild.core.errors import StepError
 from onnxbuild.providers import all_providers
 
@@ -43,23 +46,25 @@ class Environments:
 
     def requirements(self, environment: Environment) -> str:
         """The absolute path of its list."""
-        return self._absolute(environment.requirements)
+        return self._absolute(environment.requirements or environment.npm)
 
     def interpreter(self, environment: Environment) -> str:
-        """The absolute path of its interpreter, whether it is there or not."""
+        """The absolute path of its interpreter, whether it is there or not; of npm's packages their folder's."""
         if environment.python:
             return self._absolute(environment.python)
-        return os.path.join(self.folder(environment), "bin", "python")
+        inside = (NODE_MODULES,) if environment.npm else ("bin", "python")
+        return os.path.join(self.folder(environment), *inside)
 
     def folder(self, environment: Environment) -> str:
         """Return where that of a list is, whether it is there or not."""
         digest = self._stats.digest(self.requirements(environment)) or ""
-        name = hashlib.sha256(f"{digest} {machine.python_build()}".encode()).hexdigest()
+        made_for = " ".join(this_platform()) if environment.npm else machine.python_build()
+        name = hashlib.sha256(f"{digest} {made_for}".encode()).hexdigest()
         return os.path.join(cache_root(), MADE, name)
 
     def is_missing(self, environment: Environment) -> bool:
-        """Return whether it has to be made first."""
-        if environment.python:
+        """Return whether it has to be made first; not where Node is to run it, and is missing."""
+        if environment.python or (environment.is_optional and self._node() is None):
             return False
         self._found.pop(environment, None)
         self._looked.pop(self.interpreter(environment), None)
@@ -75,6 +80,9 @@ class Environments:
         Raises:
             StepError: Its interpreter is of no use.
         """
+        if environment.npm:
+            found = self._node_digest(environment) if package == NODE else None
+            return found or self._listed(environment, "").get(package)
         if self._is_absent(environment):
             return _NOT_MADE
         python, installed = self._installed(environment, "")
@@ -88,6 +96,8 @@ class Environments:
 
     def _look(self, environment: Environment, where: str) -> Interpreter:
         path, replaces = self.interpreter(environment), environment.replaces
+        if environment.npm:
+            return self._look_at_npm(environment, where)
         if self.is_missing(environment):
             return Interpreter(path, (), {environment.package(replaces): _NOT_MADE}, replaces)
         python, installed = self._installed(environment, where)
@@ -100,6 +110,39 @@ class Environments:
         for name in names:
             packages[environment.package(name)] = installed.digest(name) or ""
         return Interpreter(path, (*python.prefixes, *python.sites), packages, replaces)
+
+    def _look_at_npm(self, environment: Environment, where: str) -> Interpreter:
+        """Packages count by the list: what npm installs has the integrity that is in it."""
+        node = self._node() if NODE in environment.needs else None
+        there = not self._is_absent(environment)
+        folder = self.folder(environment) if there else ""
+        folders = [folder] if there else []
+        listed = self._listed(environment, where)
+        packages = {environment.package(name): digest for name, digest in listed.items()}
+        if NODE in environment.needs:
+            packages[environment.package(NODE)] = self._node_digest(environment)
+        folders += node_folders(node) if node else ()
+        return Interpreter(node or "", tuple(folders), packages, NPM, folder)
+
+    def _listed(self, environment: Environment, where: str) -> dict[str, str]:
+        path = self.requirements(environment)
+        try:
+            with open(path, encoding="utf-8") as file:
+                return packages_listed(file.read())
+        except (OSError, ValueError) as error:
+            what = f"{path} is no list of npm's packages: {error}"
+            raise StepError(what, where=where, fix="let `npm install` write it anew") from None
+
+    def _node(self) -> str | None:
+        path = find_node(self._stats)
+        return path if path is not None and node_build(path, self._stats) else None
+
+    def _node_digest(self, environment: Environment) -> str:
+        """Return what runs the packages; `not made yet` where they are not there."""
+        path = self._node()
+        if path is None:
+            return NOT_INSTALLED
+        return _NOT_MADE if self._is_absent(environment) else node_build(path, self._stats) or ""
 
     def _installed(self, environment: Environment, where: str) -> tuple[Python, Distributions]:
         path = self.interpreter(environment)

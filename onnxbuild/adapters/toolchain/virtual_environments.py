@@ -22,6 +22,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.locate import cache_root
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import MADE, SEEDS
+from onnxbuild.adapters.toolchain.npm_lists import asked_of
 from onnxbuild.adapters.toolchain.records import normalized
 from onnxbuild.core.errors import StepError
 from onnxbuild.recipe.declared.requirements import read_pins
@@ -57,13 +58,46 @@ def make_environment(
         StepError: It can't be made; nothing is left of it.
     """
     final = os.path.dirname(os.path.dirname(interpreter))
+
+    def fill(folder: str) -> None:
+        pins, _ = read_pins(Path(requirements).read_text(encoding="utf-8"))
+        say(f"making the environment of {requirements}: {len(pins)} packages, with pip")
+        _create(folder, requirements)
+        _install(folder, requirements, say)
+        if compiled:
+            _compile(folder, final)
+        _check_whole(folder, requirements)
+
+    make_once(requirements, interpreter, fill, say, final=final)
+
+
+def make_once(
+    listed: str,
+    witness: str,
+    fill: Callable[[str], None],
+    say: Callable[[str], None],
+    *,
+    final: str,
+) -> None:
+    """Make the folder of a list, unless another process has just done so.
+
+    Args:
+        listed: The list's absolute path.
+        witness: A path that is there if the folder is.
+        fill: Puts all into a folder of its own, which is renamed then.
+        say: Told how long it took.
+        final: The folder, absolute.
+
+    Raises:
+        StepError: It can't be made; nothing is left of it.
+    """
     make_folder(Path(os.path.dirname(final)))
     lock = locks.wait_lock(Path(lock_path(final)))
     try:
-        if not os.path.exists(interpreter):
+        if not os.path.exists(witness):
             began_s = time.monotonic()
-            _make(requirements, final, say, compiled=compiled)
-            say(f"made the environment of {requirements} in {time.monotonic() - began_s:.0f} s")
+            _make(listed, final, fill)
+            say(f"made the environment of {listed} in {time.monotonic() - began_s:.0f} s")
     finally:
         lock.release()
 
@@ -82,20 +116,14 @@ def used_s(folder: str) -> float:
     return found
 
 
-def _make(requirements: str, final: str, say: Callable[[str], None], *, compiled: bool) -> None:
+def _make(requirements: str, final: str, fill: Callable[[str], None]) -> None:
     # Of killed processes, whose pip may live on for a while; of an interpreter that is gone.
     for left in (*glob.glob(f"{glob.escape(final)}.*.tmp"), final):
         shutil.rmtree(left, ignore_errors=True)
     temporary = f"{final}.{temp_name()}.tmp"
     try:
         text = Path(requirements).read_text(encoding="utf-8")
-        pins, _ = read_pins(text)
-        say(f"making the environment of {requirements}: {len(pins)} packages, with pip")
-        _create(temporary, requirements)
-        _install(temporary, requirements, say)
-        if compiled:
-            _compile(temporary, final)
-        _check_whole(temporary, requirements)
+        fill(temporary)
         about = {"requirements": requirements, "text": text}
         Path(temporary, _ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
         os.rename(temporary, final)
@@ -235,7 +263,8 @@ class MadeEnvironment:
     Attributes:
         folder: Where.
         requirements: The list that it was made from, as it was called then.
-        runtime: Distribution and version of ONNX Runtime, and of TensorFlow.
+        runtime: Distribution and version of ONNX Runtime, and of TensorFlow; npm's packages that its list
+            asks for.
         size_bytes: Of its files.
         idle_s: Since it was last used, or made.
     """
@@ -252,13 +281,13 @@ def made_environments() -> Iterator[MadeEnvironment]:
     for about in sorted(Path(cache_root(), MADE).glob(f"*/{_ABOUT}")):
         try:
             recorded = json.loads(about.read_text(encoding="utf-8"))
-            requirements = str(recorded["requirements"])
+            requirements, text = str(recorded["requirements"]), str(recorded["text"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
         folder = str(about.parent)
         installed = _installed(folder)
         found = [n for each in _RUNTIMES for n in installed.stands_for(each)]
-        runtimes = [f"{n} {installed.version(n)}" for n in found]
+        runtimes = [f"{n} {installed.version(n)}" for n in found] or asked_of(text)
         size = sum(p.lstat().st_size for p in about.parent.rglob("*") if not p.is_dir())
         yield MadeEnvironment(
             folder, requirements, ", ".join(runtimes), size, time.time() - used_s(folder)

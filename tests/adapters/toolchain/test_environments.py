@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -14,7 +15,7 @@ from onnxbuild.adapters.disk.statcache import StatCache
 from onnxbuild.adapters.toolchain.distributions import Distributions
 from onnxbuild.adapters.toolchain.environments import Environments
 from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
-from onnxbuild.core.environment import Environment
+from onnxbuild.core.environment import Environment, split_package
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.converters.options import built_in
 from tests.environments import make_venv, write_distribution
@@ -202,3 +203,64 @@ def test_what_is_not_made_yet_has_a_key_of_its_own(tmp_path, monkeypatch):
     assert found.packages == {"onnxruntime of list list.txt": "not made yet"}
     (tmp_path / "list.txt").write_text("onnxruntime==1.23.1\n")
     assert environments(tmp_path).interpreter(listed) != found.path
+
+
+NPM_LIST = {
+    "lockfileVersion": 3,
+    "packages": {
+        "": {"dependencies": {"runtime": "1.0.0"}},
+        "node_modules/runtime": {"version": "1.0.0", "integrity": "sha512-A"},
+    },
+}
+
+
+@pytest.fixture
+def npm_list(tmp_path, monkeypatch):
+    """A list, and a Node that says its version; both in `tmp_path`."""
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "package-lock.json").write_text(json.dumps(NPM_LIST))
+    node = tmp_path / "bin" / "node"
+    node.parent.mkdir()
+    node.write_text('#!/bin/sh\nprintf \'["v20.1.0","x64",{}]\'\n')
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(node.parent))
+    return node
+
+
+def test_npms_packages_count_by_their_list_and_node_where_it_runs_them(tmp_path, npm_list):
+    files = Environment(npm="package-lock.json")
+    found = environments(tmp_path).look(files, "")
+    assert found.packages == {"runtime of npm list package-lock.json": "runtime 1.0.0 sha512-A"}
+    assert (found.path, found.folder, found.folders, found.replaces) == ("", "", (), "npm")
+    runs = Environment(npm="package-lock.json", needs=("node",))
+    known = environments(tmp_path)
+    assert known.is_missing(runs)
+    node = "node of npm list package-lock.json"
+    assert known.look(runs, "").packages[node] == "not made yet"
+    Path(known.interpreter(runs)).mkdir(parents=True)
+    known.forget()
+    made = known.look(runs, "")
+    assert made.packages[node].startswith("node v20.1.0 ")
+    assert made.path == str(npm_list)
+    assert made.folders == (made.folder, str(npm_list))
+    assert {n: known.digest(*split_package(n)) for n in made.packages} == made.packages
+
+
+def test_without_node_what_it_runs_is_not_made_and_files_are(tmp_path, npm_list, monkeypatch):
+    monkeypatch.setattr(
+        "onnxbuild.adapters.toolchain.node_program.program_folders", lambda: (str(tmp_path),)
+    )
+    npm_list.unlink()
+    known = environments(tmp_path)
+    runs = Environment(npm="package-lock.json", needs=("node",))
+    assert not known.is_missing(runs)
+    assert known.is_missing(Environment(npm="package-lock.json"))
+    found = known.look(runs, "")
+    assert found.packages["node of npm list package-lock.json"] == "not installed"
+    assert found.path == ""
+
+
+def test_a_list_that_is_none_is_refused(tmp_path, npm_list):
+    (tmp_path / "package-lock.json").write_text("{}")
+    with pytest.raises(StepError, match="is no list of npm's packages: it has no `packages`"):
+        environments(tmp_path).look(Environment(npm="package-lock.json"), "")

@@ -1,0 +1,1 @@
+"""Node packages: what they hold, and how they are run."""

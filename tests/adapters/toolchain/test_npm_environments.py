@@ -1,0 +1,136 @@
+"""Folders with node_modules made by the real npm, from a registry of this test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.adapters.toolchain.environment_gc import collect_environments
+from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment
+from onnxbuild.adapters.toolchain.npm_lists import this_platform
+from onnxbuild.adapters.toolchain.virtual_environments import made_environments
+from onnxbuild.core.errors import StepError
+from tests.npm_registry import package, serving, write_list
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm"),
+]
+
+SYSTEM, ARCHITECTURE = this_platform()
+BUILT = [f"bin/napi-v6/{each}" for each in (f"{SYSTEM}/{ARCHITECTURE}", f"{SYSTEM}/other", "other/x64")]  # fmt: skip
+ARCHIVES = {
+    "runtime": package(
+        "runtime",
+        "1.0.0",
+        {"index.js": "module.exports = 1", **{f"{each}/it.node": "" for each in BUILT}},
+        scripts={"postinstall": "exit 1"},
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def registry():
+    with serving(ARCHIVES) as address:
+        yield address
+
+
+@pytest.fixture
+def listed(tmp_path, registry, monkeypatch):
+    monkeypatch.setenv("ONNXBUILD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("npm_config_registry", registry)
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    return write_list(tmp_path / "package-lock.json", ARCHIVES)
+
+
+def node_modules(tmp_path):
+    return tmp_path / "cache" / "environments" / "any" / "node_modules"
+
+
+def left(tmp_path):
+    return [path.name for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()]
+
+
+def make(tmp_path, listed, said=None):
+    make_npm_environment(
+        str(listed), str(node_modules(tmp_path)), [].append if said is None else said.append
+    )
+
+
+def test_it_is_made_once_without_scripts_or_what_is_for_other_platforms_and_listed(
+    tmp_path, listed
+):
+    said: list[str] = []
+    make(tmp_path, listed, said)
+    make(tmp_path, listed, said)
+    assert said[0] == f"making the environment of {listed}: 1 packages, with npm"
+    assert len(said) == 2
+    there = node_modules(tmp_path) / "runtime"
+    files = sorted(str(p.relative_to(there)) for p in there.rglob("*") if p.is_file())
+    assert files == [f"{BUILT[0]}/it.node", "index.js", "package.json"]
+    (made,) = made_environments()
+    assert (made.requirements, made.runtime) == (str(listed), "runtime 1.0.0")
+    past_s = time.time() - 40 * 86400
+    for path in (made.folder, f"{made.folder}.lock"):
+        os.utime(path, (past_s, past_s))
+    assert [each.folder for each in collect_environments(keep_s=30 * 86400, grace_s=0)] == [
+        made.folder
+    ]
+    assert left(tmp_path) == []
+
+
+def test_other_content_than_the_list_has_is_refused(tmp_path, listed):
+    forged = package("runtime", "1.0.0", {"index.js": "module.exports = 2"})
+    listed = write_list(listed, {"runtime": forged})
+    with pytest.raises(StepError) as caught:
+        make(tmp_path, listed)
+    assert caught.value.what.startswith(f"npm can't install {listed}: Integrity checksum failed")
+    assert left(tmp_path) == []
+
+
+def test_a_registry_that_can_not_be_reached_is_reported(tmp_path, listed, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
+    with pytest.raises(StepError) as caught:
+        make(tmp_path, listed)
+    assert "ECONNREFUSED" in caught.value.what
+    assert caught.value.fix == "see that npm's registry can be reached (`npm ping`), and run again"
+    assert left(tmp_path) == []
+
+
+def test_without_npm_it_is_said_what_to_install(tmp_path, listed, monkeypatch):
+    monkeypatch.setattr(
+        "onnxbuild.adapters.toolchain.node_program.program_folders", lambda: (str(tmp_path),)
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StepError) as caught:
+        make(tmp_path, listed)
+    assert caught.value.what == f"there is no npm to install {listed} with"
+    assert "apt-get install nodejs npm" in caught.value.fix
+
+
+def test_a_kill_leaves_nothing_that_is_half_made(tmp_path, listed):
+    code = (
+        "import sys; from onnxbuild.adapters.toolchain.npm_environments import make_npm_environment\n"
+        "make_npm_environment(sys.argv[1], sys.argv[2], print)"
+    )
+    place = node_modules(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(listed), str(place)], start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(Path(place).parents[1].glob("any.*.tmp/package-lock.json")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not place.exists()
+    make(tmp_path, listed)
+    assert left(tmp_path) == ["any"]
