@@ -179,6 +179,7 @@ class Recipe:
         formats: Formats other than ONNX, in the order written.
         frontend: What makes ONNX of the model: the name of a feature.
         environment: Where the model's framework is installed, if the recipe says it.
+        description: For people; enters no key but those of what shows it.
     """
 
     name: str
@@ -197,6 +198,7 @@ class Recipe:
     formats: tuple[Format, ...] = ()
     frontend: str = FRONTEND
     environment: Environment | None = None
+    description: str = ""
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

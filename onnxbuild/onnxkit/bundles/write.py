@@ -68,11 +68,11 @@ def write_bundle(
     script = load_script(draft.runtime, operators=bool(draft.operators))
     (bundle / LOADER_FILE).write_text(script, encoding="utf-8", newline="\n")
     write_example(bundle / EXAMPLE_FOLDER, draft)
-    files = {name: _described(bundle / name) for name in names_below(bundle)}
+    files = {name: described(bundle / name) for name in names_below(bundle)}
     size = model_bytes(files)
     manifest = replace(draft, files=files, size_bytes=size)
     write_report(bundle, to_manifest(manifest), MANIFEST_FILE)
-    listed = write_sums(bundle, {**files, MANIFEST_FILE: _described(bundle / MANIFEST_FILE)})
+    listed = write_sums(bundle, {**files, MANIFEST_FILE: described(bundle / MANIFEST_FILE)})
     return Outcome(metrics={"model_bytes": size, "files": listed})
 
 
@@ -100,7 +100,7 @@ def write_sums(folder: Path, known: Mapping[str, Digest] | None = None) -> list[
         known: The digests of all its files; None to compute them.
     """
     files = (
-        {name: _described(folder / name) for name in names_below(folder)}
+        {name: described(folder / name) for name in names_below(folder)}
         if known is None
         else known
     )
@@ -144,7 +144,8 @@ def names_below(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def _described(path: Path) -> Digest:
+def described(path: Path) -> Digest:
+    """Return a file's size and digest."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):

@@ -1,0 +1,97 @@
+"""Run a web package's own test in Node, on the WebAssembly that browsers run, and judge what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxbuild.core.environment import NPM, Environment
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.packages.golden import INDEX_FILE, read_plain_outputs
+from onnxbuild.onnxkit.packages.sums import damage
+from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.web.lacking import lacking_operators
+from onnxbuild.onnxkit.web.own_test import NOT_HERE, run_own_test
+from onnxbuild.onnxkit.web.runtime import PACKAGE, VERSION
+
+_FIX = "set `packages: {web: {tolerances: ...}}`, or run `node test.mjs` in the package's folder"
+_LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
+
+
+@dataclass(frozen=True, slots=True)
+class RunWebParams:
+    """All that steers it.
+
+    Attributes:
+        subject: What is judged, for messages.
+        tolerances: The package's.
+        environment: Where Node is.
+    """
+
+    subject: str
+    tolerances: VariantTolerances
+    environment: Environment
+
+
+def run(context: StepContext) -> Outcome:
+    """Write report.json; an output out of its tolerance is a finding. Without Node it is skipped.
+
+    Raises:
+        StepError: A file of the package is not the one that was packaged, the runtime lacks operators of the
+            model, or the test dies.
+    """
+    params: RunWebParams = context.params
+    package, node = context.input("package"), params.environment.interpreter
+    if damaged := damage(package):
+        raise StepError(damaged, where=context.where, fix="run `onnxbuild cache verify`")
+    if not node:
+        skipped = "there is no Node here; install it (`apt-get install nodejs npm`) and run again"
+        write_report(context.output("report"), {"skipped": skipped})
+        notes = (f"{params.subject} was not run: {skipped}",)
+        return Outcome({"skipped": skipped}, notes=notes)
+    test = run_own_test(package, node, context.scratch)
+    if test.code == NOT_HERE:
+        raise _not_loaded(context, test.said)
+    if test.code not in (0, 1) or not (test.outputs / INDEX_FILE).exists():
+        what = f"`node test.mjs` ends with {test.code}: {test.said}"
+        raise StepError(what, where=context.where)
+    report, findings = verdict_on(
+        read_plain_outputs(test.outputs),
+        context.input("reference"),
+        params.tolerances,
+        subject=params.subject,
+        fix=_FIX,
+        where=context.where,
+    )
+    if test.code and not findings:
+        findings = (Finding(f"its own test fails: {test.said}", params.subject),)
+        report |= {"passed": False, "findings": to_json(list(findings))}
+    write_report(context.output("report"), {"runtime": f"{PACKAGE} {VERSION}", **report})
+    return Outcome(report["metrics"], findings)
+
+
+def _not_loaded(context: StepContext, said: str) -> StepError:
+    """The error of a model that the runtime refuses; with all operators that it lacks."""
+    params: RunWebParams = context.params
+    lacking = lacking_operators(
+        context.input("package"), params.environment.interpreter, context.scratch
+    )
+    if not lacking:
+        what = f"{params.subject} can't be loaded: {said}"
+        return StepError(what, where=context.where, fix=_LEAVE_OUT)
+    what = f"{PACKAGE} {VERSION} lacks operators of {params.subject}: {', '.join(lacking)}"
+    return StepError(what, where=context.where, fix=f"package another variant, and {_LEAVE_OUT}")
+
+
+KIND = StepKind(
+    name="run-web",
+    version=1,
+    params=RunWebParams,
+    inputs=("package", "reference"),
+    outputs={"report": "report"},
+    toolchain=("numpy", "onnx", NPM),
+    run=run,
+)
