@@ -14,7 +14,7 @@ from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.web.lacking import lacking_operators
-from onnxbuild.onnxkit.web.own_test import NOT_HERE, run_own_test
+from onnxbuild.onnxkit.web.node_test import NOT_HERE, run_node_test
 from onnxbuild.onnxkit.web.runtime import PACKAGE, VERSION
 
 _FIX = "set `packages: {web: {tolerances: ...}}`, or run `node test.mjs` in the package's folder"
@@ -52,7 +52,7 @@ def run(context: StepContext) -> Outcome:
         write_report(context.output("report"), {"skipped": skipped})
         notes = (f"{params.subject} was not run: {skipped}",)
         return Outcome({"skipped": skipped}, notes=notes)
-    test = run_own_test(package, node, context.scratch)
+    test = run_node_test(package, node, context.scratch)
     if test.code == NOT_HERE:
         raise _not_loaded(context, test.said)
     if test.code not in (0, 1) or not (test.outputs / INDEX_FILE).exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE
-from onnxbuild.onnxkit.web.own_test import run_node
+from onnxbuild.onnxkit.web.node_test import run_node
 from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER
 
 if TYPE_CHECKING:

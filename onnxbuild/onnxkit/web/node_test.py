@@ -14,7 +14,7 @@ _AS_LINKED = ("--preserve-symlinks", "--preserve-symlinks-main")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTest:
+class NodeTest:
     """The result.
 
     Attributes:
@@ -28,7 +28,7 @@ class OwnTest:
     outputs: Path
 
 
-def run_own_test(package: Path, node: str, scratch: Path) -> OwnTest:
+def run_node_test(package: Path, node: str, scratch: Path) -> NodeTest:
     """Run `node test.mjs --outputs FOLDER`.
 
     Args:
@@ -40,7 +40,7 @@ def run_own_test(package: Path, node: str, scratch: Path) -> OwnTest:
     outputs.mkdir()
     code, printed = run_node(node, [str(package / "test.mjs"), "--outputs", str(outputs)], scratch)
     lines = printed.strip().splitlines() or ["it prints nothing"]
-    return OwnTest(code, lines[-1], outputs)
+    return NodeTest(code, lines[-1], outputs)
 
 
 def run_node(node: str, arguments: list[str], folder: Path) -> tuple[int, str]:
