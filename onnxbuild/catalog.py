@@ -40,7 +40,7 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, mlflow, triton, web, wheel
+from onnxbuild.features.packages import bundle, mlflow, oci, triton, web, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -102,6 +102,7 @@ FEATURES: tuple[Feature, ...] = (
     bundle.FEATURE,
     triton.FEATURE,
     mlflow.FEATURE,
+    oci.FEATURE,
     web.FEATURE,
     wheel.FEATURE,
     packages.FEATURE,

@@ -1,4 +1,4 @@
-"""`RECIPE:STEP` on the command line: which file, and which step of its graph."""
+"""`RECIPE:STEP` and `RECIPE:VARIANT` on the command line: which file, and what of its graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from onnxbuild.core.graph import Graph
+    from onnxbuild.core.graph import Deliverable, Graph
 
 
 def split_name(text: str, store: str | None = None) -> tuple[Path, str]:
@@ -97,6 +97,34 @@ def _shown(path: Path) -> Path:
     """A path as a person here would type it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def find_deliverable(graph: Graph, text: str) -> Deliverable:
+    """The folder below out/ that `text` means.
+
+    Args:
+        graph: The recipe's.
+        text: `RECIPE:VARIANT`, RECIPE the name of a recipe (of a matrix, too) or a file.
+
+    Raises:
+        UsageError: There is none, or several recipes of a matrix have it.
+    """
+    exact = [each for each in graph.deliverables if f"{each.recipe}:{each.name}" == text]
+    recipe, _, name = text.rpartition(":")
+    found = exact or [each for each in graph.deliverables if each.name == name]
+    if not found:
+        known = list(dict.fromkeys(each.name for each in graph.deliverables))
+        raise UsageError(
+            f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
+            fix=did_you_mean(name, known),
+        )
+    if len(found) > 1:
+        names = [f"{each.recipe}:{each.name}" for each in found]
+        raise UsageError(
+            f"'{name}' is a variant of several recipes: {', '.join(names)}",
+            fix=f"write {names[0]}",
+        )
+    return found[0]
 
 
 def find_step(graph: Graph, text: str) -> str:

@@ -16,7 +16,15 @@ from onnxbuild.catalog import CATALOG, SECTIONS, all_features
 
 PACKAGE = Path(__file__).parents[1] / "onnxbuild"
 
-OF_FEATURES = ("catalog.py", "features", "steps", "onnxkit", "expansion", "providers")
+OF_FEATURES = (
+    "catalog.py",
+    "features",
+    "steps",
+    "onnxkit",
+    "expansion",
+    "frontend_steps",
+    "providers",
+)
 """The list of features, features, and what they are made of; a provider has hints for modes by name."""
 
 ASKED = frozenset(
@@ -31,6 +39,7 @@ ASKED = frozenset(
 WORDS: Mapping[str, str] = {
     "bundle": "what a deliverable is, and what release.json calls it",
     "none": "the English word",
+    "oci": "begins a reference to an OCI layout on disk",
     "onnx": "the format that all variants have, the library, a suffix",
     "package": "a family of deliverables; an installed distribution",
     "packages": "installed distributions",

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     metavar="FOLDER|ARCHIVE",
     help="Compare with this release and apply the recipe's `release.budgets`.",
 )
+@click.option(
+    "--push",
+    metavar="REGISTRY/REPOSITORY[:TAG]",
+    help="Push it there when it is written; without a tag, under its version.",
+)
 @click.option("--force", is_flag=True, help="Replace a release of this name that differs.")
 @store_option()
 @jobs_option()
@@ -55,6 +60,7 @@ def command(
     allow_dirty: bool,
     sign: str | None,
     previous: str | None,
+    push: str | None,
     force: bool,
     store: str | None,
     jobs: int | None,
@@ -66,9 +72,10 @@ def command(
     onnxbuild release recipes/bert.yaml --version 1.0.0
     onnxbuild release recipes/bert.yaml --version 1.1.0 --previous dist/bert-1.0.0.tar
     onnxbuild release recipes/bert.yaml --version 1.1.0 --sign private.pem
+    onnxbuild release recipes/bert.yaml --version 1.1.0 --push registry.example.org/team/bert
 
     Writes dist/NAME-VERSION/ and the same as one archive: models, reports, golden inputs and
-    outputs, recipe and lock, checksums, provenance, bill of materials. The build must equal its
+    outputs, packages, recipe and lock, checksums, provenance, bill of materials. The build must equal its
     lock, be made from committed files, and pass every gate. Two releases of one commit are then
     identical. `onnxbuild verify` checks a release.
 
@@ -77,6 +84,8 @@ def command(
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
+    from onnxbuild.registry.command import push as push_command
+    from onnxbuild.registry.reference import parse_reference
     from onnxbuild.release.release import ReleaseRequest, make_release
     from onnxbuild.wiring import RunOptions
 
@@ -90,6 +99,7 @@ def command(
         previous=Path(previous) if previous else None,
         force=force,
     )
+    destination = None if push is None else str(parse_reference(with_tag(push, version)))
     ask = _ask if sys.stdin.isatty() else None
     with make_display(as_json=False, verbose=False) as display:
         result, release = make_release(wanted, RunOptions(jobs), [display], ask=ask)
@@ -97,6 +107,15 @@ def command(
         print_end(result)
         ctx.exit(result.exit_code)
     _show(release)
+    if destination is not None:
+        folder = os.path.relpath(release.published.folder)
+        ctx.invoke(push_command, source=folder, destination=destination)
+
+
+def with_tag(push: str, version: str) -> str:
+    """Return a reference that names a tag: the version, in which a registry takes no plus."""
+    has_tag = ":" in push.rpartition("/")[2] or "@" in push
+    return push if has_tag else f"{push}:{version.replace('+', '-')}"
 
 
 def _ask(question: str) -> str:

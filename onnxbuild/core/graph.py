@@ -72,6 +72,7 @@ class Deliverable:
         family: What it is: a portable `variant`, an `artifact` made ahead of time of one, a
             `program` of the user's framework, or a `package` of another.
         variant: The variant that it is, or that it is made of; empty for programs.
+        of: Of a package, the name of the deliverable whose bundle it holds; else empty.
         judged_by: Names of the steps that judge it.
         measured_by: Target -> names of the steps that measure it there.
 
@@ -84,6 +85,7 @@ class Deliverable:
     parts: tuple[tuple[OutputRef, str], ...]
     family: Family = "variant"
     variant: str = ""
+    of: str = ""
     judged_by: tuple[str, ...] = ()
     measured_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

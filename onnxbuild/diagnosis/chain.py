@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from onnxbuild.catalog import PROGRAM_FORMATS, all_features
 from onnxbuild.core.action import ActionResult
-from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.errors import UsageError
 from onnxbuild.core.graph import Graph, Step
 from onnxbuild.core.target import CPU_TARGET, Target
+from onnxbuild.typed_names import find_deliverable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +53,8 @@ def find_variant(graph: Graph, text: str) -> tuple[str, str]:
             f"'{variant}' is not an ONNX variant; diagnose works on ONNX variants",
             fix="see validation.json of its step, `onnxbuild log`, or diagnose the variant fp32",
         )
-    found = [each for each in graph.deliverables if f"{each.recipe}:{each.name}" == text]
-    found = found or [each for each in graph.deliverables if each.name == variant]
-    if not found:
-        known = list(dict.fromkeys(each.name for each in graph.deliverables))
-        raise UsageError(
-            f"there is no variant '{variant}'; there are {', '.join(known)}",
-            fix=did_you_mean(variant, known),
-        )
-    if len(found) > 1:
-        names = [f"{each.recipe}:{each.name}" for each in found]
-        raise UsageError(
-            f"'{variant}' is a variant of several recipes: {', '.join(names)}",
-            fix=f"onnxbuild diagnose {names[0]}",
-        )
-    recipe, name = found[0].recipe, found[0].name
+    found = find_deliverable(graph, text)
+    recipe, name = found.recipe, found.name
     made = [
         each for each in graph.addresses.values() if (each.recipe, each.bundle) == (recipe, name)
     ]

@@ -26,6 +26,7 @@ from onnxbuild.engine.report import Failure, Report
 from onnxbuild.engine.schedule import Schedule, guess_bytes
 from onnxbuild.engine.setup import Setup
 from onnxbuild.engine.verdict import gate_error
+from onnxbuild.engine.waiting_line import WaitingLine
 
 _POLL_S = 0.1
 
@@ -45,7 +46,9 @@ class Loop:
             callables=self._callables,
         )
         self.report = Report()
-        self._waiting: list[Pending] = []
+        self._waiting = WaitingLine(
+            self._schedule.priority, state=lambda: self._schedule.called_count
+        )
         self._said_waiting: set[str] = set()
         self._running: dict[str, Pending] = {}
         self._stopping = False
@@ -107,7 +110,7 @@ class Loop:
         else:
             self._ports.executor.expect()
             pending = Pending(step, action, inputs, decision.reasons)
-            self._waiting.append(pending)
+            self._waiting.add(pending)
 
     def _decide(self, step: Step, action: Action) -> Hit | Miss:
         return decide(
@@ -126,18 +129,16 @@ class Loop:
         self._settle(name, hit.result, log="")
 
     def _start_what_fits(self) -> None:
-        priority = self._schedule.priority
-        queue, self._waiting = sorted(self._waiting, key=lambda each: priority(each.step.name)), []
-        for position, pending in enumerate(queue):
-            if self._stopping or self._schedule.is_full:
-                self._waiting += queue[position:]
-                break
-            if self._schedule.has_room(pending.step.name):
-                self._start(pending)
-            else:
-                self._waiting.append(pending)
+        passed = []
+        while self._waiting and not self._stopping and not self._schedule.is_full:
+            pending = self._waiting.pop()
+            if not self._schedule.has_room(pending.step.name) or not self._start(pending):
+                passed.append(pending)
+        for each in passed:
+            self._waiting.add(each)
 
-    def _start(self, pending: Pending) -> None:
+    def _start(self, pending: Pending) -> bool:
+        """Start a step, or take what another run has just built; return False if one of its key runs now."""
         name = pending.step.name
         lock = self._ports.store.try_lock(pending.action.key)
         if lock is None:
@@ -146,25 +147,25 @@ class Loop:
                 key = pending.action.key
                 equal = next((n for n, p in self._running.items() if p.action.key == key), "")
                 self._ports.events.emit(StepWaiting(name, equal))
-            self._waiting.append(pending)
-            return
+            return False
         pending.lock = lock
         self._running[name] = pending
         again = self._decide(pending.step, pending.action)  # another run may just have built it
         if isinstance(again, Hit):
             self._let_go(name)
             self._take_hit(name, pending.action, again)
-            return
+            return True
         if fault := input_fault(name, pending.inputs, self._ports.store, by_content=True):
             self._let_go(name)
             self._fail(name, fault)
-            return
+            return True
         self._schedule.start(name)
         address = self._graph.addresses[name]
         log = self._setup.log_of(address)
         self._ports.events.emit(StepStarted(name, tuple(map(str, pending.reasons)), log=str(log)))
         job = Job(pending.step, address, pending.action, pending.inputs, log)
         self._ports.executor.start(job)
+        return True
 
     def _finish(self, done: Done) -> None:
         name = done.job.step.name

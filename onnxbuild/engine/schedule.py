@@ -81,6 +81,11 @@ class Schedule:
         is_tried = self.callables(name) <= self._called
         return self.exclusive(name), is_tried, -self._height[name], self._order[name]
 
+    @property
+    def called_count(self) -> int:
+        """How many callables were called; priorities change with it."""
+        return len(self._called)
+
     def pop_ready(self) -> str | None:
         """The next step whose inputs are there; it then counts as looked at."""
         return self._ready.popleft() if self._ready else None
@@ -130,18 +135,17 @@ class Schedule:
         """Return whether the step may run in parallel with the running ones."""
         if not self._running:
             return True
-        if self.exclusive(name) or any(self.exclusive(each) for each in self._running):
+        if self.is_full:
+            return False
+        if self.exclusive(name):
             return False
         used = sum(self._running.values())
-        return (
-            len(self._running) < self.limits.jobs
-            and used + self.expected_bytes(name) <= self.limits.memory_bytes
-        )
+        return used + self.expected_bytes(name) <= self.limits.memory_bytes
 
     @property
     def is_full(self) -> bool:
         """Whether no step may start, whichever it is."""
-        return len(self._running) >= self.limits.jobs
+        return len(self._running) >= self.limits.jobs or any(map(self.exclusive, self._running))
 
     def start(self, name: str) -> None:
         """The step runs now."""

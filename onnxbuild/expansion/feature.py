@@ -28,7 +28,7 @@ from onnxbuild.expansion.scope import Scope, Source
 from onnxbuild.expansion.section import Section
 from onnxbuild.expansion.sessions import VariantSession
 from onnxbuild.expansion.side_by_side import SideBySide
-from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
+from onnxbuild.onnxkit.accuracy.tolerances import Tolerance, VariantTolerances
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 __all__ = [
@@ -282,13 +282,18 @@ class PackageFormat(Feature):
     Attributes:
         options: Frozen dataclass of its options.
         help: One line.
-        package: Add the step that makes it of a bundle; expansion/packaged.py says where the step stands, and
-            what the bundle is held against.
-        runs: Add the steps that run what was made, as its user would: they judge it, and their reports lie
-            next to it.
+        package: Add the step that makes it of a bundle.
+        runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
+        has_model: Its model is the bundle's, byte for byte.
+        archived: The sha256 of each file in a package's archives.
+        replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
+            `package` and `reference`, and its parameters; None where that needs a server.
     """
 
     options: type
     help: str
     package: Callable[[Scope, Subject, OutputRef, Any], OutputRef]
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
+    has_model: bool = True
+    archived: Callable[[Path], Iterable[str]] = _nothing
+    replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None

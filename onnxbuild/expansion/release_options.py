@@ -41,3 +41,4 @@ class ReleaseOptions:
         default_factory=Budgets,
         metadata={"help": "how much worse than the previous release a variant may be"},
     )
+    packages: bool = option(True, help="whether a release holds the recipe's `packages`, too")

@@ -11,8 +11,9 @@ from typing import Literal
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError
-from onnxbuild.registry.manifest import SHA256, Descriptor, read_manifest
-from onnxbuild.registry.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
+from onnxbuild.onnxkit.oci.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.registry.manifest import read_manifest
 from onnxbuild.registry.repository import BlobFile, Repository
 from onnxbuild.release_format.checksums import Files, compare_sums
 from onnxbuild.release_format.layout import (

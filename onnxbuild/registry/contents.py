@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -12,27 +11,24 @@ from typing import Any
 from onnxbuild.adapters.disk.locks import wait_lock
 from onnxbuild.adapters.store.delivery import Blob, Content
 from onnxbuild.api import Request, graph_of, plan
-from onnxbuild.core.errors import NotReproducibleError, UsageError, did_you_mean
-from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.graph import Deliverable
 from onnxbuild.core.step import StepKind
 from onnxbuild.engine.plan import Planned
-from onnxbuild.onnxkit.bundles.manifest import Manifest, read_manifest
-from onnxbuild.registry.media_types import REVISION, TITLE, VERSION
+from onnxbuild.onnxkit.bundles.manifest import read_manifest
+from onnxbuild.onnxkit.oci.media_types import REVISION, TITLE, VERSION
+from onnxbuild.onnxkit.oci.model_facts import described, technical_facts
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.forms import read_json
 from onnxbuild.release_format.layout import MANIFEST, PROVENANCE_FILE, RELEASE_FILE, SIGNATURES
 from onnxbuild.release_format.opened import opened
 from onnxbuild.release_format.released import read_release
 from onnxbuild.release_format.tree import Tree, bytes_of
-from onnxbuild.typed_names import split_name
+from onnxbuild.typed_names import find_deliverable, split_name
 from onnxbuild.verification.signature import check_signatures
 from onnxbuild.wiring import open_workspace
 
 _ONNX = "onnx"
-_PRECISION = re.compile(r"(fp|bf|int|uint)([0-9]+)")
-_NUMBERS = {"fp": "float", "bf": "bfloat", "int": "int", "uint": "uint"}
-"""Ours -> ModelPack's, which goes on with the bits."""
-_PREFIXES = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +121,10 @@ def _release(folder: Path, source: str) -> Contents:
 
 @contextmanager
 def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> Iterator[Contents]:
-    recipe, name = split_name(text, store)
+    recipe, _ = split_name(text, store)
     request = Request((recipe,), store=store)
     whole = graph_of(request)
-    found = _deliverable(whole, text, name, recipe)
+    found = find_deliverable(whole, text)
     graph = whole.pruned([found.bundle.step, *found.judged_by])
     root = request.store_root
     lock = wait_lock(root / "locks" / "store", shared=True) if root.is_dir() else None
@@ -145,25 +141,6 @@ def _variant(text: str, store: str | None, catalog: Mapping[str, StepKind]) -> I
     finally:
         if lock is not None:
             lock.release()
-
-
-def _deliverable(graph: Graph, text: str, name: str, recipe: Path) -> Deliverable:
-    """The folder below out/ that a person names; of a matrix, with the recipe's whole name."""
-    exact = [e for e in graph.deliverables if f"{e.recipe}:{e.name}" == text]
-    found = exact or [each for each in graph.deliverables if each.name == name]
-    if not found:
-        known = list(dict.fromkeys(each.name for each in graph.deliverables))
-        raise UsageError(
-            f"'{recipe}' has no variant '{name}'; it has {', '.join(known)}",
-            fix=did_you_mean(name, known),
-        )
-    if len(found) > 1:
-        names = [f"{each.recipe}:{each.name}" for each in found]
-        raise UsageError(
-            f"'{name}' is a variant of several recipes: {', '.join(names)}",
-            fix=f"write {names[0]}",
-        )
-    return found[0]
 
 
 def _check_up_to_date(
@@ -189,31 +166,16 @@ def _check_up_to_date(
 
 def _bundle(found: Deliverable, files: Tree) -> Contents:
     title = f"{found.recipe}:{found.name}"
-    about = {"name": found.recipe, "title": title}
+    about = described(found.recipe, title)
     technical = _technical(files)
     return Contents(title, files, {}, about, technical, {TITLE: title})
 
 
 def _technical(files: Tree) -> dict[str, str]:
-    """The config's technical part: format, precision and size, as far as the bundle says."""
+    """The config's technical part; empty where a package has a manifest.json of its own, which is no bundle's."""
     if MANIFEST not in files:
         return {}
     try:
-        manifest = read_manifest(read_json(bytes_of(files[MANIFEST])))
+        return technical_facts(read_manifest(read_json(bytes_of(files[MANIFEST]))))
     except ValueError:
-        return {}  # a package's own, which is no bundle's
-    found = _PRECISION.fullmatch(manifest.precision)
-    known = {
-        "format": manifest.kind,
-        "precision": f"{_NUMBERS[found[1]]}{found[2]}" if found else "",
-        "paramSize": _param_size(manifest),
-    }
-    return {key: value for key, value in known.items() if value}
-
-
-def _param_size(manifest: Manifest) -> str:
-    """`22.7M`; empty below a thousand, for which ModelPack has no form."""
-    for size, prefix in _PREFIXES:
-        if (manifest.parameters or 0) >= size:
-            return f"{(manifest.parameters or 0) / size:.1f}{prefix}"
-    return ""
+        return {}

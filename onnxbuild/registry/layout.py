@@ -16,19 +16,13 @@ from onnxbuild.adapters.disk.locks import FileLock, wait_lock
 from onnxbuild.core.digest import Digest, canonical_json
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
 from onnxbuild.core.regular_files import open_regular, read_regular
-from onnxbuild.registry.manifest import (
-    MANIFEST_MAX_BYTES,
-    SHA256,
-    Descriptor,
-    read_index,
-    read_manifest,
-)
-from onnxbuild.registry.media_types import INDEX, MANIFEST, REF_NAME
+from onnxbuild.onnxkit.oci.layout import BLOBS, INDEX_FILE, MARK, MARK_FILE
+from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor
+from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST, REF_NAME
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, read_index, read_manifest
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report, unwritable
 
 _CHUNK_BYTES = 1 << 20
-_MARK, _INDEX = "oci-layout", "index.json"
-_MARKED = canonical_json({"imageLayoutVersion": "1.0.0"})
 _MODE = 0o644
 
 
@@ -46,7 +40,7 @@ class LayoutRepository:
 
     def __init__(self, folder: Path, *, make: bool = False) -> None:
         self._folder, self._lock = folder, FileLock(None)
-        mark = folder / _MARK
+        mark = folder / MARK_FILE
         if mark.is_file():
             if make:
                 self._lock = wait_lock(mark)
@@ -58,7 +52,7 @@ class LayoutRepository:
                 f"{folder} is no OCI layout, and not empty", fix="choose another folder"
             )
         try:
-            (folder / "blobs/sha256").mkdir(parents=True, exist_ok=True)
+            (folder / BLOBS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(error, folder) from error
         self._make_mark(mark)
@@ -67,7 +61,7 @@ class LayoutRepository:
     def _make_mark(self, mark: Path) -> None:
         """Write `oci-layout`; one that another push makes meanwhile stays, since it is locked."""
         temporary = mark.with_name(f".{temp_name()}")
-        self._write(temporary, _MARKED)
+        self._write(temporary, MARK)
         try:
             with suppress(FileExistsError):
                 mark.hardlink_to(temporary)
@@ -128,7 +122,7 @@ class LayoutRepository:
             raise NotReproducibleError(what, where=str(self._folder)) from error
 
     def _blob(self, sha256: str) -> Path:
-        return self._folder / "blobs/sha256" / sha256
+        return self._folder / BLOBS / sha256
 
     # --- manifests -----------------------------------------------------------------------------------
 
@@ -172,14 +166,14 @@ class LayoutRepository:
         return found
 
     def _entries(self) -> tuple[Descriptor, ...]:
-        content = self._small(self._folder / _INDEX)
-        return () if content is None else read_index(content, str(self._folder / _INDEX))
+        content = self._small(self._folder / INDEX_FILE)
+        return () if content is None else read_index(content, str(self._folder / INDEX_FILE))
 
     def _write_index(self, entries: list[Descriptor]) -> None:
         ordered = sorted(entries, key=lambda e: (e.annotations.get(REF_NAME, "\uffff"), e.digest))
         listed = [each.to_json() for each in ordered]
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
-        self._write(self._folder / _INDEX, canonical_json(index))
+        self._write(self._folder / INDEX_FILE, canonical_json(index))
 
     # --- files ---------------------------------------------------------------------------------------
 
@@ -221,4 +215,4 @@ class LayoutRepository:
 
 def _is_other(path: Path) -> bool:
     """Whether it is nothing that a push, which may be at it at the same time, makes in a new layout."""
-    return path.name not in (_MARK, _INDEX, "blobs") and not path.name.startswith(".")
+    return path.name not in (MARK_FILE, INDEX_FILE, "blobs") and not path.name.startswith(".")

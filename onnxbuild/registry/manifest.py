@@ -1,4 +1,4 @@
-"""Manifests and configs of model artifacts: written so that equal contents give equal bytes, and read with distrust."""
+"""Manifests of model artifacts that somebody else wrote, read with distrust."""
 
 from __future__ import annotations
 
@@ -6,58 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.file_names import check_file_names
-from onnxbuild.registry.media_types import (
-    EMPTY,
+from onnxbuild.onnxkit.oci.manifests import SCHEMA_VERSION, SHA256, Descriptor
+from onnxbuild.onnxkit.oci.media_types import (
     FILE_PATH,
-    INDEX,
     MANIFEST,
     MODEL,
     MODEL_CONFIG,
     RAW,
     TITLE,
-    media_type_of,
 )
 from onnxbuild.release_format.forms import printable, read_json
 
 MANIFEST_MAX_BYTES = 4 << 20  # the distribution specification has every registry take this much
 LAYERS_MAX = 10_000
 _PART_MAX = 255
-SHA256 = "sha256:"
-_SCHEMA = 2
-EMPTY_CONFIG = b"{}"
-
-
-@dataclass(frozen=True, slots=True)
-class Descriptor:
-    """What a manifest says of a blob, or an index of a manifest.
-
-    Attributes:
-        media_type: Of its content.
-        digest: Its sha256 and size.
-        artifact_type: Of a manifest; empty elsewhere.
-        annotations: As they are.
-    """
-
-    media_type: str
-    digest: Digest
-    artifact_type: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the specification has it."""
-        found: dict[str, Any] = {
-            "mediaType": self.media_type,
-            "digest": f"{SHA256}{self.digest.sha256}",
-            "size": self.digest.size_bytes,
-        }
-        if self.artifact_type:
-            found["artifactType"] = self.artifact_type
-        if self.annotations:
-            found["annotations"] = dict(self.annotations)
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,86 +42,6 @@ class ArtifactManifest:
     layers: tuple[Descriptor, ...]
     subject: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-def model_config(
-    about: Mapping[str, Any], technical: Mapping[str, Any], files: Mapping[str, Digest]
-) -> bytes:
-    """Return the config of a model artifact.
-
-    Args:
-        about: `descriptor`: name, title, version, revision.
-        technical: `config`: format, precision, paramSize.
-        files: Path -> digest.
-    """
-    layers = [f"{SHA256}{files[path].sha256}" for path in sorted(files)]
-    return canonical_json(
-        {
-            "descriptor": dict(about),
-            "config": dict(technical),
-            "modelfs": {"type": "layers", "diffIds": layers},
-        }
-    )
-
-
-def model_manifest(
-    config: bytes, files: Mapping[str, Digest], annotations: Mapping[str, str]
-) -> bytes:
-    """Return the manifest of a model artifact: one raw layer a file, by path.
-
-    Args:
-        config: See `model_config`.
-        files: Path -> digest.
-        annotations: Of the manifest.
-    """
-    return canonical_json(
-        {
-            "schemaVersion": _SCHEMA,
-            "mediaType": MANIFEST,
-            "artifactType": MODEL,
-            "config": Descriptor(MODEL_CONFIG, Digest.of(config)).to_json(),
-            "layers": [
-                Descriptor(
-                    media_type_of(path), files[path], annotations={FILE_PATH: path, TITLE: path}
-                ).to_json()
-                for path in sorted(files)
-            ],
-            "annotations": dict(annotations),
-        }
-    )
-
-
-def referrer_manifest(
-    artifact_type: str, layer_type: str, path: str, content: bytes, subject: Digest
-) -> bytes:
-    """Return the manifest of one file that is attached to another manifest.
-
-    Args:
-        artifact_type: What it is.
-        layer_type: Media type of the file.
-        path: The file's name.
-        content: The file's.
-        subject: The manifest that it is attached to.
-    """
-    return canonical_json(
-        {
-            "schemaVersion": _SCHEMA,
-            "mediaType": MANIFEST,
-            "artifactType": artifact_type,
-            "config": Descriptor(EMPTY, Digest.of(EMPTY_CONFIG)).to_json(),
-            "layers": [
-                Descriptor(layer_type, Digest.of(content), annotations={TITLE: path}).to_json()
-            ],
-            "subject": Descriptor(MANIFEST, subject).to_json(),
-        }
-    )
-
-
-def index_of(entries: list[Descriptor]) -> bytes:
-    """Return an image index of manifests, by digest."""
-    ordered = sorted(entries, key=lambda each: each.digest)
-    listed = [each.to_json() for each in ordered]
-    return canonical_json({"schemaVersion": _SCHEMA, "mediaType": INDEX, "manifests": listed})
 
 
 def read_index(content: bytes, where: str) -> tuple[Descriptor, ...]:
@@ -190,7 +75,10 @@ def read_manifest(content: bytes, where: str) -> ArtifactManifest:
 def _manifest(value: Mapping[str, Any]) -> ArtifactManifest:
     if "manifests" in value:
         raise ValueError("it is an index of several manifests; name one of them by its digest")
-    if value.get("schemaVersion") != _SCHEMA or value.get("mediaType", MANIFEST) != MANIFEST:
+    if (
+        value.get("schemaVersion") != SCHEMA_VERSION
+        or value.get("mediaType", MANIFEST) != MANIFEST
+    ):
         raise ValueError(f"its media type is '{value.get('mediaType', '')}'")
     config = _descriptor(value.get("config"), "config")
     subject = value.get("subject")

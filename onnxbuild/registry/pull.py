@@ -15,6 +15,7 @@ from onnxbuild.adapters.disk.statcache import hash_file
 from onnxbuild.adapters.store.delivery import FILE_MODE, FOLDER_MODE
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, UsageError
+from onnxbuild.onnxkit.oci.manifests import SHA256
 from onnxbuild.registry.attached import (
     SIGNED_FILES,
     SMALL_MAX_BYTES,
@@ -22,7 +23,7 @@ from onnxbuild.registry.attached import (
     attached_to,
     check_signed,
 )
-from onnxbuild.registry.manifest import SHA256, model_files, read_manifest
+from onnxbuild.registry.manifest import model_files, read_manifest
 from onnxbuild.registry.progress import Progress, as_size
 from onnxbuild.registry.reference import Reference
 from onnxbuild.registry.repository import BlobFile, Repository, unwritable

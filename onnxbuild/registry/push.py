@@ -14,17 +14,17 @@ from onnxbuild.adapters.store.delivery import Blob, Content, damaged, digest_of
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.regular_files import open_regular
-from onnxbuild.registry.contents import Contents
-from onnxbuild.registry.manifest import (
+from onnxbuild.onnxkit.oci.manifests import (
     EMPTY_CONFIG,
-    MANIFEST_MAX_BYTES,
     SHA256,
     Descriptor,
     model_config,
     model_manifest,
     referrer_manifest,
 )
-from onnxbuild.registry.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.onnxkit.oci.media_types import ENVELOPE, MANIFEST, PROVENANCE, SIGNATURE
+from onnxbuild.registry.contents import Contents
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES
 from onnxbuild.registry.progress import Progress
 from onnxbuild.registry.repository import BlobSource, Repository
 from onnxbuild.release.signing import read_private_key

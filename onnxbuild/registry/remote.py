@@ -11,15 +11,10 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
+from onnxbuild.onnxkit.oci.manifests import SHA256, Descriptor, index_of
+from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST
 from onnxbuild.registry.connection import Answer, Connection
-from onnxbuild.registry.manifest import (
-    MANIFEST_MAX_BYTES,
-    SHA256,
-    Descriptor,
-    index_of,
-    read_index,
-)
-from onnxbuild.registry.media_types import INDEX, MANIFEST
+from onnxbuild.registry.manifest import MANIFEST_MAX_BYTES, read_index
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile, BlobSource, Report
 

@@ -8,7 +8,7 @@ from typing import IO, Protocol
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError
-from onnxbuild.registry.manifest import Descriptor
+from onnxbuild.onnxkit.oci.manifests import Descriptor
 
 Report = Callable[[int], None]
 """Takes how many bytes of a blob were moved so far."""

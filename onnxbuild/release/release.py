@@ -30,6 +30,7 @@ from onnxbuild.release.source_files import Originals, read_originals
 from onnxbuild.release_format.about import Title, about, check_version, name_of
 from onnxbuild.release_format.bundles import VARIANTS, bundles_of
 from onnxbuild.release_format.layout import DIST_FOLDER, release_name
+from onnxbuild.release_format.package_records import PACKAGES
 from onnxbuild.release_format.tree import (
     Tree,
     all_figures,
@@ -78,7 +79,7 @@ class Release:
         name: NAME-VERSION.
         published: Where it is.
         variants: Names of the ONNX variants in it.
-        others: Names of the PyTorch programs and of the ahead-of-time models.
+        others: Names of the PyTorch programs, of the ahead-of-time models, and of the packages.
         signed: It is.
         notices: What whoever released it should know.
     """
@@ -142,7 +143,8 @@ def make_release(
         )
     title = release_name(name, wanted.version)
     what = Title(name, wanted.version, originals.recipe, originals.lock_file, originals.bases)
-    described = about(what, recipes, result.graph, source)
+    packaged = [each.name for each in recipes if each.section(SECTION, ReleaseOptions).packages]
+    described = about(what, recipes, result.graph, source, packaged)
     with closing(open_workspace(project, result.store)) as workspace:
         lock = locks.wait_lock(result.store / "locks" / "store", shared=True)  # gc waits
         try:
@@ -169,8 +171,9 @@ def make_release(
         name=title,
         published=published,
         variants=tuple(described[VARIANTS.key]),
-        others=tuple(
-            name for name in bundles_of(described) if name not in described[VARIANTS.key]
+        others=(
+            *(name for name in bundles_of(described) if name not in described[VARIANTS.key]),
+            *described[PACKAGES],
         ),
         signed=key is not None,
         notices=(*source.notices, *notices),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from onnxbuild.core.graph import Deliverable, Graph
 from onnxbuild.core.recipe import Recipe
 from onnxbuild.release_format.bundles import SECTION_OF, SECTIONS
 from onnxbuild.release_format.layout import FORMAT, GOLDEN_FOLDER, REPORTS_FOLDER
+from onnxbuild.release_format.package_records import PACKAGES, record_of
 
 EPOCH_MAX_S = 253_402_300_799  # the last second of the year 9999
 VERSION_PATTERN = "[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}"
@@ -92,7 +93,11 @@ def is_matrix(recipes: Sequence[Recipe]) -> bool:
 
 
 def about(
-    title: Title, recipes: Sequence[Recipe], graph: Graph, source: ReleaseSource
+    title: Title,
+    recipes: Sequence[Recipe],
+    graph: Graph,
+    source: ReleaseSource,
+    packaged: Collection[str],
 ) -> dict[str, Any]:
     """The release.json.
 
@@ -101,15 +106,21 @@ def about(
         recipes: All that its file holds.
         graph: Their whole graph.
         source: Where it comes from.
+        packaged: Names of the recipes whose packages it holds.
     """
     matrix = is_matrix(recipes)
     bundles: dict[str, dict[str, Any]] = {section.key: {} for section in SECTIONS}
     reports = {}
+    packages = {}
     for recipe in recipes:
         below = f"{recipe.name}/" if matrix else ""
         for each in graph.deliverables:
+            if each.recipe != recipe.name:
+                continue
             section, name = SECTION_OF.get(each.family), each.name
-            if each.recipe != recipe.name or section is None:
+            if section is None:
+                if recipe.name in packaged:
+                    packages[f"{below}{name}"] = record_of(each, below)
                 continue
             bundles[section.key][f"{below}{name}"] = {
                 "recipe": recipe.name,
@@ -138,6 +149,7 @@ def about(
         "lock": title.lock,
         "bases": list(title.bases),
         **bundles,
+        PACKAGES: packages,
         "reports": reports,
     }
 

@@ -19,6 +19,7 @@ from onnxbuild.onnxkit.bundles.manifest import Manifest, Value
 from onnxbuild.release_format.bundles import BUNDLE, SECTIONS, bundles_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
+from onnxbuild.release_format.package_records import PACKAGES, package_records
 from onnxbuild.release_format.packages import packages_of
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ def bill_of_materials(
         name: _model(name, about, lock, files, manifest) for name, manifest in manifests.items()
     }
     needs = {name: _runtimes(manifest) for name, manifest in manifests.items()}
+    packages = {
+        name: _package(name, about, files, entry) for name, entry in package_records(about)
+    }
     libraries = _libraries(lock, tuple(dict.fromkeys(each for n in needs.values() for each in n)))
     whole = Component(
         name=about["name"],
@@ -81,9 +85,11 @@ def bill_of_materials(
             tools=ToolRepository(components=[builder]),
             properties=properties,
         ),
-        components=[*models.values(), *libraries.values()],
+        components=[*models.values(), *packages.values(), *libraries.values()],
     )
-    bom.register_dependency(whole, models.values())
+    bom.register_dependency(whole, [*models.values(), *packages.values()])
+    for name, entry in package_records(about):
+        bom.register_dependency(packages[name], [models[entry["of"]]])
     for name, model in models.items():
         runtimes = [each for each in libraries.values() if _is_one(each.name, needs[name])]
         bom.register_dependency(model, runtimes)
@@ -120,7 +126,8 @@ def _validator() -> JsonStrictValidator:
 
 def _serial_number(about: Mapping[str, Any], files: Mapping[str, Digest]) -> uuid.UUID:
     """The same for the same release, another for any other."""
-    folders = (f"{RECIPE_FOLDER}/", *(f"{section.folder}/" for section in SECTIONS))
+    places = (RECIPE_FOLDER, PACKAGES, *(section.folder for section in SECTIONS))
+    folders = tuple(f"{each}/" for each in places)
     document = [
         [p, files[p].sha256] for p in sorted(files) if p.startswith((*folders, RELEASE_FILE))
     ]
@@ -156,17 +163,41 @@ def _model(
         bom_ref=f"variant:{name}",
         hashes=[_sha256(files[f"{prefix}{manifest.file}"].sha256)],
         properties=[Property(name=f"{_PREFIX}:{k}", value=str(v)) for k, v in document.items()],
-        components=[
-            Component(
-                name=path,
-                type=ComponentType.FILE,
-                bom_ref=f"file:{path}",
-                hashes=[_sha256(files[path].sha256)],
-            )
-            for path in sorted(files)
-            if path.startswith(prefix)
-        ],
+        components=_files_below(prefix, files),
     )
+
+
+def _package(
+    name: str, about: Mapping[str, Any], files: Mapping[str, Digest], entry: Mapping[str, Any]
+) -> Component:
+    """A package, with its files inside."""
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component, ComponentScope, ComponentType
+
+    return Component(
+        name=f"{about['name']}/{name}",
+        version=about["version"],
+        type=ComponentType.APPLICATION,
+        scope=ComponentScope.OPTIONAL,
+        bom_ref=f"package:{name}",
+        properties=[Property(name=f"{_PREFIX}:format", value=entry["format"])],
+        components=_files_below(f"{entry['folder']}/", files),
+    )
+
+
+def _files_below(prefix: str, files: Mapping[str, Digest]) -> list[Component]:
+    from cyclonedx.model.component import Component, ComponentType
+
+    return [
+        Component(
+            name=path,
+            type=ComponentType.FILE,
+            bom_ref=f"file:{path}",
+            hashes=[_sha256(files[path].sha256)],
+        )
+        for path in sorted(files)
+        if path.startswith(prefix)
+    ]
 
 
 def _particulars(manifest: Manifest) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-FORMAT = 4  # increment when release.json, or what is derived from it and compared, changes
+FORMAT = 5  # increment when release.json, or what is derived from it and compared, changes
+READ_FORMATS = (4, FORMAT)
+"""4 has no packages."""
 
 DIST_FOLDER = "dist"
 """Where releases are written, below the project's root."""

@@ -15,6 +15,7 @@ from onnxbuild.core.digest import Digest
 from onnxbuild.lock.model import Lock
 from onnxbuild.release_format.bundles import SECTIONS
 from onnxbuild.release_format.layout import NOT_ATTESTED, PREDICATE_TYPE, STATEMENT_TYPE
+from onnxbuild.release_format.package_records import PACKAGES
 from onnxbuild.release_format.packages import packages_of
 
 BUILD_TYPE = "https://onnxbuild.dev/release/v1"
@@ -46,6 +47,7 @@ def provenance(
                     "recipe": lock.recipe,
                     "version": about["version"],
                     **{section.key: sorted(about[section.key]) for section in SECTIONS},
+                    **({PACKAGES: sorted(about[PACKAGES])} if PACKAGES in about else {}),
                     "targets": {
                         name: [target["name"] for target in recipe["targets"]]
                         for name, recipe in lock.resolved.items()

@@ -8,11 +8,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
 from onnxbuild.release_format.bundles import SECTIONS, BundleSection, bundles_of
 from onnxbuild.release_format.figures import Figures, Latency
+from onnxbuild.release_format.package_records import PACKAGES, package_records
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -48,7 +50,11 @@ def readme(
         bound={place: machine for place, machine in bound.items() if machine},
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
-        programs=any(each.runtime == "torch" or each.operators for each in manifests.values()),
+        packages=[
+            (entry["folder"], *_about_package(entry)) for _, entry in package_records(about)
+        ],
+        programs=bool(about.get(PACKAGES))
+        or any(each.runtime == "torch" or each.operators for each in manifests.values()),
     )
     return rendered
 
@@ -77,6 +83,14 @@ def _part(
     names = sorted(about[section.key])
     rows = [_row(name, figures[name]) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
+
+
+def _about_package(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """(the bundle that it is made of, what its format is)."""
+    form = PACKAGE_FORMATS.get(entry["format"])
+    return entry["of"], form.help.partition(": ")[2].partition(", in ")[0] if form else entry[
+        "format"
+    ]
 
 
 def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from onnxbuild.release_format.bundles import SECTIONS, section_bundles
 from onnxbuild.release_format.layout import (
     GOLDEN_FOLDER,
     MANIFEST,
+    READ_FORMATS,
     RECIPE_FOLDER,
     REPORTS_FOLDER,
 )
+from onnxbuild.release_format.package_records import PACKAGES, package_records
 
 Schema = dict[str, Any]
 
@@ -36,7 +38,7 @@ _COMMIT: Schema = {
 }
 
 
-def release_schema(files: Collection[str]) -> Schema:
+def release_schema(files: Collection[str], *, has_packages: bool = True) -> Schema:
     """Return the schema of a release.json.
 
     Each `title` says what is wrong with a value that does not fit.
@@ -44,6 +46,7 @@ def release_schema(files: Collection[str]) -> Schema:
     Args:
         files: The release's files: every path that release.json names must be one of them, or a
             folder of one.
+        has_packages: Of format 4 it is false.
     """
     folders = {str(folder) for name in files for folder in PurePosixPath(name).parents} - {"."}
     bundles = {str(PurePosixPath(n).parent) for n in files if n.endswith(f"/{MANIFEST}")}
@@ -57,6 +60,9 @@ def release_schema(files: Collection[str]) -> Schema:
         reference=_TEXT,
         benchmarks=_map(_TEXT),
     )
+    package = _record(
+        recipe=_TEXT, of=_TEXT, format=_NAME, folder=_one_of(folders, "folder"), step=_TEXT
+    )
     return _record(
         format=_NUMBER,
         name=_NAME,
@@ -68,6 +74,7 @@ def release_schema(files: Collection[str]) -> Schema:
         lock=file,
         bases=_list(file),
         **{section.key: _map(record) for section in SECTIONS},
+        **({PACKAGES: _map(package)} if has_packages else {}),
         reports={**_map(_TEXT), "propertyNames": file},
     )
 
@@ -79,7 +86,9 @@ def about_fault(about: Any, files: Collection[str]) -> str:
         about: Its value.
         files: The release's files.
     """
-    error = next(StrictValidator(release_schema(files)).iter_errors(about), None)
+    has_packages = not isinstance(about, dict) or about.get("format") != READ_FORMATS[0]
+    schema = release_schema(files, has_packages=has_packages)
+    error = next(StrictValidator(schema).iter_errors(about), None)
     if error is not None:
         return _shown(error).strip()
     if not about["name"].isprintable():
@@ -117,6 +126,11 @@ def _names_fault(about: Any) -> str:
             return f"{where}.bundle is in another bundle"
         names.append(name)
         places.append(entry["bundle"])
+    for name, entry in package_records(about):
+        if name in names:
+            return f".{PACKAGES}.{name} has the name of a bundle"
+        if entry["of"] not in names:
+            return f".{PACKAGES}.{name}.of names no bundle of the release"
     return "" if names else f".{SECTIONS[0].key} is empty, and so is all else"
 
 
@@ -128,6 +142,9 @@ def _place_fault(about: Any) -> str:
             return f"{where}.bundle is not {section.folder}/{name}"
         if entry["golden"].partition("/")[0].partition("-")[0] != GOLDEN_FOLDER:
             return f"{where}.golden is not below {GOLDEN_FOLDER}/"
+    for name, entry in package_records(about):
+        if entry["folder"] != f"{PACKAGES}/{name}":
+            return f".{PACKAGES}.{name}.folder is not {PACKAGES}/{name}"
     for key, names in (
         ("recipe", [about["recipe"]]),
         ("lock", [about["lock"]]),

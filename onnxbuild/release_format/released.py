@@ -15,8 +15,8 @@ from onnxbuild.release_format.checksums import Files
 from onnxbuild.release_format.forms import following, json_bytes, printable, read_json
 from onnxbuild.release_format.layout import (
     BOM_FILE,
-    FORMAT,
     PROVENANCE_FILE,
+    READ_FORMATS,
     README_FILE,
     RELEASE_FILE,
     RESOLVED_FILE,
@@ -69,9 +69,9 @@ def read_release(files: Files) -> Released:
     except ValueError as error:
         raise _unreadable(str(error)) from error
     form = about.get("format") if isinstance(about, dict) else None
-    if isinstance(form, int) and form != FORMAT:
+    if isinstance(form, int) and form not in READ_FORMATS:
         raise NotReproducibleError(
-            f"the release has format {form}; this onnxbuild reads {FORMAT}",
+            f"the release has format {form}; this onnxbuild reads {' and '.join(map(str, READ_FORMATS))}",
             where=RELEASE_FILE,
             fix="check it with the onnxbuild that made it",
         )

@@ -31,6 +31,7 @@ from onnxbuild.release_format.layout import (
     RESOLVED_FILE,
     SUMS_FILE,
 )
+from onnxbuild.release_format.package_records import package_records
 from onnxbuild.release_format.provenance import provenance
 from onnxbuild.release_format.readme import readme
 
@@ -44,7 +45,7 @@ def built_files(
     results: Mapping[str, ActionResult],
     blobs: Callable[[Artifact], Mapping[str, Any]],
 ) -> Tree:
-    """Bundles, golden files and reports, as the build made them; measurements as locked.
+    """Bundles, golden files, packages and reports, as the build made them; measurements as locked.
 
     Args:
         about: The release.json.
@@ -63,6 +64,9 @@ def built_files(
         for folder, step, name in (("bundle", "step", BUNDLE), ("golden", "reference", GOLDEN)):
             files = output(entry[step], name)
             tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
+    for _, entry in package_records(about):
+        files = output(entry["step"], BUNDLE)
+        tree |= {f"{entry['folder']}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:
             tree[path] = json_bytes(lock.measurements[step])

@@ -176,8 +176,15 @@ def _add_packages(scope: Scope, subject: Subject, made: Bundle) -> None:
         files = form.package(scope, subject, made.files, own)
         laid = form.runs(scope, subject, files, own)
         judged_by = (*made.judged_by, *(each.report.step for each in laid))
-        bundle, variant = Bundle(files, judged_by), subject.variant.name
-        _deliver(scope, f"{packed}-{name}", bundle, laid, family="package", variant=variant)
+        _deliver(
+            scope,
+            f"{packed}-{name}",
+            Bundle(files, judged_by),
+            laid,
+            family="package",
+            variant=subject.variant.name,
+            of=packed,
+        )
 
 
 def _add_further(scope: Scope, subject: Subject, laid: Mapping[str, Sequence[Laid]]) -> None:
@@ -199,6 +206,7 @@ def _deliver(
     *,
     family: Family = "variant",
     variant: str = "",
+    of: str = "",
 ) -> None:
     scope.graph.deliver(
         Deliverable(
@@ -207,6 +215,7 @@ def _deliver(
             parts=((bundle.files, ""), *((each.report, each.file) for each in laid)),
             family=family,
             variant=variant,
+            of=of,
             judged_by=bundle.judged_by,
             measured_by={
                 target: tuple(each.report.step for each in laid if each.target == target)

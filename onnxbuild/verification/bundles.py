@@ -22,6 +22,7 @@ from onnxbuild.release_format.forms import following
 from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import config_faults
+from onnxbuild.verification.packages import check_own_sums
 
 _EARLIER_LOADERS = frozenset(
     {
@@ -45,7 +46,7 @@ def check_bundles(release: Released) -> Iterator[ReleaseFault]:
             manifest = manifest_in(entry, release.read)
             yield from _check_name(section, entry, manifest, place)
             yield from _check_files(release, entry["bundle"], manifest, place)
-            yield from _check_sums(release, entry["bundle"])
+            yield from check_own_sums(release, entry["bundle"])
             yield from (ReleaseFault(place, fault) for fault in config_faults(manifest))
             yield from _check_loader(release, entry["bundle"], manifest)
             opened = f"{entry['bundle']}/{manifest.file}"
@@ -93,18 +94,6 @@ def _check_files(
     for path in release.files:
         if path.startswith(f"{bundle}/") and path not in named and path not in own:
             yield ReleaseFault(path, f"is more than {place} names")
-
-
-def _check_sums(release: Released, bundle: str) -> Iterator[ReleaseFault]:
-    place = f"{bundle}/{SUMS_FILE}"
-    inside = f"{bundle}/"
-    lines = (
-        f"{digest.sha256}  {path.removeprefix(inside)}\n"
-        for path, digest in sorted(release.files.items())
-        if path.startswith(inside) and path != place
-    )
-    if release.read(place).decode() != "".join(lines):
-        yield ReleaseFault(place, "does not name the files next to it")
 
 
 def _check_loader(release: Released, bundle: str, manifest: Manifest) -> Iterator[ReleaseFault]:

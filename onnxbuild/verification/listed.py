@@ -17,6 +17,7 @@ from onnxbuild.release_format.layout import (
     SIGNATURES,
     SUMS_FILE,
 )
+from onnxbuild.release_format.package_records import package_records
 from onnxbuild.release_format.released import Released
 
 _ALWAYS = frozenset(
@@ -41,6 +42,7 @@ def check_listed(release: Released) -> Iterator[ReleaseFault]:
             continue
         named |= {f"{golden}/{POINTS_FILE}", *(f"{golden}/{each.file}" for each in points)}
     bundles = tuple(f"{each['bundle']}/" for each in records)
+    packages = tuple(f"{each['folder']}/" for _, each in package_records(about))
     for path in release.files:
-        if path not in named and not path.startswith(bundles):
+        if path not in named and not path.startswith((*bundles, *packages)):
             yield ReleaseFault(path, "is named neither by release.json nor by a manifest")

@@ -26,6 +26,7 @@ from onnxbuild.release_format.layout import MANIFEST
 from onnxbuild.release_format.released import Released
 from onnxbuild.verification.allowed import holds_compiled_nodes
 from onnxbuild.verification.fenced_replay import UNTRUSTED, attempt
+from onnxbuild.verification.package_runs import replay_packages
 from onnxbuild.verification.replay_context import Replayed, ReplayRequest
 from onnxbuild.verification.runtimes import RUNTIMES, RefusedError
 from onnxbuild.verification.verify import Checked
@@ -108,7 +109,7 @@ def verify_run(
     trust_programs: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> Iterator[Checked]:
-    """Replay every bundle of a release.
+    """Replay every bundle of a release, and run its packages.
 
     Args:
         release: Its files are what its checksums say.
@@ -141,13 +142,17 @@ def verify_run(
             for each in replay(asked):
                 ran += not each.skipped
                 yield _checked(name, each)
+        packages = Path(folder) / "packages"
+        packages.mkdir()
+        for name, each in replay_packages(release, packages, timeout_s, trusted=trust_programs):
+            yield _checked(name, each)
     if not ran:
         what = "nothing that the release names could be run here"
         yield Checked("golden outputs", faults=(what,), exit_code=EXIT_GATE)
 
 
 def _checked(name: str, each: Replayed) -> Checked:
-    title = f"{name} on {each.provider}"
+    title = f"{name} on {each.provider}" if each.provider else name
     if each.skipped:
         return Checked(title, each.skipped, skipped=True)
     if each.failed:

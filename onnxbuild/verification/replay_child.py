@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.adapters.plugins.bring import bring_plugins, refuse_faulty
+from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.params import from_json
 from onnxbuild.core.step import StepKind
 from onnxbuild.onnxkit.sessions.custom_operators import adopt_libraries
 from onnxbuild.steps import validate, validate_program
 from onnxbuild.verification.replay_context import ReplayContext
 
-KINDS: Mapping[str, StepKind] = {
-    kind.name: kind for kind in (validate.KIND, validate_program.KIND)
-}
+_JUDGES = {kind.name: kind for kind in (validate.KIND, validate_program.KIND)}
 
 
 def judge(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
     """
     if job["plugins"]:
         refuse_faulty(bring_plugins(names=job["plugins"]))
-    kind = KINDS[job["kind"]]
+    kind = _kind(job["kind"])
     params: Any = from_json(kind.params, job["params"])
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
     adopt_libraries(job["libraries"])
@@ -44,3 +43,9 @@ def judge(job: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": dict(outcome.metrics),
         "findings": [[each.what, each.where] for each in outcome.findings],
     }
+
+
+def _kind(name: str) -> StepKind:
+    """A step that judges a bundle, or a package."""
+    packaged = (kind for form in PACKAGE_FORMATS.values() for kind in form.kinds)
+    return _JUDGES.get(name) or next(kind for kind in packaged if kind.name == name)

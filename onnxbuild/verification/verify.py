@@ -30,6 +30,7 @@ from onnxbuild.release_format.layout import (
     SIGNATURES,
     release_name,
 )
+from onnxbuild.release_format.package_records import PACKAGES, package_records
 from onnxbuild.release_format.provenance import provenance
 from onnxbuild.release_format.readme import readme
 from onnxbuild.release_format.released import Released
@@ -44,6 +45,7 @@ from onnxbuild.verification.contents import (
     hashes_of,
 )
 from onnxbuild.verification.listed import check_listed
+from onnxbuild.verification.packages import check_packages
 from onnxbuild.verification.signature import check_signatures, read_public_key
 
 _OTHER_ARCHIVE = "has other bytes than the archive that a release of these files has"
@@ -111,16 +113,25 @@ def verify_contents(release: Released) -> Iterator[Checked]:
         ),
         ("files", "each is named by release.json or a manifest", check_listed),
         ("bundles", "complete, each model in its declared format", check_bundles),
+        ("packages", _packages(release.about), check_packages),
         ("resolved recipe and reports", "equal to the lock", _check_lock_copies),
         ("bill of materials", "valid, lists these files with their digests", _check_bom),
     )
     for title, detail, check in checks:
+        if not detail:
+            continue
         with following(title):
             faults = _sentences(check(release))
         yield Checked(title, detail, faults)
     with following(README_FILE):
         checked = _check_readme(release)
     yield checked
+
+
+def _packages(about: Mapping[str, Any]) -> str:
+    """What is so of the packages; empty if there are none."""
+    names = list(about.get(PACKAGES, ()))
+    return f"{', '.join(names)}: complete, each with the model of its variant" if names else ""
 
 
 def _counted(about: Mapping[str, Any]) -> str:
@@ -170,6 +181,9 @@ def _check_artifacts(release: Released) -> Iterator[ReleaseFault]:
         artifact = artifact_below(BUNDLE, detail["bundle"], release.files)
         yield from check_artifact(release.lock, detail["step"], BUNDLE, artifact, detail["bundle"])
         golden[detail["golden"]] = detail["reference"]
+    for _, entry in package_records(release.about):
+        artifact = artifact_below(BUNDLE, entry["folder"], release.files)
+        yield from check_artifact(release.lock, entry["step"], BUNDLE, artifact, entry["folder"])
     for prefix, step in golden.items():
         artifact = artifact_below(GOLDEN, prefix, release.files)
         yield from check_artifact(release.lock, step, GOLDEN, artifact, prefix)
@@ -213,9 +227,11 @@ def _check_bom(release: Released) -> Iterator[ReleaseFault]:
     for path, sha256 in named.items():
         if path not in release.files or release.files[path].sha256 != sha256:
             yield ReleaseFault(BOM_FILE, f"has another digest of {path} than the file")
-    for detail in bundles_of(release.about).values():
+    folders = [each["bundle"] for each in bundles_of(release.about).values()]
+    folders += [each["folder"] for _, each in package_records(release.about)]
+    for folder in folders:
         for path in release.files:
-            if path.startswith(f"{detail['bundle']}/") and path not in named:
+            if path.startswith(f"{folder}/") and path not in named:
                 yield ReleaseFault(BOM_FILE, f"does not name {path}")
 
 

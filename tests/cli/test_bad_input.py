@@ -300,7 +300,7 @@ def failed(project, step: str = "reference", code: int = 1) -> str:
             [
                 ("FAILED  tiny:reference: output 'logits' of the PyTorch model itself holds 8 NaN among 8 "
                 "elements at point 'example'"),
-                ("        fix: mend the model, or give the inputs the values it expects "
+                ("        fix: mend the model, or give the inputs the values that it expects "
                 "(`low`, `high`, `fill` in `dummy_inputs`)"),
             ],
         ),

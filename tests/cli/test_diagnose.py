@@ -134,7 +134,7 @@ def test_a_variant_that_passes_is_looked_at_and_nothing_is_tried(outlier):
 def test_a_variant_that_is_not_there_is_a_usage_error(project):
     reported = project("diagnose", "tiny.yaml:fp23")
     assert reported.code == 2
-    assert "there is no variant 'fp23'; there are fp32" in reported.err
+    assert "has no variant 'fp23'; it has fp32" in reported.err
     assert "did you mean 'fp32'?" in reported.err
 
 

@@ -9,15 +9,9 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import NotReproducibleError, UsageError
-from onnxbuild.registry.manifest import (
-    index_of,
-    model_config,
-    model_files,
-    model_manifest,
-    read_index,
-    read_manifest,
-)
-from onnxbuild.registry.media_types import media_type_of
+from onnxbuild.onnxkit.oci.manifests import index_of, model_config, model_manifest
+from onnxbuild.onnxkit.oci.media_types import media_type_of
+from onnxbuild.registry.manifest import model_files, read_index, read_manifest
 
 FILES = {"b.onnx": Digest("a" * 64, 5), "a/c.py": Digest("b" * 64, 0)}
 CONFIG = model_config({"name": "tiny"}, {"format": "onnx"}, FILES)

@@ -13,8 +13,8 @@ import pytest
 
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.errors import BuildError, NotReproducibleError, StoreError, UsageError
+from onnxbuild.onnxkit.oci.media_types import INDEX, MANIFEST, SIGNATURE
 from onnxbuild.registry.contents import Blob
-from onnxbuild.registry.media_types import INDEX, MANIFEST, SIGNATURE
 from onnxbuild.registry.push import signature
 from onnxbuild.registry.refusals import RegistryUnavailableError
 from onnxbuild.registry.repository import BlobFile

@@ -28,7 +28,7 @@ def reported(tmp_path):
         recipes = load_recipes(tmp_path / "file.yaml", project=tmp_path).recipes
         graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
         title = Title(name_of(recipes, "file"), "1.0", "recipe/file.yaml", "recipe/file.lock")
-        return about(title, recipes, graph, ReleaseSource("c" * 40, (), 0)), graph
+        return about(title, recipes, graph, ReleaseSource("c" * 40, (), 0), ()), graph
 
     return of
 
@@ -60,7 +60,7 @@ def test_packages_stay_out_of_a_release(tmp_path):
     package = replace(first, name="fp32-box", family="package")
     graph = replace(graph, deliverables=(*graph.deliverables, package))
     title = Title("x", "1.0", "recipe/file.yaml", "recipe/file.lock")
-    release = about(title, recipes, graph, ReleaseSource("c" * 40, (), 0))
+    release = about(title, recipes, graph, ReleaseSource("c" * 40, (), 0), ())
     held = [name for key in ("variants", "formats", "ahead_of_time") for name in release[key]]
     assert held == ["fp32", "int8"]
 

@@ -68,6 +68,27 @@ class Forged:
         sum_again(self.folder)
         self._derive()
 
+    def again_with_packages(self, *names: str, honest: bool = True) -> None:
+        """The same, for packages; their own sums, too, if `honest`."""
+        about = json.loads((self.folder / "release.json").read_text())
+        if honest:
+            for name in names:
+                sum_again(self.folder / about["packages"][name]["folder"])
+        files = check_sums(self.folder).digests
+
+        def relock(lock: dict[str, Any]) -> None:
+            for name in names:
+                entry = about["packages"][name]
+                self._relock(lock, entry["step"], "bundle", entry["folder"], files)
+
+        self.edit_lock(relock)
+        sum_again(self.folder)
+        self._derive()
+
+    def sum(self) -> None:
+        """Sums that fit the files, and nothing else."""
+        sum_again(self.folder)
+
     def _relock(
         self, lock: dict[str, Any], step: str, output: str, place: str, files: Mapping[str, Digest]
     ) -> None:

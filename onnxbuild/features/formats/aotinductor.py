@@ -9,10 +9,10 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Format
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
-from onnxbuild.expansion.exported_program import exported_program
 from onnxbuild.expansion.feature import ProgramFormat
 from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, format_of
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.frontend_steps.exported_program import exported_program
 from onnxbuild.onnxkit.programs.archive_form import aotinductor_fault
 from onnxbuild.steps import aotinductor, torch_export
 from onnxbuild.steps.aotinductor import AotInductorOptions, AotInductorParams

@@ -10,7 +10,7 @@ from onnxbuild.core.source_error import about
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
-from onnxbuild.expansion.module_source import module_reference, module_source
+from onnxbuild.frontend_steps.module_source import module_reference, module_source
 from onnxbuild.onnxkit.modules.program_modules import EXPORTED, FORM, MADE_BY
 
 if TYPE_CHECKING:

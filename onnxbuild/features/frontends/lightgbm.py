@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxbuild.expansion.estimators import booster_source, estimator_frontend
+from onnxbuild.frontend_steps.estimators import booster_source, estimator_frontend
 from onnxbuild.onnxkit.estimators.made import LIGHTGBM
 from onnxbuild.onnxkit.estimators.outlines import outline_of_lightgbm
 

@@ -10,8 +10,8 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend, Section
-from onnxbuild.expansion.module_source import module_reference, module_source
 from onnxbuild.expansion.needs_frontend import MODULE_FRONTENDS, key_of
+from onnxbuild.frontend_steps.module_source import module_reference, module_source
 from onnxbuild.steps import export, reference
 
 NAME = "pytorch"

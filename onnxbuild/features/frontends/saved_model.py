@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import option
-from onnxbuild.core.source_error import about
-from onnxbuild.expansion.converted import Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
 from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
-from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, RENAME, SIGNATURE, TAGS
+from onnxbuild.onnxkit.converters.requests import SIGNATURE, TAGS, TF2ONNX_OPSET
 from onnxbuild.steps import convert_model, framework_reference
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.converters.saved_model import SavedModelOutline
-
-_OPSET = 18
-"""The last that tf2onnx 1.17 writes, and the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +50,14 @@ def _read(
     Raises:
         SourceError: No recipe can declare it, or it has several signatures.
     """
+    from onnxbuild.onnxkit.converters.declared_signature import declared_signature
     from onnxbuild.onnxkit.converters.saved_model import chosen_signature
-    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
-    from onnxbuild.onnxkit.ready_onnx.outline import Outline
 
     signature = chosen_signature(outline, options.signature)
-    opset = written.get("opset")
-    as_onnx = Outline(
-        signature.inputs, signature.outputs, opset if type(opset) is int else _OPSET, ()
+    recipe, facts = declared_signature(
+        path, signature.inputs, signature.outputs, options.rename, written
     )
-    with about(path):
-        recipe = recipe_of(as_onnx, options.rename, written)
-    facts = {
-        SIGNATURE: signature.name,
-        TAGS: list(outline.tags),
-        INPUTS: [each.name for each in signature.inputs],
-        OUTPUTS: [each.name for each in signature.outputs],
-        RENAME: dict(options.rename),
-    }
+    facts |= {SIGNATURE: signature.name, TAGS: list(outline.tags)}
     return SourceFacts(outline.files, outline.files[:1], recipe, facts)
 
 
@@ -87,7 +73,7 @@ FEATURE = converting_frontend(
         convert=convert_model.SAVED_MODEL,
         reference=framework_reference.SAVED_MODEL,
         environment=built_in("tensorflow.txt", "tensorflow", "tf2onnx"),
-        last_opset=_OPSET,
+        last_opset=TF2ONNX_OPSET,
     ),
     ModelSource(
         help="the folder of a SavedModel of TensorFlow, relative to this file: it says inputs, axes and outputs, "

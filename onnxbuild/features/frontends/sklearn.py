@@ -10,8 +10,8 @@ from typing import Any
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.params import option
 from onnxbuild.core.source_error import SourceError
-from onnxbuild.expansion.estimators import estimator_frontend, read_estimator
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.frontend_steps.estimators import estimator_frontend, read_estimator
 from onnxbuild.onnxkit.estimators.declared import look_with
 from onnxbuild.onnxkit.estimators.files import TRUSTED
 from onnxbuild.onnxkit.estimators.made import SKLEARN

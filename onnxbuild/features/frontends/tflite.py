@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.core.params import option
-from onnxbuild.core.source_error import about
-from onnxbuild.expansion.converted import Conversion, converting_frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
+from onnxbuild.frontend_steps.converted import Conversion, converting_frontend
 from onnxbuild.onnxkit.converters.options import ENVIRONMENT_HELP, FrameworkEnvironment, built_in
-from onnxbuild.onnxkit.converters.requests import INPUTS, OUTPUTS, RENAME, TENSORS
+from onnxbuild.onnxkit.converters.requests import TENSORS, TF2ONNX_OPSET
 from onnxbuild.steps import convert_model, framework_reference
 
 if TYPE_CHECKING:
     from onnxbuild.onnxkit.converters.tflite import LiteSignature
-
-_OPSET = 18
-"""The last that tf2onnx 1.17 writes, and the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +49,12 @@ def _read(
     Raises:
         SourceError: No recipe can declare it.
     """
-    from onnxbuild.onnxkit.ready_onnx.declared import recipe_of
-    from onnxbuild.onnxkit.ready_onnx.outline import Outline
+    from onnxbuild.onnxkit.converters.declared_signature import declared_signature
 
-    opset = written.get("opset")
-    as_onnx = Outline(outline.inputs, outline.outputs, opset if type(opset) is int else _OPSET, ())
-    with about(path):
-        recipe = recipe_of(as_onnx, options.rename, written)
-    facts = {
-        TENSORS: outline.tensors,
-        INPUTS: [each.name for each in outline.inputs],
-        OUTPUTS: [each.name for each in outline.outputs],
-        RENAME: dict(options.rename),
-    }
-    return SourceFacts((path,), (path,), recipe, facts)
+    recipe, facts = declared_signature(
+        path, outline.inputs, outline.outputs, options.rename, written
+    )
+    return SourceFacts((path,), (path,), recipe, {**facts, TENSORS: outline.tensors})
 
 
 FEATURE = converting_frontend(
@@ -75,7 +63,7 @@ FEATURE = converting_frontend(
         convert=convert_model.TFLITE,
         reference=framework_reference.TFLITE,
         environment=built_in("tensorflow.txt", "tensorflow", "tf2onnx"),
-        last_opset=_OPSET,
+        last_opset=TF2ONNX_OPSET,
     ),
     ModelSource(
         help="a .tflite file of TensorFlow Lite, relative to this file: it says inputs, axes and outputs, as far "

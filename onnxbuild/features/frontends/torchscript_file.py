@@ -12,7 +12,7 @@ from onnxbuild.core.params import option
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, SourceFacts
-from onnxbuild.expansion.module_source import module_reference, module_source
+from onnxbuild.frontend_steps.module_source import module_reference, module_source
 from onnxbuild.onnxkit.modules.program_modules import FORM, MADE_BY, SUBMODULE, TORCHSCRIPT
 
 if TYPE_CHECKING:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.params import option
+from onnxbuild.core.step import StepKind
 from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
@@ -19,6 +21,8 @@ from onnxbuild.expansion.packaged import (
     package_tolerances,
 )
 from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.wheels.archive import digests_in, top_package
 from onnxbuild.onnxkit.wheels.content import WheelNames
 from onnxbuild.onnxkit.wheels.names import VARIANT, distribution_name, import_name, is_name
 from onnxbuild.steps import package_wheel, run_wheel
@@ -79,6 +83,18 @@ def _runs(
     return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
+def _archived(folder: Path) -> Iterator[str]:
+    for wheel in folder.glob("*.whl"):
+        yield from digests_in(wheel)
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_wheel.RunWheelParams]:
+    (wheel,) = folder.glob("*.whl")
+    return run_wheel.KIND, run_wheel.RunWheelParams(subject, top_package(wheel), tolerances)
+
+
 def _names(scope: Scope, subject: Subject, options: WheelOptions) -> WheelNames:
     from packaging.version import Version
 
@@ -133,4 +149,6 @@ FEATURE = PackageFormat(
     faults=_faults,
     package=_package,
     runs=_runs,
+    archived=_archived,
+    replays=_replays,
 )

@@ -48,7 +48,7 @@ def made_by(request: Request) -> Made:
         made = found(**request["args"])
     except ModuleNotFoundError:
         raise  # reported with the command that installs it
-    except Exception as error:
+    except Exception as error:  # the user's own code: see docs/decisions/0004
         raise Refused(
             f"{shown} raised {type(error).__name__}: {first_line(str(error))}",
             "run it by itself: the error is raised by the model's own code",

@@ -12,6 +12,9 @@ SIGNATURE, TAGS, INPUTS, OUTPUTS = "signature", "tags", "inputs", "outputs"
 TENSORS, RENAME = "tensors", "rename"
 """Facts of a model's file, in `Entrypoint.args`."""
 
+TF2ONNX_OPSET = 18
+"""The last that tf2onnx 1.17 writes, and the default of its models."""
+
 
 class HasModel(Protocol):
     """Parameters of a step that runs a model's framework."""

@@ -11,7 +11,7 @@ import hashlib
 import io
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -22,7 +22,7 @@ _CHUNK_BYTES = 1 << 20
 _LARGE_BYTES = 1 << 31
 _MODE = 0o100644 << 16
 _DIST_INFO = ".dist-info"
-RECORD = "RECORD"
+RECORD, TOP_LEVEL = "RECORD", "top_level.txt"
 
 
 class WheelError(ValueError):
@@ -80,6 +80,39 @@ def unpack_wheel(path: Path, folder: Path) -> None:
                 _unpack(archive, name, folder, () if name == records[0] else wanted[name])
     except (zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise WheelError(f"{path.name} is no wheel: {error}") from error
+
+
+def digests_in(path: Path) -> Iterator[str]:
+    """Yield the sha256 of each file in a wheel, read from it.
+
+    Raises:
+        WheelError: It is no wheel.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                digest = hashlib.sha256()
+                with archive.open(name) as file:
+                    while chunk := file.read(_CHUNK_BYTES):
+                        digest.update(chunk)
+                yield digest.hexdigest()
+    except zipfile.BadZipFile as error:
+        raise WheelError(f"{path.name} is no wheel: {error}") from error
+
+
+def top_package(path: Path) -> str:
+    """Return what Python imports of a wheel of one package.
+
+    Raises:
+        WheelError: It does not say so.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            (name,) = (n for n in archive.namelist() if n.endswith(f"{_DIST_INFO}/{TOP_LEVEL}"))
+            (package,) = archive.read(name).decode().split()
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise WheelError(f"{path.name} does not name one package: {error}") from error
+    return package
 
 
 def _unpack(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.params import to_json
-from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
 from onnxbuild.onnxkit.bundles.write import names_below
-from onnxbuild.onnxkit.data.reference_files import POINTS_FILE
-from onnxbuild.onnxkit.loaders.script import golden_test_script
-from onnxbuild.onnxkit.packages.golden import GOLDEN, golden_points
+from onnxbuild.onnxkit.packages.own_test import own_test_files
 from onnxbuild.onnxkit.wheels.names import info_folder
 from onnxbuild.providers import named
-
-TOLERANCES_FILE = "tolerances.json"
 
 _INIT = '''\
 """{summary}
@@ -73,16 +68,10 @@ def wheel_files(
     files: dict[str, Path | bytes] = {
         f"{package}/{name}": bundle / name for name in names_below(bundle)
     }
-    points = golden_points(reference)
-    outputs = _output_names(reference / points[0].file)
-    listed = [{"name": each.name, "sizes": dict(each.sizes), "file": each.file} for each in points]
-    bounds = {name: to_json(bounds_of(tolerances, name)) for name in outputs}
-    files |= {f"{package}/{GOLDEN}/{each.file}": reference / each.file for each in points}
+    tested = own_test_files(reference, tolerances)
+    files |= {f"{package}/{name}": content for name, content in tested.items()}
     files |= {
-        f"{package}/{GOLDEN}/{POINTS_FILE}": _json(listed),
-        f"{package}/{GOLDEN}/{TOLERANCES_FILE}": _json(bounds),
         f"{package}/__init__.py": _INIT.format(**to_json(names)).encode(),
-        f"{package}/__main__.py": golden_test_script().encode(),
         f"{package}/py.typed": b"",
         f"{info}/METADATA": _metadata(names, requirements).encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: onnxbuild\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -106,15 +95,6 @@ def requirements_of(manifest: Mapping[str, Any], runtime: str) -> tuple[str, ...
     return ("numpy", f"{chosen}>={manifest['versions']['onnxruntime']}")
 
 
-def _output_names(point: Path) -> list[str]:
-    import numpy as np
-
-    with np.load(point, allow_pickle=False) as arrays:
-        return [
-            name.removeprefix("output.") for name in arrays.files if name.startswith("output.")
-        ]
-
-
 def _metadata(names: WheelNames, requirements: Sequence[str]) -> str:
     lines = [
         "Metadata-Version: 2.1",
@@ -125,7 +105,3 @@ def _metadata(names: WheelNames, requirements: Sequence[str]) -> str:
         *(f"Requires-Dist: {each}" for each in requirements),
     ]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.checked_source import checked_source
 from onnxbuild.expansion.reference_plan import SECTION, reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.frontend_steps.checked_source import checked_source
 from onnxbuild.steps import export, reference
 
 

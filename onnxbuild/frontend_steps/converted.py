@@ -11,7 +11,6 @@ from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import FILE_DATA, Entrypoint, Recipe, Variant
 from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.checked_source import checked_source, raised
 from onnxbuild.expansion.diagnosis_hints import DiagnosisHints
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
@@ -19,6 +18,7 @@ from onnxbuild.expansion.model_source import ModelSource
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.frontend_steps.checked_source import checked_source, raised
 from onnxbuild.onnxkit.converters.requests import RENAME
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN
 from onnxbuild.steps import convert_model, framework_reference, import_converted

@@ -10,13 +10,13 @@ from typing import Any
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.recipe import Variant
 from onnxbuild.expansion.addresses import shared
-from onnxbuild.expansion.checked_source import checked_source
 from onnxbuild.expansion.evaluation import baseline_score
 from onnxbuild.expansion.feature import Frontend
 from onnxbuild.expansion.model_source import ModelSource, NoOptions, SourceFacts
 from onnxbuild.expansion.reference_plan import SECTION as REFERENCE
 from onnxbuild.expansion.reference_plan import reference_plan
 from onnxbuild.expansion.scope import Scope, Source
+from onnxbuild.frontend_steps.checked_source import checked_source
 from onnxbuild.onnxkit.estimators.declared import declared_by, look_with, recognized_by
 from onnxbuild.onnxkit.estimators.outlines import EstimatorOutline
 from onnxbuild.onnxkit.ready_onnx.probes import AS_WRITTEN

@@ -1,0 +1,96 @@
+"""`oci`: an OCI layout, the form of models that registries for containers hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.params import option
+from onnxbuild.core.step import StepKind
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
+from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.packaged import (
+    bundle_name,
+    package_address,
+    package_reference,
+    package_tolerances,
+)
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.steps import package_oci, run_oci
+
+NAME = "oci"
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class OciOptions:
+    """What the layout calls the artifact."""
+
+    tag: str = option("", help="the artifact's tag in the layout; empty: the variant's name")
+
+
+def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: OciOptions) -> OutputRef:
+    step = scope.step(
+        package_address(scope, subject, NAME, "package"),
+        package_oci.KIND,
+        package_oci.PackageOciParams(options.tag or bundle_name(subject)),
+        {"bundle": bundle},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def _runs(
+    scope: Scope, subject: Subject, package: OutputRef, options: OciOptions
+) -> Sequence[Laid]:
+    del options
+    step = scope.step(
+        package_address(scope, subject, NAME, "run"),
+        run_oci.KIND,
+        run_oci.RunOciParams(
+            f"the OCI artifact of '{bundle_name(subject)}'", package_tolerances(scope, subject)
+        ),
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return (Laid(OutputRef(step, "report"), "run.json"),)
+
+
+def _replays(
+    folder: Path, subject: str, tolerances: VariantTolerances
+) -> tuple[StepKind, run_oci.RunOciParams]:
+    del folder
+    return run_oci.KIND, run_oci.RunOciParams(subject, tolerances)
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    section = parts.sections.get(PACKAGES)
+    options = getattr(section, NAME, None)
+    if not isinstance(section, PackagesOptions) or not isinstance(options, OciOptions):
+        return
+    if options.tag and not _TAG.fullmatch(options.tag):
+        yield Fault(
+            f"packages.oci.tag is '{options.tag}', which no tag can be",
+            parts.at(PACKAGES, NAME, "tag"),
+            "write at most 128 letters, digits, `_`, `.` and `-`, as in `tag: 1.2.0`",
+        )
+
+
+FEATURE = PackageFormat(
+    name=NAME,
+    options=OciOptions,
+    help="`{}` or options: an OCI layout with the model as an artifact of registries, in VARIANT-oci/",
+    kinds=(package_oci.KIND, run_oci.KIND),
+    faults=_faults,
+    package=_package,
+    runs=_runs,
+    replays=_replays,
+)

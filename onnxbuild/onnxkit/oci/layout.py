@@ -1,0 +1,123 @@
+"""An OCI layout with one model artifact, written as a package, and unpacked again.
+
+Source: https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.digest import Digest, canonical_json
+from onnxbuild.core.file_names import check_file_names
+from onnxbuild.onnxkit.model.model_files import hand_on
+from onnxbuild.onnxkit.oci.manifests import (
+    SCHEMA_VERSION,
+    SHA256,
+    Descriptor,
+    model_config,
+    model_manifest,
+)
+from onnxbuild.onnxkit.oci.media_types import FILE_PATH, INDEX, MANIFEST, MODEL, REF_NAME, TITLE
+
+MARK_FILE, INDEX_FILE = "oci-layout", "index.json"
+MARK = canonical_json({"imageLayoutVersion": "1.0.0"})
+BLOBS = "blobs/sha256"
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactText:
+    """What an artifact says of itself.
+
+    Attributes:
+        title: What a person calls it: `digits:int8`.
+        about: The config's `descriptor`.
+        technical: The config's `config`.
+        tag: What the layout's index calls it.
+    """
+
+    title: str
+    about: Mapping[str, str]
+    technical: Mapping[str, str]
+    tag: str
+
+
+class LayoutError(ValueError):
+    """A layout that is not what its digests say."""
+
+
+def write_layout(folder: Path, files: Mapping[str, Path], text: ArtifactText) -> str:
+    """Write a layout with one artifact; return its manifest's sha256.
+
+    Each file is a blob of its own, once where two are equal; in a store none is copied.
+
+    Args:
+        folder: Empty.
+        files: Path in the artifact -> file.
+        text: What it says of itself.
+    """
+    blobs = folder / BLOBS
+    blobs.mkdir(parents=True)
+    digests = {path: _digest(file) for path, file in files.items()}
+    for path in sorted(files):
+        if not (target := blobs / digests[path].sha256).exists():
+            hand_on(files[path], target)
+    config = model_config(text.about, text.technical, digests)
+    manifest = model_manifest(config, digests, {TITLE: text.title})
+    for content in (config, manifest):
+        (blobs / Digest.of(content).sha256).write_bytes(content)
+    entry = Descriptor(MANIFEST, Digest.of(manifest), MODEL, {REF_NAME: text.tag})
+    index = {"schemaVersion": SCHEMA_VERSION, "mediaType": INDEX, "manifests": [entry.to_json()]}
+    (folder / INDEX_FILE).write_bytes(canonical_json(index))
+    (folder / MARK_FILE).write_bytes(MARK)
+    return Digest.of(manifest).sha256
+
+
+def unpack_layout(folder: Path, target: Path) -> None:
+    """Copy the files of a layout's one artifact, each blob held to its digest.
+
+    Args:
+        folder: A layout that `write_layout` wrote, or that says it did.
+        target: Made here.
+
+    Raises:
+        LayoutError: A blob is missing, has other bytes, or would be written elsewhere.
+    """
+    try:
+        (entry,) = json.loads((folder / INDEX_FILE).read_bytes())["manifests"]
+        manifest = json.loads(_checked(folder, entry).read_bytes())
+        _checked(folder, manifest["config"])
+        layers = {each["annotations"][FILE_PATH]: each for each in manifest["layers"]}
+        check_file_names(list(layers))
+        for path, layer in layers.items():
+            place = target / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(_checked(folder, layer), place)
+    except OSError as error:
+        raise LayoutError(f"{error.filename} can't be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise LayoutError(f"the layout is not as onnxbuild writes one: {error}") from error
+
+
+def _checked(folder: Path, descriptor: Mapping[str, Any]) -> Path:
+    """The blob that a descriptor names.
+
+    Raises:
+        LayoutError: It has other bytes.
+    """
+    sha256 = str(descriptor["digest"]).removeprefix(SHA256)
+    path = folder / BLOBS / Digest(sha256, int(descriptor["size"])).sha256
+    if _digest(path) != Digest(sha256, int(descriptor["size"])):
+        raise LayoutError(f"blob {sha256} has other bytes than its name says")
+    return path
+
+
+def _digest(path: Path) -> Digest:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    return Digest(found, path.stat().st_size)

@@ -1,0 +1,108 @@
+"""The test that a Python package of a model holds: golden inputs, bounds, `python -m PACKAGE`; and its run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.core.params import to_json
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances, bounds_of
+from onnxbuild.onnxkit.data.array_files import read_arrays
+from onnxbuild.onnxkit.data.reference_files import POINTS_FILE, read_points
+from onnxbuild.onnxkit.loaders.script import golden_test_script
+from onnxbuild.onnxkit.packages.golden import GOLDEN, golden_points
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NOT_HERE = 3
+"""The test's exit code where the model can't be loaded."""
+
+TOLERANCES_FILE = "tolerances.json"
+
+_START = """\
+import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTest:
+    """What became of it.
+
+    Attributes:
+        code: Exit code.
+        said: The last line that it printed.
+        outputs: Golden point -> output -> array; empty if it wrote none.
+    """
+
+    code: int
+    said: str
+    outputs: dict[str, dict[str, np.ndarray]]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it ran to its end, and wrote what the model gives."""
+        return self.code in (0, 1) and bool(self.outputs)
+
+
+def own_test_files(reference: Path, tolerances: VariantTolerances) -> dict[str, Path | bytes]:
+    """Return name in the package -> file, or content: golden inputs and outputs, bounds, __main__.py.
+
+    Args:
+        reference: Golden inputs, and what the original gives.
+        tolerances: The variant's.
+    """
+    points = golden_points(reference)
+    listed = [{"name": each.name, "sizes": dict(each.sizes), "file": each.file} for each in points]
+    names = _output_names(reference / points[0].file)
+    bounds = {name: to_json(bounds_of(tolerances, name)) for name in names}
+    return {
+        **{f"{GOLDEN}/{each.file}": reference / each.file for each in points},
+        f"{GOLDEN}/{POINTS_FILE}": _json(listed),
+        f"{GOLDEN}/{TOLERANCES_FILE}": _json(bounds),
+        "__main__.py": golden_test_script().encode(),
+    }
+
+
+def run_own_test(site: Path, package: str, scratch: Path) -> OwnTest:
+    """Run `python -m PACKAGE --outputs FOLDER` in a process of its own.
+
+    Args:
+        site: The folder that has the package.
+        package: What Python imports.
+        scratch: A folder to write to.
+    """
+    import subprocess
+
+    outputs = scratch / "outputs"
+    command: Sequence[Path | str] = (
+        sys.executable, "-B", "-c", _START, site, package, "--outputs", outputs,
+    )  # fmt: skip
+    done = subprocess.run(
+        command, cwd=scratch, capture_output=True, text=True, errors="replace", check=False
+    )
+    printed = done.stderr.strip() or done.stdout.strip() or "it prints nothing"
+    found = {}
+    if outputs.is_dir():
+        points = read_points(site / package / GOLDEN)
+        found = {each.name: read_arrays(outputs / each.file) for each in points}
+    return OwnTest(done.returncode, printed.splitlines()[-1], found)
+
+
+def _output_names(point: Path) -> list[str]:
+    import numpy as np
+
+    with np.load(point, allow_pickle=False) as arrays:
+        return [
+            name.removeprefix("output.") for name in arrays.files if name.startswith("output.")
+        ]
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

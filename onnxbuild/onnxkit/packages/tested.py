@@ -1,0 +1,57 @@
+"""The verdict of a step that ran a package's own test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.params import to_json
+from onnxbuild.core.step import Finding, Outcome, StepContext
+from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
+from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.reports import write_report
+
+if TYPE_CHECKING:
+    from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+
+
+def outcome_of(
+    test: OwnTest,
+    context: StepContext,
+    tolerances: VariantTolerances,
+    *,
+    subject: str,
+    command: str,
+    fix: str,
+) -> Outcome:
+    """Write report.json; an output out of its tolerance is a finding. A package that can't run here is skipped.
+
+    Args:
+        test: What became of it.
+        context: The step's: input `reference`, output `report`.
+        tolerances: The variant's.
+        subject: What is judged, such as `the wheel of variant 'int8'`.
+        command: What ran it, for people.
+        fix: What to try where an output is out of its tolerance.
+
+    Raises:
+        StepError: The test died.
+    """
+    if test.code == NOT_HERE:
+        write_report(context.output("report"), {"skipped": test.said})
+        return Outcome({"skipped": test.said}, notes=(f"{subject} was not run: {test.said}",))
+    if not test.is_complete:
+        raise StepError(f"`{command}` ends with {test.code}: {test.said}", where=context.where)
+    report, findings = verdict_on(
+        test.outputs,
+        context.input("reference"),
+        tolerances,
+        subject=subject,
+        fix=fix,
+        where=context.where,
+    )
+    if test.code and not findings:
+        findings = (Finding(f"its own test fails: {test.said}", subject),)
+        report |= {"passed": False, "findings": to_json(list(findings))}
+    write_report(context.output("report"), {"ran": command, **report})
+    return Outcome(report["metrics"], findings)

@@ -1,0 +1,34 @@
+"""The packages of a release: forms of its variants for servers, registries, pages, other languages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onnxbuild.core.graph import Deliverable
+
+PACKAGES = "packages"
+"""Where release.json has their records, and their folder; releases of format 4 have none."""
+
+
+def package_records(about: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (name, record) of every package that a release.json names, by name."""
+    records = about.get(PACKAGES, {})
+    for name in sorted(records):
+        yield name, records[name]
+
+
+def record_of(each: Deliverable, below: str) -> dict[str, str]:
+    """Return what release.json says of a package.
+
+    Args:
+        each: The package.
+        below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
+    """
+    return {
+        "recipe": each.recipe,
+        "of": f"{below}{each.of}",
+        "format": each.name.removeprefix(f"{each.of}-"),
+        "folder": f"{PACKAGES}/{below}{each.name}",
+        "step": each.bundle.step,
+    }

@@ -1,0 +1,81 @@
+"""`packages: {oci: {}}`: what `push` pushes, as a folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.host import HostFacts
+from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.resolver import resolve
+from onnxbuild.steps.run_oci import KIND, RunOciParams
+from tests.cli.conftest import project  # noqa: F401 - a fixture
+from tests.fakes.step_context import run_step
+from tests.features.packages.test_wheel import RECIPE
+from tests.written_recipes import faults, loader
+
+
+def test_its_tag_is_the_variants_name_or_the_recipes(tmp_path):
+    load = loader(tmp_path, before=RECIPE)
+    for options, tag in (("{}", "int8"), ("{tag: 1.2.0}", "1.2.0")):
+        recipes = load(f"packages: {{variants: [int8], oci: {options}}}\n").recipes
+        graph = resolve(recipes, HostFacts("x86_64", frozenset({"avx2"})))
+        assert graph.steps["demo:int8-oci/package"].params.tag == tag
+    ((what, _, fix),) = faults(load, "packages: {oci: {tag: our model}}\n")
+    assert "'our model', which no tag can be" in what
+    assert "tag: 1.2.0" in fix
+
+
+@pytest.mark.slow
+def test_it_is_what_push_pushes_and_is_pulled_run_and_judged(tmp_path, project):  # noqa: F811
+    project.edit("tiny.yaml", "benchmark:", "packages: {oci: {}}\nbenchmark:")
+    done = project.run("--only", "fp32-oci")
+    assert done.code == 0, done.out + done.err
+    out = project.folder / "artifacts/out/tiny/fp32-oci"
+    assert json.loads((out / "run.json").read_text())["passed"] is True
+    pushed = project("push", "tiny:fp32", "oci:pushed:fp32")
+    assert pushed.code == 0, pushed.out + pushed.err
+    same = subprocess.run(
+        ["diff", "-r", "-x", "SHA256SUMS", "-x", "run.json", out, project.folder / "pushed"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (same.returncode, same.stdout) == (0, "")
+    pulled = project("pull", f"oci:{out}:fp32", "-o", "pulled")
+    assert pulled.code == 0, pulled.out + pulled.err
+    model = project.folder / "artifacts/out/tiny/fp32/model.onnx"
+    assert (project.folder / "pulled/model.onnx").read_bytes() == model.read_bytes()
+
+    reference = reference_of(model, tmp_path / "reference")
+    assert run_of(out, reference, tmp_path / "good").findings == ()
+    cut = shutil.copytree(out, tmp_path / "cut")
+    (blob,) = (b for b in (cut / "blobs/sha256").iterdir() if b.read_bytes() == model.read_bytes())
+    blob.write_bytes(blob.read_bytes()[:-1])
+    with pytest.raises(StepError, match="has other bytes than its name says"):
+        run_of(cut, reference, tmp_path / "bad")
+
+
+def reference_of(model, folder):
+    """A reference with one point."""
+    folder.mkdir()
+    feeds = {"input": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)}
+    (logits,) = onnxruntime.InferenceSession(model).run(["logits"], feeds)
+    writer = ReferenceWriter(folder)
+    writer.add(ReferencePoint("example", {"batch": 3}, feeds, {"logits": logits}))
+    writer.finish()
+    return folder
+
+
+def run_of(package, reference, folder):
+    """What the step says of a layout."""
+    params = RunOciParams("it", VariantTolerances(atol=1e-5, rtol=1e-4))
+    inputs = {"package": package, "reference": reference}
+    return run_step(KIND, params, folder, inputs)[0]
