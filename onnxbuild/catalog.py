@@ -40,7 +40,7 @@ from onnxbuild.features.frontends import (
 from onnxbuild.features.gates import check, evaluate, fidelity, validate
 from onnxbuild.features.measures import benchmark, load_times, profile, sensitivity
 from onnxbuild.features.modes import auto, bf16, dynamic, fp16, fp32, static, weight_only
-from onnxbuild.features.packages import bundle, mlflow, oci, triton, web, wheel
+from onnxbuild.features.packages import bundle, mlflow, node, oci, triton, web, wheel
 from onnxbuild.features.settings import (
     ahead_of_time,
     calibration,
@@ -105,6 +105,7 @@ FEATURES: tuple[Feature, ...] = (
     oci.FEATURE,
     web.FEATURE,
     wheel.FEATURE,
+    node.FEATURE,
     packages.FEATURE,
     processing.FEATURE,
     target.FEATURE,

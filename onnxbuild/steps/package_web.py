@@ -17,13 +17,13 @@ from onnxbuild.onnxkit.bundles.write import described, write_sums
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, file_bytes, hand_on
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
 from onnxbuild.onnxkit.packages.signature import signature_of
+from onnxbuild.onnxkit.packages.typescript import refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.content import Page, write_module, write_page
 from onnxbuild.onnxkit.web.runtime import (
     MOST_BYTES,
     copy_runtime,
-    refused_type,
     settings_left_out,
 )
 
@@ -75,10 +75,14 @@ def run(context: StepContext) -> Outcome:
     node_modules = Path(params.environment.folder) / "node_modules"
     runtime = copy_runtime(node_modules, folder, params.providers)
     fetched = {name: described(folder / name) for name in (*model_files, *runtime)}
-    points = write_plain_points(
-        folder / GOLDEN, context.input("reference"), params.tolerances, most=_MOST_POINTS
-    )
     signature = signature_of(manifest)
+    points = write_plain_points(
+        folder / GOLDEN,
+        context.input("reference"),
+        params.tolerances,
+        dtypes={port.name: port.dtype for port in signature.inputs},
+        most=_MOST_POINTS,
+    )
     page = Page(params.title, params.description, _labels(context), params.values, params.page)
     write_module(
         folder, manifest, signature, page,
@@ -100,8 +104,8 @@ def run(context: StepContext) -> Outcome:
 
 
 def _check(manifest: Manifest, where: str) -> None:
-    if refused := refused_type(manifest):
-        what = f"{refused}, which JavaScript has no array for"
+    if refused := refused_port(signature_of(manifest)):
+        what = f"'{refused.name}' is {refused.dtype}, which JavaScript has no array for"
         raise StepError(what, where=where, fix=_LEAVE_OUT)
     if manifest.size_bytes > MOST_BYTES:
         what = (

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from onnxbuild.core.environment import NPM, Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import to_json
-from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.packages.golden import INDEX_FILE, read_plain_outputs
+from onnxbuild.onnxkit.packages.own_test import NOT_HERE
 from onnxbuild.onnxkit.packages.sums import damage
-from onnxbuild.onnxkit.packages.verdict import verdict_on
+from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
 from onnxbuild.onnxkit.web.lacking import lacking_operators
-from onnxbuild.onnxkit.web.node_test import NOT_HERE, run_node_test
+from onnxbuild.onnxkit.web.node_test import run_node_test
 from onnxbuild.onnxkit.web.runtime import PACKAGE, VERSION
 
 _FIX = "set `packages: {web: {tolerances: ...}}`, or run `node test.mjs` in the package's folder"
@@ -55,22 +54,14 @@ def run(context: StepContext) -> Outcome:
     test = run_node_test(package, node, context.scratch)
     if test.code == NOT_HERE:
         raise _not_loaded(context, test.said)
-    if test.code not in (0, 1) or not (test.outputs / INDEX_FILE).exists():
-        what = f"`node test.mjs` ends with {test.code}: {test.said}"
-        raise StepError(what, where=context.where)
-    report, findings = verdict_on(
-        read_plain_outputs(test.outputs),
-        context.input("reference"),
+    return outcome_of(
+        test,
+        context,
         params.tolerances,
         subject=params.subject,
+        command="node test.mjs",
         fix=_FIX,
-        where=context.where,
     )
-    if test.code and not findings:
-        findings = (Finding(f"its own test fails: {test.said}", params.subject),)
-        report |= {"passed": False, "findings": to_json(list(findings))}
-    write_report(context.output("report"), {"runtime": f"{PACKAGE} {VERSION}", **report})
-    return Outcome(report["metrics"], findings)
 
 
 def _not_loaded(context: StepContext, said: str) -> StepError:

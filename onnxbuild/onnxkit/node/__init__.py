@@ -1,1 +1,1 @@
-"""Node packages: what they hold, and how they are run."""
+"""Node packages: npm packages that hold a model, run by onnxruntime-node."""

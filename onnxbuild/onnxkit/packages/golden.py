@@ -51,7 +51,12 @@ def _size(reference: Path, point: PointEntry) -> int:
 
 
 def write_plain_points(
-    folder: Path, reference: Path, tolerances: VariantTolerances, *, most: int | None = None
+    folder: Path,
+    reference: Path,
+    tolerances: VariantTolerances,
+    *,
+    dtypes: Mapping[str, str] | None = None,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Write golden points for programs that can't read NumPy's files; return what points.json says.
 
@@ -64,6 +69,8 @@ def write_plain_points(
         folder: Made if need be.
         reference: The artifact.
         tolerances: The variant's.
+        dtypes: Input -> type that the model takes, which may be half of the reference's; others are left out.
+            None for the reference's inputs as they are.
         most: Number of points; None for as many as fit.
     """
     wanted = {each.name for each in golden_points(reference, most)}
@@ -71,7 +78,7 @@ def write_plain_points(
     for number, point in enumerate(p for p in read_reference(reference) if p.name in wanted):
         place = f"{number:02}"
         (folder / place).mkdir(parents=True)
-        inputs = _written(folder, f"{place}/input", point.feeds)
+        inputs = _written(folder, f"{place}/input", _taken(point.feeds, dtypes))
         outputs = _written(folder, f"{place}/output", point.outputs)
         for each in outputs:
             each["bounds"] = to_json(bounds_of(tolerances, each["name"]))
@@ -99,6 +106,18 @@ def read_plain_outputs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
         }
     except (TypeError, KeyError) as error:
         raise ValueError(f"{INDEX_FILE} lacks {error}") from error
+
+
+def _taken(
+    feeds: Mapping[str, np.ndarray], dtypes: Mapping[str, str] | None
+) -> Mapping[str, np.ndarray]:
+    if dtypes is None:
+        return feeds
+    return {
+        name: array.astype("float16") if dtypes[name] == "float16" else array
+        for name, array in feeds.items()
+        if name in dtypes
+    }
 
 
 def _written(folder: Path, stem: str, arrays: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:

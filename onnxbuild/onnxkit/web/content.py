@@ -12,25 +12,25 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.axis import is_sum, shape_at
+from onnxbuild.core.axis import shape_at
 from onnxbuild.core.digest import Digest
 from onnxbuild.core.params import to_json
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
 from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.packages.typescript import (
+    ARRAYS,
+    javascript_signature,
+    shared_javascript,
+    typed_port,
+)
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.runtime import ARRAYS, BUILDS, FOLDER, VERSION, session_options
+from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_options
 from onnxbuild.onnxkit.web.view import view_of
 
-_PAGE = ("index.html", "page")
+_PAGE = "page"
+_SHARED = ("tensors.js", "judge.js")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_TAKEN = {"float16": "Float32Array | Uint16Array"}
-_ELEMENTS = {
-    "string": "string",
-    "bool": "boolean | 0 | 1",
-    "int64": "bigint | number",
-    "uint64": "bigint | number",
-}
 _MOST_SHOWN_BYTES = 1e6
 
 
@@ -81,7 +81,7 @@ def write_module(
         "title": _in_comment(page.title),
         "runtime": {"version": VERSION},
         "example": _in_comment(example_of(signature)),
-        "signature": _pretty(_signature(signature)),
+        "signature": javascript_signature(signature),
         "files": _pretty({name: to_json(files[name]) for name in sorted(files)}),
         "runtime_json": _pretty({"version": VERSION, "folder": FOLDER, "builds": builds}),
         "model_files": json.dumps(list(model_files)),
@@ -89,8 +89,9 @@ def write_module(
             session_options(manifest.session or SessionSettings()), sort_keys=True
         ),
         "threads": threads,
-        "inputs": [_typed(each, signature) for each in signature.inputs],
-        "outputs": [_typed(each, signature) for each in signature.outputs],
+        "inputs": [typed_port(each, signature) for each in signature.inputs],
+        "outputs": [typed_port(each, signature) for each in signature.outputs],
+        "has_half": any(port.dtype == "float16" for port in signature.ports),
         "providers": " | ".join(json.dumps(each) for each in ("auto", *providers)),
         "ran": " | ".join(
             json.dumps(each)
@@ -99,6 +100,8 @@ def write_module(
     }
     for name in ("model.js", "model.d.ts"):
         _write(folder / name, rendered(__package__, f"{name}.j2", **content))
+    for name in _SHARED:
+        _write(folder / name, shared_javascript(name))
     package = {"name": package_name(signature), "private": True, "type": "module", "main": "model.js", "types": "model.d.ts"}  # fmt: skip
     _write(folder / "package.json", f"{_pretty(package)}\n")
     _write(folder / FOLDER / "LICENSE", rendered(__package__, "LICENSE.j2", version=VERSION))
@@ -125,7 +128,7 @@ def write_page(
     """
     static = resources.files(__package__).joinpath("static")
     for each in static.iterdir():
-        if page.is_there or each.name not in _PAGE:
+        if page.is_there or each.name != _PAGE:
             _copy(each, folder / each.name)
     if not page.is_there:
         return
@@ -177,42 +180,6 @@ def _example(port: Port, shape: Sequence[int]) -> str:
         texts = ", ".join(['"a text"'] * count) if len(shape) == 1 else '"a text"'
         return f"[{texts}]" if len(shape) == 1 else texts
     return f"{{ data: new {ARRAYS[port.dtype]}({count}), shape: {json.dumps(list(shape))} }}"
-
-
-def _signature(signature: ModelSignature) -> dict[str, Any]:
-    def listed(ports: Sequence[Port]) -> list[dict[str, Any]]:
-        return [
-            {"name": p.name, "dtype": p.dtype, "shape": None if p.shape is None else list(p.shape)}
-            for p in ports
-        ]
-
-    axes = {
-        axis.name: {"min": axis.min, "max": axis.max, "example": axis.example, "multiple_of": axis.multiple_of}
-        for axis in signature.axes
-    }  # fmt: skip
-    return {
-        "recipe": signature.recipe,
-        "variant": signature.variant,
-        "inputs": listed(signature.inputs),
-        "outputs": listed(signature.outputs),
-        "axes": axes,
-    }
-
-
-def _typed(port: Port, signature: ModelSignature) -> dict[str, Any]:
-    """What model.d.ts says of an input or output."""
-    names = [str(size) for size in port.shape or () if isinstance(size, str) and not is_sum(size)]
-    rules = [f"{name}: {axis.rule}" for name in names if (axis := signature.axis(name))]
-    array = ARRAYS[port.dtype]
-    return {
-        "name": port.name,
-        "dtype": port.dtype,
-        "shape_text": _in_comment(port.shape_text),
-        "rules": _in_comment("".join(f"; {each}" for each in dict.fromkeys(rules))),
-        "taken": _TAKEN.get(port.dtype, array if port.dtype != "string" else "readonly string[]"),
-        "element": _ELEMENTS.get(port.dtype, "number"),
-        "given": array,
-    }
 
 
 def _copy(source: Traversable, target: Path) -> None:

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-NOT_HERE = 3
-"""The test's exit code where the model can't be loaded."""
+from onnxbuild.onnxkit.packages.golden import INDEX_FILE, read_plain_outputs
+from onnxbuild.onnxkit.packages.own_test import OwnTest
 
+TEST_FILE = "test.mjs"
 
 _AS_LINKED = ("--preserve-symlinks", "--preserve-symlinks-main")
 """A step's inputs are links into the store, where modules have other names."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTest:
-    """The result.
-
-    Attributes:
-        code: Exit code; negative for the signal that ended it.
-        said: The last line that it printed.
-        outputs: Folder of what its model gives, as `read_plain_outputs` reads it.
-    """
-
-    code: int
-    said: str
-    outputs: Path
-
-
-def run_node_test(package: Path, node: str, scratch: Path) -> NodeTest:
+def run_node_test(package: Path, node: str, scratch: Path) -> OwnTest:
     """Run `node test.mjs --outputs FOLDER`.
 
     Args:
@@ -38,9 +23,10 @@ def run_node_test(package: Path, node: str, scratch: Path) -> NodeTest:
     """
     outputs = scratch / "outputs"
     outputs.mkdir()
-    code, printed = run_node(node, [str(package / "test.mjs"), "--outputs", str(outputs)], scratch)
-    lines = printed.strip().splitlines() or ["it prints nothing"]
-    return NodeTest(code, lines[-1], outputs)
+    code, printed = run_node(node, [str(package / TEST_FILE), "--outputs", str(outputs)], scratch)
+    said = (printed.strip().splitlines() or ["it prints nothing"])[-1]
+    is_written = (outputs / INDEX_FILE).exists()
+    return OwnTest(code, said, read_plain_outputs(outputs) if is_written else {})
 
 
 def run_node(node: str, arguments: list[str], folder: Path) -> tuple[int, str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from onnxbuild.core.environment import BUILT_IN
-from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 
 NPM_LIST = f"{BUILT_IN}/onnxkit/web/package-lock.json"
@@ -36,14 +35,6 @@ less; `asyncify` runs in every browser that has WebGPU, `jspi` in few."""
 
 MOST_BYTES = 1_900_000_000
 """WebAssembly addresses 4 GiB, and a session needs the model twice while it opens; an ArrayBuffer ends at 2 GiB."""
-
-ARRAYS: Mapping[str, str] = {
-    "float32": "Float32Array", "float64": "Float64Array", "float16": "Float32Array", "bool": "Uint8Array",
-    "int8": "Int8Array", "int16": "Int16Array", "int32": "Int32Array", "int64": "BigInt64Array",
-    "uint8": "Uint8Array", "uint16": "Uint16Array", "uint32": "Uint32Array", "uint64": "BigUint64Array",
-    "string": "string[]",
-}  # fmt: skip
-"""Element type -> the array that model.js gives; no other type has one."""
 
 _LEVELS = {"disable": "disabled", "basic": "basic", "extended": "extended"}
 """Session's graph_optimization -> graphOptimizationLevel; all optimizations are its default."""
@@ -94,11 +85,3 @@ def settings_left_out(settings: SessionSettings) -> list[str]:
     own = SessionSettings()
     names = ("execution_mode", "intra_op_threads", "inter_op_threads", "deterministic_compute")
     return [name for name in names if getattr(settings, name) != getattr(own, name)]
-
-
-def refused_type(manifest: Manifest) -> str:
-    """Return `'x' is bfloat16` of an input or output that JavaScript has no array for; empty if there is none."""
-    for each in (*manifest.inputs, *manifest.outputs):
-        if each.dtype not in ARRAYS:
-            return f"'{each.name}' is {each.dtype}"
-    return ""

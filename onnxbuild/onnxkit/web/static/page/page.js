@@ -1,6 +1,7 @@
 /** The example page: load the model, take an input, show the result, the times and the comparison. */
 
-import { judge, listPoints, readPoint } from "../golden.js";
+import { distance, listPoints, readPoint } from "../golden.js";
+import { Judge } from "../judge.js";
 import { load, signature } from "../model.js";
 import { imagePanel } from "./image.js";
 import { element, milliseconds, number } from "./parts.js";
@@ -114,6 +115,7 @@ async function measure(most, most_ms) {
 }
 
 async function check(points) {
+  const judge = new Judge();
   const rows = [];
   let passed = 0;
   let largest = 0;
@@ -123,24 +125,28 @@ async function check(points) {
     const found = await model.run(inputs);
     let isGood = true;
     for (const { name, bounds } of point.outputs) {
-      const verdict = judge(outputs[name], found[name], bounds, point.skipped_rows);
-      isGood &&= verdict.passed;
-      if (verdict.unequal === undefined) largest = Math.max(largest, verdict.difference);
-      rows.push(row(point.name, name, verdict));
+      const fault = judge.fault(name, found[name], outputs[name], bounds, point.skipped_rows);
+      const apart = distance(found[name], outputs[name]);
+      isGood &&= !fault;
+      largest = Math.max(largest, apart.largest ?? 0);
+      rows.push(row(point.name, name, apart, fault));
     }
     passed += isGood ? 1 : 0;
     await new Promise((done) => setTimeout(done));
   }
   at("rows").querySelector("tbody").replaceChildren(...rows);
   at("rows").hidden = false;
-  const isAll = passed === points.length;
-  at("checked").className = isAll ? "same" : "apart";
-  at("checked").textContent = `${passed} of ${points.length} inputs are within the tolerance. Largest difference of a number: ${number(largest)}.`;
+  const pooled = judge.pooledFaults();
+  at("checked").className = passed === points.length && !pooled.length ? "same" : "apart";
+  at("checked").textContent = [
+    `${passed} of ${points.length} inputs are within the tolerance. Largest difference of a number: ${number(largest)}.`,
+    ...pooled.map((fault) => `${fault}.`),
+  ].join(" ");
 }
 
-function row(point, output, verdict) {
-  const apart = verdict.unequal === undefined ? number(verdict.difference) : `${verdict.unequal} of ${verdict.elements} unequal`;
-  return element("tr", {}, element("th", { scope: "row" }, point), element("td", {}, output), element("td", {}, apart), element("td", {}, verdict.passed ? "within" : verdict.why));
+function row(point, output, { largest, unequal, elements }, fault) {
+  const apart = largest === undefined ? `${unequal} of ${elements} unequal` : number(largest);
+  return element("tr", {}, element("th", { scope: "row" }, point), element("td", {}, output), element("td", {}, apart), element("td", {}, fault || "within"));
 }
 
 async function busy(button, work) {

@@ -1,6 +1,7 @@
 /** What a run gave: a headline, bars for the likeliest classes, a table of all outputs. */
 
-import { judge } from "../golden.js";
+import { distance } from "../golden.js";
+import { Judge } from "../judge.js";
 import { element, number } from "./parts.js";
 
 const MOST_BARS = 5;
@@ -92,13 +93,15 @@ function values(dtype, data) {
 
 /** Return a line that says how far the outputs are from the original's. */
 function compared(outputs, expected, point) {
+  const judge = new Judge();
   let largest = 0;
   const wrong = [];
   for (const { name, bounds } of point.outputs) {
-    const verdict = judge(expected[name], outputs[name], bounds, point.skipped_rows);
-    if (verdict.unequal === undefined) largest = Math.max(largest, verdict.difference);
-    if (!verdict.passed) wrong.push(`${name}: ${verdict.why}`);
+    const fault = judge.fault(name, outputs[name], expected[name], bounds, point.skipped_rows);
+    largest = Math.max(largest, distance(outputs[name], expected[name]).largest ?? 0);
+    if (fault) wrong.push(`${name}: ${fault}`);
   }
+  wrong.push(...judge.pooledFaults());
   if (wrong.length) return element("p", { class: "apart" }, `Beyond the tolerance of what the original gives. ${wrong.join("; ")}.`);
   const apart = largest ? `the largest difference of a number is ${number(largest)}` : "no number differs";
   return element("p", { class: "same" }, `Within the tolerance of what the original gives: ${apart}.`);

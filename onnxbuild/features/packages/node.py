@@ -1,0 +1,135 @@
+"""`node`: an npm package with the model, typed `load()` and `run()`, and a test by golden inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from onnxbuild.core.environment import BUILT_IN, NODE, Environment
+from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.params import option
+from onnxbuild.document.faults import Fault
+from onnxbuild.document.parts import Parts
+from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
+from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
+from onnxbuild.expansion.packaged import (
+    bundle_name,
+    package_address,
+    package_reference,
+    package_tolerances,
+)
+from onnxbuild.expansion.scope import Scope
+from onnxbuild.onnxkit.node.content import NodeNames
+from onnxbuild.onnxkit.node.names import VARIANT, is_name, is_version, mapped, package_name
+from onnxbuild.steps import package_node, run_node
+
+NAME = "node"
+ONNXRUNTIME_NODE = "1.30.0"
+"""The version that packages require; the list has it, too."""
+
+_RUNTIME = Environment(npm=f"{BUILT_IN}/onnxkit/node/package-lock.json", needs=(NODE,))
+_OPERATORS = "operators"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """What the package is called."""
+
+    name: str = option(
+        "",
+        help="the npm package's name, `{variant}` in it stands for the variant's; empty: RECIPE-VARIANT, in lower case",
+    )
+    version: str = option("0.0.0", help="the package's version, as in `1.2.0`")
+
+
+def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: NodeOptions) -> OutputRef:
+    recipe, name = scope.recipe.name, bundle_name(subject)
+    names = NodeNames(
+        package_name(recipe, name, options.name),
+        options.version,
+        f"{recipe}: variant {name}",
+        ONNXRUNTIME_NODE,
+    )
+    step = scope.step(
+        package_address(scope, subject, NAME, "package"),
+        package_node.KIND,
+        package_node.PackageNodeParams(names, package_tolerances(scope, subject)),
+        {"bundle": bundle, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def _runs(
+    scope: Scope,
+    subject: Subject,
+    package: OutputRef,
+    options: NodeOptions,  # noqa: ARG001 - as all formats
+) -> Sequence[Laid]:
+    step = scope.step(
+        package_address(scope, subject, NAME, "run"),
+        run_node.KIND,
+        run_node.RunNodeParams(
+            subject=f"the Node package of variant '{bundle_name(subject)}'",
+            tolerances=package_tolerances(scope, subject),
+            environment=_RUNTIME,
+        ),
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return (Laid(OutputRef(step, "report"), "run.json"),)
+
+
+def _faults(parts: Parts) -> Iterator[Fault]:
+    section = parts.sections.get(PACKAGES)
+    options = getattr(section, NAME, None)
+    if not isinstance(section, PackagesOptions) or not isinstance(options, NodeOptions):
+        return
+    if parts.node(_OPERATORS) is not None:
+        what = (
+            "onnxruntime-node registers no custom operators, and the recipe has libraries of them"
+        )
+        yield Fault(what, parts.key_at(PACKAGES, NAME), f"remove `{NAME}`, or take `wheel: {{}}`")
+    if not is_version(options.version):
+        what = (
+            f"packages.node.version is '{options.version}', which is no version of an npm package"
+        )
+        yield Fault(what, parts.at(PACKAGES, NAME, "version"), "write it as in `version: 1.2.0`")
+    if options.name and not is_name(options.name.replace(VARIANT, "x")):
+        what = f"packages.node.name is '{options.name}', which no npm package can be named"
+        fix = "write lower-case letters, digits, `-`, `_` and `.`, such as `my-model-{variant}` or `@me/my-model-{variant}`"
+        yield Fault(what, parts.at(PACKAGES, NAME, "name"), fix)
+        return
+    sections = parts.sections.values()
+    bundles = [each for name in parts.variants for each in bundles_of(sections, name)]
+    yield from _name_faults(parts, options, [each for each in bundles if section.includes(each)])
+
+
+def _name_faults(parts: Parts, options: NodeOptions, bundles: Sequence[str]) -> Iterator[Fault]:
+    """Two packages of one name would replace each other where both are installed."""
+    owners: dict[str, str] = {}
+    for bundle in bundles:
+        name = options.name.replace(VARIANT, mapped(bundle)) if options.name else mapped(bundle)
+        if name in owners:
+            what = (
+                f"the npm packages of '{owners[name]}' and '{bundle}' would both be named '{name}'"
+            )
+            at = parts.at(PACKAGES, NAME, "name") if options.name else parts.key_at(PACKAGES, NAME)
+            same = mapped(owners[name]) == mapped(bundle)
+            fix = "rename one of them" if same else f"write `name: {options.name}-{VARIANT}`"
+            yield Fault(what, at, fix)
+            return
+        owners[name] = bundle
+
+
+FEATURE = PackageFormat(
+    name=NAME,
+    options=NodeOptions,
+    help="`{}` or options: an npm package with the model, typed `load()` and `run()`, in VARIANT-node/",
+    kinds=(package_node.KIND, run_node.KIND),
+    faults=_faults,
+    package=_package,
+    runs=_runs,
+)
