@@ -2,9 +2,12 @@
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
 #   oras                      unpacked into a folder of its own: it stands alone
-# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras]
+#   chromium                  with apt-get; Debian's security updates replace it, so a later one is taken where this one is gone
+#   tests/browser             packages of npm, by its lock, in the same folder
+# Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras and npm's packages]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
+CHROMIUM=156.0.8078.79-1~deb12u1
 ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
 
 installed() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
@@ -31,3 +34,16 @@ if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
 fi
 "$ORAS_FOLDER/usr/bin/oras" version | head -1
+
+if [[ -z $(installed chromium) ]]; then
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends "chromium=$CHROMIUM" || apt-get install -q -y --no-install-recommends chromium
+fi
+
+browser=$ORAS_FOLDER/browser
+if command -v npm >/dev/null && ! cmp -s "$(dirname "$0")/browser/package-lock.json" "$browser/package-lock.json"; then
+    rm -rf "$browser"
+    mkdir -p "$browser"
+    cp "$(dirname "$0")"/browser/package*.json "$browser"
+    (cd "$browser" && npm ci --ignore-scripts --no-bin-links --no-audit --no-fund) || rm -rf "$browser"
+fi

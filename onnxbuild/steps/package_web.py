@@ -16,16 +16,20 @@ from onnxbuild.onnxkit.bundles.manifest import MANIFEST_FILE, Manifest, read_man
 from onnxbuild.onnxkit.bundles.write import described, write_sums
 from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, file_bytes, hand_on
 from onnxbuild.onnxkit.packages.golden import GOLDEN, write_plain_points
-from onnxbuild.onnxkit.packages.signature import signature_of
+from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of
 from onnxbuild.onnxkit.packages.typescript import refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.content import Page, write_module, write_page
 from onnxbuild.onnxkit.web.runtime import (
+    ML_DOMAIN,
     MOST_BYTES,
+    PACKAGE,
+    WEBGPU,
     copy_runtime,
     settings_left_out,
 )
+from onnxbuild.onnxkit.web.view import view_of
 
 _MOST_POINTS = 32
 _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
@@ -42,6 +46,7 @@ class PackageWebParams:
         threads: The most that model.js starts by itself.
         page: Whether there is an example page.
         labels: The file that names classes, one a line.
+        labels_fit: Whether labels that no output has scores for are an error.
         values: Least and greatest value of the recipe's dummy image.
         tolerances: Of the golden points.
         environment: Where npm's onnxruntime-web is.
@@ -53,6 +58,7 @@ class PackageWebParams:
     threads: int
     page: bool
     labels: Entrypoint | None
+    labels_fit: bool
     values: tuple[float, float] | None
     tolerances: VariantTolerances
     environment: Environment
@@ -72,8 +78,9 @@ def run(context: StepContext) -> Outcome:
     model_files = [name for name in (manifest.file, WEIGHTS_FILE) if (source / name).exists()]
     for name in (*model_files, MANIFEST_FILE):
         hand_on(source / name, folder / name)
+    providers, notes = _providers(manifest, params.providers)
     node_modules = Path(params.environment.folder) / "node_modules"
-    runtime = copy_runtime(node_modules, folder, params.providers)
+    runtime = copy_runtime(node_modules, folder, providers)
     fetched = {name: described(folder / name) for name in (*model_files, *runtime)}
     signature = signature_of(manifest)
     points = write_plain_points(
@@ -83,24 +90,37 @@ def run(context: StepContext) -> Outcome:
         dtypes={port.name: port.dtype for port in signature.inputs},
         most=_MOST_POINTS,
     )
-    page = Page(params.title, params.description, _labels(context), params.values, params.page)
+    page = Page(
+        params.title, params.description, _labels(context, signature), params.values, params.page
+    )
     write_module(
         folder, manifest, signature, page,
-        files=fetched, model_files=model_files, providers=params.providers, threads=params.threads,
+        files=fetched, model_files=model_files, providers=providers, threads=params.threads,
     )  # fmt: skip
-    write_page(folder, manifest, signature, page, providers=params.providers, points=len(points))
+    write_page(folder, manifest, signature, page, providers=providers, points=len(points))
     metrics = {
         "model_bytes": manifest.size_bytes,
         "package_bytes": file_bytes(folder),
-        "download_bytes": _downloaded(fetched, params.providers, runtime),
+        "download_bytes": _downloaded(fetched, providers, runtime),
         "golden_points": len(points),
         "files": write_sums(folder),
     }
-    left_out = settings_left_out(manifest.session or SessionSettings())
-    notes = (
-        [f"a browser has no place for session settings: {', '.join(left_out)}"] if left_out else []
+    if left_out := settings_left_out(manifest.session or SessionSettings()):
+        notes += (f"a browser has no place for session settings: {', '.join(left_out)}",)
+    return Outcome(metrics, notes=notes)
+
+
+def _providers(
+    manifest: Manifest, asked: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The providers whose build can open the model, and a note where one can't."""
+    if WEBGPU not in asked or ML_DOMAIN not in (manifest.opsets or {}):
+        return asked, ()
+    note = (
+        f"WebGPU is left out: {PACKAGE}'s build for it has no operators of {ML_DOMAIN}, such as tokenizers "
+        "and labels have; the package runs on WebAssembly"
     )
-    return Outcome(metrics, notes=tuple(notes))
+    return tuple(each for each in asked if each != WEBGPU), (note,)
 
 
 def _check(manifest: Manifest, where: str) -> None:
@@ -119,9 +139,17 @@ def _check(manifest: Manifest, where: str) -> None:
         raise StepError(what, where=where, fix=_LEAVE_OUT)
 
 
-def _labels(context: StepContext) -> tuple[str, ...]:
-    labels: Entrypoint | None = context.params.labels
-    return () if labels is None else read_labels(*context.files(labels)[0], context.where)
+def _labels(context: StepContext, signature: ModelSignature) -> tuple[str, ...]:
+    params: PackageWebParams = context.params
+    if params.labels is None:
+        return ()
+    name, path = context.files(params.labels)[0]
+    labels = read_labels(name, path, context.where)
+    if params.labels_fit and not view_of(signature, labels, None)["labels"]:
+        outputs = ", ".join(f"'{each.name}' {each.shape_text}" for each in signature.outputs)
+        what = f"{name} has {len(labels)} labels, and no output has a row of as many floats: {outputs}"
+        raise StepError(what, where=context.where, fix="correct the file, or remove `labels`")
+    return labels
 
 
 def _downloaded(fetched: dict[str, Digest], providers: tuple[str, ...], runtime: list[str]) -> int:

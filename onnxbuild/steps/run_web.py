@@ -12,7 +12,7 @@ from onnxbuild.onnxkit.packages.own_test import NOT_HERE
 from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
-from onnxbuild.onnxkit.web.lacking import lacking_operators
+from onnxbuild.onnxkit.web.lacking import is_of_operators, lacking_operators
 from onnxbuild.onnxkit.web.node_test import run_node_test
 from onnxbuild.onnxkit.web.runtime import PACKAGE, VERSION
 
@@ -67,9 +67,10 @@ def run(context: StepContext) -> Outcome:
 def _not_loaded(context: StepContext, said: str) -> StepError:
     """The error of a model that the runtime refuses; with all operators that it lacks."""
     params: RunWebParams = context.params
-    lacking = lacking_operators(
-        context.input("package"), params.environment.interpreter, context.scratch
-    )
+    lacking: tuple[str, ...] = ()
+    if is_of_operators(said):
+        node = params.environment.interpreter
+        lacking = lacking_operators(context.input("package"), node, context.scratch)
     if not lacking:
         what = f"{params.subject} can't be loaded: {said}"
         return StepError(what, where=context.where, fix=_LEAVE_OUT)

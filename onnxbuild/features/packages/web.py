@@ -62,6 +62,7 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: WebOpti
         threads=options.threads,
         page=options.page,
         labels=_labels(recipe, options),
+        labels_fit=bool(options.labels),
         values=_values(recipe),
         tolerances=_tolerances(scope, subject, options),
         environment=Environment(npm=NPM_LIST),

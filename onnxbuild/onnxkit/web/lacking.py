@@ -42,6 +42,11 @@ _SAYS_LACKING = (
 )  # fmt: skip
 
 
+def is_of_operators(said: str) -> bool:
+    """Return whether an error of the runtime is that it has no kernel for an operator."""
+    return any(each in said for each in _SAYS_LACKING)
+
+
 def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...]:
     """Return `DOMAIN::OPERATOR (types of its inputs)` of those that the runtime has no kernel for; sorted.
 
@@ -67,7 +72,7 @@ def lacking_operators(package: Path, node: str, scratch: Path) -> tuple[str, ...
     if not answer.exists():
         return ()
     said: dict[str, str] = json.loads(answer.read_text("utf-8"))
-    lacking = (file for file, why in said.items() if any(each in why for each in _SAYS_LACKING))
+    lacking = (file for file, why in said.items() if is_of_operators(why))
     return tuple(sorted({names[file] for file in lacking}))
 
 

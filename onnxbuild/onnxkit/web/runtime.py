@@ -17,6 +17,9 @@ NPM_LIST = f"{BUILT_IN}/onnxkit/web/package-lock.json"
 PACKAGE = "onnxruntime-web"
 VERSION = "1.30.0"
 FOLDER = "runtime/"
+WEBGPU, WASM = "webgpu", "wasm"
+ML_DOMAIN = "ai.onnx.ml"
+"""Operators that the build for WebGPU is without; that for WebAssembly has them."""
 
 BUILDS: Mapping[str, Mapping[str, str]] = {
     "wasm": {

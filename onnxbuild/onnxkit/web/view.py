@@ -39,7 +39,7 @@ def view_of(
     shown = {
         "kind": "values",
         "scores": scores,
-        "labels": list(labels) if scores and labels else None,
+        "labels": list(labels) if labels_fit(signature, labels, scores) else None,
         "label": texts[0] if texts else None,
     }
     if len(signature.inputs) != 1:
@@ -50,6 +50,19 @@ def view_of(
     if port.dtype == "string" and port.shape is not None:
         return {**shown, "kind": "text", "input": port.name}
     return shown
+
+
+def labels_fit(signature: ModelSignature, labels: Sequence[str], scores: str | None) -> bool:
+    """Return whether there is a label for each of the scores.
+
+    Args:
+        signature: The model's.
+        labels: Names of classes.
+        scores: Name of the output that the page shows as classes.
+    """
+    shapes = {each.name: each.shape for each in signature.outputs}
+    shape = shapes.get(scores) if scores else None
+    return bool(labels and shape and shape[-1] == len(labels))
 
 
 def _scores(outputs: Sequence[Port], labels: int) -> str | None:

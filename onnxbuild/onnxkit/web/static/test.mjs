@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 
 import { listPoints, readPoint } from "./golden.js";
 import { Judge } from "./judge.js";
-import { load } from "./model.js";
+import { load, toHalf } from "./model.js";
 
 const NOT_HERE = 3;
 
@@ -54,16 +54,17 @@ async function main() {
   return isGood ? 0 : 1;
 }
 
-/** Write a point's outputs; return what points.json says of them. Half precision is written as the numbers that it came as. */
+/** Write a point's outputs; return what points.json says of them. */
 async function written(folder, number, outputs) {
   const place = String(number).padStart(2, "0");
   await mkdir(join(folder, place), { recursive: true });
   const listed = [];
   for (const [at, [name, { dtype, data, shape }]] of Object.entries(outputs).entries()) {
     const file = `${place}/output-${at}.${dtype === "string" ? "json" : "bin"}`;
-    const content = dtype === "string" ? `${JSON.stringify(data)}\n` : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const stored = dtype === "float16" ? toHalf(data) : data;
+    const content = dtype === "string" ? `${JSON.stringify(data)}\n` : new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength);
     await writeFile(join(folder, file), content);
-    listed.push({ name, dtype: dtype === "float16" ? "float32" : dtype, shape, file });
+    listed.push({ name, dtype, shape, file });
   }
   return listed;
 }

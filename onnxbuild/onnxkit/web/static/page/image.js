@@ -104,7 +104,9 @@ export function imagePanel(place, { config, signature, points, readPoint, run })
     hint.hidden = false;
   });
 
+  /** Return the function that shows the first. */
   async function addThumbs() {
+    let first = null;
     for (const point of points) {
       if (thumbs.childElementCount === MOST_THUMBS) break;
       const read = await readPoint(point);
@@ -114,22 +116,25 @@ export function imagePanel(place, { config, signature, points, readPoint, run })
       const thumb = element("canvas", { width: picture.width, height: picture.height });
       thumb.getContext("2d").drawImage(picture, 0, 0);
       const button = element("button", { type: "button", "aria-pressed": "false", "aria-label": `Example ${thumbs.childElementCount + 1}` }, thumb);
-      button.addEventListener("click", () => {
+      const choose = () => {
         press(button);
         show(picture, picture.width, picture.height);
         showSeen(picture.getContext("2d").getImageData(0, 0, picture.width, picture.height));
         source = null;
         return run(read.inputs, { expected: read.outputs, point });
-      });
+      };
+      button.addEventListener("click", choose);
       thumbs.append(element("li", {}, button));
+      first ??= choose;
     }
+    return first;
   }
 
   return {
     async begin() {
       if (image.draws) clear.click();
-      await addThumbs();
-      thumbs.querySelector("button")?.click();
+      const showFirst = await addThumbs();
+      await showFirst?.();
     },
   };
 }
