@@ -25,7 +25,7 @@ from onnxbuild.adapters.toolchain.fingerprints import DiskFingerprints
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.catalog import CATALOG
 from onnxbuild.core.environment import Environment
-from onnxbuild.core.errors import StepError, StoreError
+from onnxbuild.core.errors import BuildError, StoreError
 from onnxbuild.core.event import Notice
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor, Guard
@@ -185,7 +185,7 @@ def _made_and_held(
         lock.release()
         try:
             _make(workspace, environment, lambda text: events.emit(Notice(text)))
-        except StepError as error:
+        except BuildError as error:
             if not environment.is_optional:
                 raise
             events.emit(Notice(f"{error.what}; {error.fix}"))

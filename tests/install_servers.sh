@@ -3,7 +3,8 @@
 #   docker-registry, skopeo   with apt-get, which needs root
 #   oras                      unpacked into a folder of its own: it stands alone
 #   chromium                  with apt-get; Debian's security updates replace it, so a later one is taken where this one is gone
-#   tests/browser             packages of npm, by its lock, in the same folder
+#   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
+#   libpython                 of the Python that runs the tests: Triton's Python backend loads it
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for oras and npm's packages]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
@@ -16,6 +17,11 @@ if [[ $(installed docker-registry) != "$REGISTRY" || $(installed skopeo) != "$SK
     # The package would start a registry of its own, and enable it: it is only to be there.
     apt-get update -q
     RUNLEVEL=1 apt-get install -q -y --no-install-recommends "docker-registry=$REGISTRY" "skopeo=$SKOPEO"
+fi
+
+libpython=libpython$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if ! ldconfig -p | grep -q "$libpython.so.1.0"; then
+    apt-get install -q -y --no-install-recommends "$libpython" || echo "no $libpython: Triton's tests are skipped" >&2
 fi
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
@@ -40,10 +46,14 @@ if [[ -z $(installed chromium) ]]; then
     apt-get install -q -y --no-install-recommends "chromium=$CHROMIUM" || apt-get install -q -y --no-install-recommends chromium
 fi
 
-browser=$ORAS_FOLDER/browser
-if command -v npm >/dev/null && ! cmp -s "$(dirname "$0")/browser/package-lock.json" "$browser/package-lock.json"; then
-    rm -rf "$browser"
-    mkdir -p "$browser"
-    cp "$(dirname "$0")"/browser/package*.json "$browser"
-    (cd "$browser" && npm ci --ignore-scripts --no-bin-links --no-audit --no-fund) || rm -rf "$browser"
+if ! command -v npm >/dev/null; then
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends nodejs npm
+fi
+list=$(dirname "$0")/npm
+if ! cmp -s "$list/package-lock.json" "$ORAS_FOLDER/npm/package-lock.json"; then
+    rm -rf "$ORAS_FOLDER/npm" "$ORAS_FOLDER/npm.tmp"
+    cp -r "$list" "$ORAS_FOLDER/npm.tmp"
+    (cd "$ORAS_FOLDER/npm.tmp" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+    mv "$ORAS_FOLDER/npm.tmp" "$ORAS_FOLDER/npm"
 fi

@@ -38,6 +38,7 @@ ASKED = frozenset(
 
 WORDS: Mapping[str, str] = {
     "bundle": "what a deliverable is, and what release.json calls it",
+    "node": "an operator in a graph; the program that runs JavaScript",
     "none": "the English word",
     "oci": "begins a reference to an OCI layout on disk",
     "onnx": "the format that all variants have, the library, a suffix",

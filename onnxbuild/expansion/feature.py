@@ -196,8 +196,7 @@ class Frontend(Feature):
             this frontend's.
         is_measured: The benchmark can run the user's own model next to the variants.
         model_source: How `model` names a file of this frontend's; None where it names a callable.
-        environment: Where its steps run the model's framework, if the recipe names no other; None where
-            that is onnxbuild's own environment.
+        environment: Where its steps run the framework, if the recipe names no other; None: onnxbuild's own.
     """
 
     source: Callable[[Scope], Source]
@@ -286,8 +285,9 @@ class PackageFormat(Feature):
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
         has_model: Its model is the bundle's, byte for byte.
         archived: The sha256 of each file in a package's archives.
+        is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
         replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
-            `package` and `reference`, and its parameters; None where that needs a server.
+            `package` and `reference`, and its parameters; None where that needs another program.
     """
 
     options: type
@@ -296,4 +296,5 @@ class PackageFormat(Feature):
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
     has_model: bool = True
     archived: Callable[[Path], Iterable[str]] = _nothing
+    is_cut: Callable[[Path], bool] | None = None
     replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None

@@ -20,7 +20,7 @@ from onnxbuild.release_format.bundles import BUNDLE, SECTIONS, bundles_of
 from onnxbuild.release_format.figures import Figures, figures_of
 from onnxbuild.release_format.layout import RECIPE_FOLDER, RELEASE_FILE
 from onnxbuild.release_format.package_records import PACKAGES, package_records
-from onnxbuild.release_format.packages import packages_of
+from onnxbuild.release_format.packages import Package, packages_of
 
 if TYPE_CHECKING:
     from cyclonedx.model.component import Component
@@ -91,7 +91,7 @@ def bill_of_materials(
     for name, entry in package_records(about):
         bom.register_dependency(packages[name], [models[entry["of"]]])
     for name, model in models.items():
-        runtimes = [each for each in libraries.values() if _is_one(each.name, needs[name])]
+        runtimes = [each for each in libraries.values() if _is_one(each, needs[name])]
         bom.register_dependency(model, runtimes)
     document = json.loads(JsonV1Dot6(bom).output_as_string())
     cards = {
@@ -214,9 +214,14 @@ def _runtimes(manifest: Manifest) -> tuple[str, ...]:
     return _PACKAGES[manifest.runtime]
 
 
-def _is_one(package: str, runtimes: tuple[str, ...]) -> bool:
-    """Whether a package is one of these; ONNX Runtime has several names (`onnxruntime-gpu`)."""
-    return package in runtimes or (_RUNTIME in runtimes and package.startswith(_RUNTIME))
+def _is_one(package: Package | Component, runtimes: tuple[str, ...]) -> bool:
+    """Whether a package is one of these; ONNX Runtime has several names (`onnxruntime-gpu`).
+
+    Those of npm run packages, not bundles.
+    """
+    name = package.name
+    is_named = name in runtimes or (_RUNTIME in runtimes and name.startswith(_RUNTIME))
+    return is_named and str(package.purl).startswith("pkg:pypi/")
 
 
 def _libraries(lock: Lock, runtimes: tuple[str, ...]) -> dict[str, Component]:
@@ -227,7 +232,7 @@ def _libraries(lock: Lock, runtimes: tuple[str, ...]) -> dict[str, Component]:
 
     found = {}
     for package in packages_of(lock):
-        runs = _is_one(package.name, runtimes)
+        runs = _is_one(package, runtimes)
         record = [Property(name=f"{_PREFIX}:record_sha256", value=package.record)]
         found[package.purl] = Component(
             name=package.name,

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 from onnxbuild.core.environment import NPM, Environment
 from onnxbuild.core.errors import StepError
-from onnxbuild.core.params import to_json
-from onnxbuild.core.step import Finding, Outcome, StepContext, StepKind
+from onnxbuild.core.step import Outcome, StepContext, StepKind
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
-from onnxbuild.onnxkit.node.own_test import NOT_HERE, PackageError, run_own_test
-from onnxbuild.onnxkit.packages.golden import golden_points, read_plain_outputs
-from onnxbuild.onnxkit.packages.verdict import verdict_on
-from onnxbuild.onnxkit.reports import write_report
-
-_FIX = "run `npm install && npm test` in the package's folder"
+from onnxbuild.onnxkit.node.own_test import run_own_test
+from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
+from onnxbuild.onnxkit.packages.sums import damage
+from onnxbuild.onnxkit.packages.tested import outcome_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,49 +36,27 @@ def run(context: StepContext) -> Outcome:
         StepError: The package is damaged, or its test dies.
     """
     params: RunNodeParams = context.params
-    if not params.environment.interpreter:
-        return _skipped(context, "there is no Node here: `apt-get install nodejs npm`")
-    if not params.environment.folder:
-        return _skipped(context, "npm could not install onnxruntime-node, see the notice above")
-    try:
-        test = run_own_test(context.input("package"), params.environment, context.scratch)
-    except PackageError as error:
+    package, there = context.input("package"), params.environment
+    if damaged := damage(package):
         raise StepError(
-            str(error), where=context.where, fix="run `onnxbuild cache verify`"
-        ) from error
-    if test.code == NOT_HERE:
-        return _skipped(context, test.said)
-    try:
-        found = read_plain_outputs(test.outputs) if test.code in {0, 1} else {}
-    except (OSError, ValueError):
-        found = {}
-    wanted = [each.name for each in golden_points(context.input("reference"))]
-    if not found or not set(found) <= set(wanted):
-        what = f"`node test.js` ends with {test.code}: {test.said}"
-        raise StepError(what, where=context.where, fix=_FIX)
-    report, findings = verdict_on(
-        found,
-        context.input("reference"),
+            f"the package is damaged: {damaged}",
+            where=context.where,
+            fix="run `onnxbuild cache verify`",
+        )
+    if not there.interpreter:
+        test = OwnTest(NOT_HERE, "there is no Node here: `apt-get install nodejs npm`", {})
+    elif not there.folder:
+        test = OwnTest(NOT_HERE, "npm could not install onnxruntime-node", {})
+    else:
+        test = run_own_test(package, there, context.scratch)
+    return outcome_of(
+        test,
+        context,
         params.tolerances,
         subject=params.subject,
-        fix=_FIX,
-        where=context.where,
+        command="node test.js",
+        fix="run `npm install && npm test` in a copy of the package's folder",
     )
-    lacking = [name for name in wanted if name not in found]
-    if lacking:
-        findings = (*findings, Finding(f"it gives nothing at {', '.join(lacking)}", params.subject, _FIX))  # fmt: skip
-    elif test.code and not findings:
-        findings = (Finding(f"its own test fails: {test.said}", params.subject, _FIX),)
-    if findings:
-        report |= {"passed": False, "findings": to_json(list(findings))}
-    write_report(context.output("report"), report)
-    return Outcome(report["metrics"], findings)
-
-
-def _skipped(context: StepContext, why: str) -> Outcome:
-    write_report(context.output("report"), {"skipped": why})
-    params: RunNodeParams = context.params
-    return Outcome({"skipped": why}, notes=(f"{params.subject} was not run: {why}",))
 
 
 KIND = StepKind(

@@ -62,7 +62,7 @@ def _replayed(
     if form is None:
         reason = f"its format '{name}' is none that this onnxbuild knows"
     elif form.replays is None:
-        reason = f"a server runs it: see docs/packages.md, `{name}`"
+        reason = f"another program runs it: see docs/packages.md, `{name}`"
     if reason or form is None or form.replays is None:
         return Replayed(name, "", {}, skipped=reason)
     package = (release.folder / entry["folder"]).absolute()

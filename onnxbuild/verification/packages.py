@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from onnxbuild.catalog import PACKAGE_FORMATS
@@ -25,9 +25,17 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
         folder = entry["folder"]
         with following(folder):
             yield from check_own_sums(release, folder)
-            of = bundles[entry["of"]]
+            of = bundles[_held(release, entry, bundles)]
             manifest = manifest_in(of, release.read)
             yield from _check_model(release, entry, f"{of['bundle']}/{MANIFEST}", manifest)
+
+
+def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str]) -> str:
+    """The bundle whose model a package holds: the one that it is of, or, of a pipeline in parts, its variant."""
+    of, form = str(entry["of"]), PACKAGE_FORMATS.get(entry["format"])
+    if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
+        return of
+    return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
 
 
 def check_own_sums(release: Released, folder: str) -> Iterator[ReleaseFault]:

@@ -14,8 +14,13 @@ from tests.verification.forger import Forged
 
 pytestmark = pytest.mark.slow
 
-PACKAGES = "packages: {wheel: {version: 1.0.0}, triton: {}}\n"
-NAMES = ["fp32-triton", "fp32-wheel", "other-triton", "other-wheel"]
+PACKAGES = """\
+packages: {wheel: {version: 1.0.0}, triton: {ensemble: true}}
+processing: {variants: [fp32], postprocess: [{softmax: {}}]}
+"""
+NAMES = [
+    "fp32-pipeline-triton", "fp32-pipeline-wheel", "fp32-triton", "fp32-wheel", "other-triton", "other-wheel",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def test_a_release_holds_packages_and_runs_those_that_no_server_has_to(project):
     assert done.code == 0, done.out + done.err
     assert f"ok      packages: {', '.join(NAMES)}: complete" in done.out
     assert "ok      fp32-wheel: 4 golden points within tolerance" in done.out
-    assert "skipped fp32-triton: a server runs it" in done.out
+    assert "skipped fp32-triton: another program runs it" in done.out
     done = look_at(folder, *key_of(project), "--run")
     assert done.code == 0
     assert "skipped fp32-wheel: a package is a program: with --trust-programs" in done.out
@@ -85,6 +90,21 @@ def test_another_models_package_with_a_forged_lock_is_found(project, form):
     assert done.code == 4
     assert (
         f"packages/fp32-{form} does not hold the model that variants/fp32/manifest.json names"
+        in done.out
+    )
+
+
+def test_an_ensemble_holds_its_variants_model_and_no_other(project):
+    folder = release_of(project)
+    place = folder / "packages/fp32-pipeline-triton"
+    own = place / "tiny-fp32-pipeline-model/1/model.onnx"
+    assert own.read_bytes() == (folder / "variants/fp32/model.onnx").read_bytes()
+    shutil.copy(folder / "variants/other/model.onnx", own)
+    Forged(folder).again_with_packages("fp32-pipeline-triton")
+    done = look_at(folder)
+    assert done.code == 4
+    assert (
+        "packages/fp32-pipeline-triton does not hold the model that variants/fp32/manifest.json names"
         in done.out
     )
 

@@ -1,15 +1,17 @@
-"""flock, so that a killed process leaves nothing to unlock."""
+"""Locks on files, so that a killed process leaves nothing to unlock: flock, or SQLite's where there is none."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, share, store_error
+from onnxbuild.adapters.portable import is_portable
 from onnxbuild.core.errors import StoreError
 from onnxbuild.core.regular_files import NOT_REGULAR
 
@@ -17,20 +19,20 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class FileLock:
-    """A lock held on an open file.
+    """A lock that this process holds.
 
     Args:
-        descriptor: An open file descriptor that holds the lock; None for a lock on nothing.
+        give_up: Ends it; None for a lock on nothing.
     """
 
-    def __init__(self, descriptor: int | None) -> None:
-        self._descriptor = descriptor
+    def __init__(self, give_up: Callable[[], None] | None) -> None:
+        self._give_up = give_up
 
     def release(self) -> None:
         """Give the lock up; a second call does nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._give_up is not None:
+            self._give_up()
+            self._give_up = None
 
 
 def try_lock(path: Path, *, shared: bool = False) -> FileLock | None:
@@ -39,7 +41,7 @@ def try_lock(path: Path, *, shared: bool = False) -> FileLock | None:
     Raises:
         StoreError: The lock file can't be made.
     """
-    return _lock(path, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    return _lock(path, shared=shared, wait=False)
 
 
 def wait_lock(path: Path, *, shared: bool = False) -> FileLock:
@@ -48,13 +50,18 @@ def wait_lock(path: Path, *, shared: bool = False) -> FileLock:
     Raises:
         StoreError: The lock file can't be made.
     """
-    lock = _lock(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    lock = _lock(path, shared=shared, wait=True)
     assert lock is not None
     return lock
 
 
-def _lock(path: Path, operation: int) -> FileLock | None:
+def _lock(path: Path, *, shared: bool, wait: bool) -> FileLock | None:
     make_folder(path.parent)
+    if is_portable():
+        return _database_lock(path, shared=shared, wait=wait)
+    import fcntl
+
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     while True:
         try:
             descriptor = _open(path)
@@ -63,7 +70,7 @@ def _lock(path: Path, operation: int) -> FileLock | None:
         with ExitStack() as not_taken:
             not_taken.callback(os.close, descriptor)
             try:
-                fcntl.flock(descriptor, operation)
+                fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
             except BlockingIOError:
                 return None
             except OSError as error:
@@ -74,7 +81,17 @@ def _lock(path: Path, operation: int) -> FileLock | None:
                 same = False  # gc removed the file between open and lock
             if same:
                 not_taken.pop_all()
-                return FileLock(descriptor)
+                return FileLock(partial(os.close, descriptor))
+
+
+def _database_lock(path: Path, *, shared: bool, wait: bool) -> FileLock | None:
+    from onnxbuild.adapters.disk import database_locks
+
+    try:
+        held = database_locks.take(path, shared=shared, wait=wait)
+    except OSError as error:
+        raise store_error(error, path) from error
+    return None if held is None else FileLock(held.close)
 
 
 def _open(path: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 
@@ -13,9 +12,11 @@ _CHUNK_BYTES = 1 << 20
 def clone_or_copy(source: int, target: int) -> str:
     """Copy `source` to `target`, with shared blocks if the filesystem can; return the sha256."""
     try:
+        import fcntl
+
         fcntl.ioctl(target, _FICLONE, source)
         cloned = True
-    except OSError:
+    except (ImportError, OSError):
         cloned = False
     digest = hashlib.sha256()
     while chunk := os.read(source, _CHUNK_BYTES):

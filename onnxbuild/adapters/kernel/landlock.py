@@ -10,6 +10,8 @@ import os
 import platform
 from collections.abc import Iterable
 
+from onnxbuild.adapters.portable import is_portable
+
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG = 1
 _RULE_PATH_BENEATH = 1
@@ -43,7 +45,7 @@ class _PathBeneathAttr(ctypes.Structure):
 
 def abi() -> int:
     """The kernel's Landlock ABI version; 0 where there is none."""
-    if platform.system() != "Linux":
+    if platform.system() != "Linux" or is_portable():
         return 0
     libc = ctypes.CDLL(None, use_errno=True)
     version: int = libc.syscall(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import os
 import platform
 import struct
@@ -164,11 +163,14 @@ class Listener:
     """
 
     def __init__(self, descriptor: int) -> None:
+        import fcntl  # Linux alone has what it is for
+
+        self._ioctl = fcntl.ioctl
         self._descriptor = descriptor
         self._notice = bytearray(_NOTICE.size)
         self._answer = bytearray(_ANSWER.size)
         try:  # since 6.6: a tenth of the time for a call, where both sides share a core
-            fcntl.ioctl(descriptor, _SET_FLAGS, _SYNC_WAKE_UP)
+            self._ioctl(descriptor, _SET_FLAGS, _SYNC_WAKE_UP)
         except OSError:
             return
 
@@ -185,7 +187,7 @@ class Listener:
         notice = self._notice
         notice[:] = bytes(len(notice))  # the kernel wants zeros
         try:
-            fcntl.ioctl(self._descriptor, _RECEIVE, notice)
+            self._ioctl(self._descriptor, _RECEIVE, notice)
         except (FileNotFoundError, InterruptedError):
             return None
         identity, thread, _, number, _, _, *arguments = _NOTICE.unpack(notice)
@@ -196,7 +198,7 @@ class Listener:
         _ANSWER.pack_into(self._answer, 0, call.id, 0, -error, 0 if error else _CONTINUE)
         while True:
             try:
-                fcntl.ioctl(self._descriptor, _SEND, self._answer)
+                self._ioctl(self._descriptor, _SEND, self._answer)
             except InterruptedError:
                 continue
             except FileNotFoundError:

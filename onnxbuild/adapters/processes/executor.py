@@ -11,12 +11,14 @@ from pathlib import Path
 
 from onnxbuild.adapters.disk.atomic_files import make_folder, store_error
 from onnxbuild.adapters.disk.short_temp import ShortName
+from onnxbuild.adapters.portable import is_portable
 from onnxbuild.adapters.processes.brought import code_of_plugins
 from onnxbuild.adapters.processes.child import JOB_FILE
 from onnxbuild.adapters.processes.fork_server_process import ForkServerProcess
 from onnxbuild.adapters.processes.job_results import World, failed, read_result
 from onnxbuild.adapters.processes.process_group import kill_group
 from onnxbuild.adapters.processes.running import Running, silence
+from onnxbuild.adapters.processes.spawned_steps import SpawnedSteps
 from onnxbuild.adapters.toolchain.step_environment import ORDINARY, StepEnvironment
 from onnxbuild.core.action import Expense
 from onnxbuild.core.errors import StepError
@@ -74,7 +76,8 @@ class ProcessExecutor:
         self._owners_of = owners_of
         self._kernel_watch = kernel_watch
         self._surroundings = surroundings
-        self._fork_server = ForkServerProcess(temp, project, surroundings)
+        starter = SpawnedSteps if is_portable() else ForkServerProcess
+        self._fork_server: ForkServerProcess | SpawnedSteps = starter(temp, project, surroundings)
         self._running: dict[int, Running] = {}
         self._folders: dict[str, Path] = {}
         self._lost: list[Done] = []

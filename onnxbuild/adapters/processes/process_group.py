@@ -60,4 +60,7 @@ def kill_group(pid: int) -> None:
     """End the process group that `pid` leads, at once; nothing for 0."""
     if pid:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):
+                os.killpg(pid, signal.SIGKILL)
+            else:
+                os.kill(pid, signal.SIGTERM)  # Windows: ends the process itself, at once

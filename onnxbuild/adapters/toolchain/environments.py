@@ -64,7 +64,7 @@ class Environments:
 
     def is_missing(self, environment: Environment) -> bool:
         """Return whether it has to be made first; not where Node is to run it, and is missing."""
-        if environment.python or (environment.is_optional and self._node() is None):
+        if environment.python or (environment.is_optional and find_node(self._stats) is None):
             return False
         self._found.pop(environment, None)
         self._looked.pop(self.interpreter(environment), None)
@@ -113,7 +113,7 @@ class Environments:
 
     def _look_at_npm(self, environment: Environment, where: str) -> Interpreter:
         """Packages count by the list: what npm installs has the integrity that is in it."""
-        node = self._node() if NODE in environment.needs else None
+        node = find_node(self._stats) if NODE in environment.needs else None
         there = not self._is_absent(environment)
         folder = self.folder(environment) if there else ""
         folders = [folder] if there else []
@@ -133,16 +133,13 @@ class Environments:
             what = f"{path} is no list of npm's packages: {error}"
             raise StepError(what, where=where, fix="let `npm install` write it anew") from None
 
-    def _node(self) -> str | None:
-        path = find_node(self._stats)
-        return path if path is not None and node_build(path, self._stats) else None
-
     def _node_digest(self, environment: Environment) -> str:
         """Return what runs the packages; `not made yet` where they are not there."""
-        path = self._node()
-        if path is None:
+        path = find_node(self._stats)
+        found = None if path is None else node_build(path, self._stats)
+        if found is None:
             return NOT_INSTALLED
-        return _NOT_MADE if self._is_absent(environment) else node_build(path, self._stats) or ""
+        return _NOT_MADE if self._is_absent(environment) else found
 
     def _installed(self, environment: Environment, where: str) -> tuple[Python, Distributions]:
         path = self.interpreter(environment)

@@ -23,14 +23,16 @@ def program(name: str) -> str | None:
 
 
 def find_node(stats: StatCache) -> str | None:
-    """Return Node's program, links resolved; None where none is there.
+    """Return the first Node that runs, links resolved; None where there is none.
 
     Args:
         stats: Notes where it was looked for.
     """
     for path in _candidates(NODE):
         if stats.look(path) != ABSENT and os.access(path, os.X_OK) and not os.path.isdir(path):
-            return os.path.realpath(path)
+            found = os.path.realpath(path)
+            if node_build(found, stats):
+                return found
     return None
 
 

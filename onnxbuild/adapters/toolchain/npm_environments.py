@@ -24,7 +24,7 @@ _PREBUILT = "*/bin/napi-v*"
 """Below node_modules: folders SYSTEM/ARCHITECTURE of what packages have built for each."""
 
 _OPTIONS = (
-    "--ignore-scripts", "--no-bin-links", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--json",
+    "--ignore-scripts", "--no-bin-links", "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--json", "--prefer-offline",
     "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=2000",
 )  # fmt: skip
 

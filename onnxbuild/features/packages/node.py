@@ -47,7 +47,7 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: NodeOpt
     names = NodeNames(
         package_name(recipe, name, options.name),
         options.version,
-        f"{recipe}: variant {name}",
+        f"{recipe}, variant {name}",
         ONNXRUNTIME_NODE,
     )
     step = scope.step(
@@ -113,9 +113,7 @@ def _name_faults(parts: Parts, options: NodeOptions, bundles: Sequence[str]) -> 
     for bundle in bundles:
         name = options.name.replace(VARIANT, mapped(bundle)) if options.name else mapped(bundle)
         if name in owners:
-            what = (
-                f"the npm packages of '{owners[name]}' and '{bundle}' would both be named '{name}'"
-            )
+            what = f"the npm packages of '{owners[name]}' and '{bundle}' would have one name"
             at = parts.at(PACKAGES, NAME, "name") if options.name else parts.key_at(PACKAGES, NAME)
             same = mapped(owners[name]) == mapped(bundle)
             fix = "rename one of them" if same else f"write `name: {options.name}-{VARIANT}`"

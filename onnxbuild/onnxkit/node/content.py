@@ -85,6 +85,11 @@ def write_node_package(
     return write_sums(folder)
 
 
+def archive_name(names: NodeNames) -> str:
+    """Return the file that `npm pack` writes."""
+    return f"{names.package.removeprefix('@').replace('/', '-')}-{names.version}.tgz"
+
+
 def _content(
     names: NodeNames, manifest: Manifest, signature: ModelSignature, sessions: NodeSessions
 ) -> dict[str, object]:
@@ -102,7 +107,10 @@ def _content(
         "target_names": ", ".join(f"`{name}`" for name in sessions.targets),
         "target_type": " | ".join(json.dumps(name) for name in sessions.targets),
         "chain": json.dumps(sessions.chain),
-        "chain_names": ", ".join(chain),
+        "runs_on": f"on the first of {', '.join(chain)} that is there and loads"
+        if len(chain) > 1
+        else f"on {chain[0]}",
+        "archive": archive_name(names),
         "vnni": json.dumps(sorted(VNNI)) if manifest.sums_may_saturate else "",
         "example": example_call(signature),
         "node": OLDEST_NODE,

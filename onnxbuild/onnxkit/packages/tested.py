@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.params import to_json
 from onnxbuild.core.step import Finding, Outcome, StepContext
+from onnxbuild.onnxkit.packages.golden import golden_points
 from onnxbuild.onnxkit.packages.own_test import NOT_HERE, OwnTest
 from onnxbuild.onnxkit.packages.verdict import verdict_on
 from onnxbuild.onnxkit.reports import write_report
@@ -50,7 +51,12 @@ def outcome_of(
         fix=fix,
         where=context.where,
     )
-    if test.code and not findings:
+    points = golden_points(context.input("reference"))
+    if lacking := [each.name for each in points if each.name not in test.outputs]:
+        what = f"it gives nothing at {len(lacking)} of {len(points)} points, the first is {lacking[0]}"
+        findings = (*findings, Finding(what, subject, fix))
+        report |= {"passed": False, "findings": to_json(list(findings))}
+    elif test.code and not findings:
         findings = (Finding(f"its own test fails: {test.said}", subject),)
         report |= {"passed": False, "findings": to_json(list(findings))}
     write_report(context.output("report"), {"ran": command, **report})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
 _NO_WRAPPER = "\0"
-_INSIDE = "model/"
+INSIDE = "model/"
 """Begins the names of the model's own values that are no inputs and outputs any more."""
 
 _ON_INPUTS: Mapping[str, Callable[[GraphWriter, str, str, Any, ValueType], None]] = {
@@ -65,14 +65,14 @@ def merge(model: onnx.ModelProto, fitted: FittedPipeline) -> None:
 def _names_inside(model: onnx.ModelProto, fitted: FittedPipeline) -> dict[str, str]:
     """The model's values that must be called otherwise: old name -> new one."""
     graph, outputs = model.graph, fitted.results.outputs
-    inside = {each: f"{_INSIDE}{each}" for each in sorted(fed_by(fitted.chains))}
+    inside = {each: f"{INSIDE}{each}" for each in sorted(fed_by(fitted.chains))}
     for value in graph.output:
         if outputs.get(value.name) != value.name:
-            inside[value.name] = f"{_INSIDE}{value.name}"
+            inside[value.name] = f"{INSIDE}{value.name}"
     public = {*(chain.source.name for chain in fitted.chains), *outputs}
     own = {value.name for value in (*graph.input, *graph.output)}
     for name in sorted(public - own):
-        inside.setdefault(name, f"{_INSIDE}{name}")  # some value between may be called so
+        inside.setdefault(name, f"{INSIDE}{name}")  # some value between may be called so
     return inside
 
 

@@ -250,7 +250,7 @@ def test_without_node_what_it_runs_is_not_made_and_files_are(tmp_path, npm_list,
     monkeypatch.setattr(
         "onnxbuild.adapters.toolchain.node_program.program_folders", lambda: (str(tmp_path),)
     )
-    npm_list.unlink()
+    npm_list.write_text("#!/bin/sh\nexit 1\n")  # it is there, and does not run
     known = environments(tmp_path)
     runs = Environment(npm="package-lock.json", needs=("node",))
     assert not known.is_missing(runs)

@@ -19,23 +19,24 @@ def main(folder, scratch):
     import numpy as np
 
     mlflow.set_tracking_uri(f"sqlite:///{scratch}/registry.db")
-    points = np.load(Path(folder) / ".." / "points.npz")
-    feeds = {"input": points["input"]}
+    with np.load(Path(folder) / ".." / "points.npz") as points:
+        feeds = {name: points[name] for name in points.files}
     loaded = mlflow.pyfunc.load_model(folder)
-    answers = {"loaded": loaded.predict(feeds)["logits"]}
+    answers = {"loaded": loaded.predict(feeds)}
     version = mlflow.register_model(folder, "tiny").version
     mlflow.MlflowClient().set_registered_model_alias("tiny", "champion", version)
-    answers["registered"] = mlflow.pyfunc.load_model("models:/tiny@champion").predict(feeds)[
-        "logits"
-    ]
+    answers["registered"] = mlflow.pyfunc.load_model("models:/tiny@champion").predict(feeds)
     answers["served"] = served(folder, feeds)
     try:
-        loaded.predict({"input": points["input"][:, :2]})
+        loaded.predict({name: array[..., None] for name, array in feeds.items()})
         refused = ""
     except mlflow.exceptions.MlflowException as error:
         refused = str(error)
-    example = loaded.input_example["input"].shape
-    outputs = {name: np.asarray(each, np.float32).tolist() for name, each in answers.items()}
+    example = {name: np.shape(array) for name, array in loaded.input_example.items()}
+    outputs = {
+        how: {name: np.asarray(array).tolist() for name, array in answer.items()}
+        for how, answer in answers.items()
+    }
     sys.stdout.write(json.dumps({**outputs, "refused": refused, "example": example}))
 
 
@@ -63,7 +64,7 @@ def served(folder, feeds):
     )
     try:
         asked = {"inputs": {name: each.tolist() for name, each in feeds.items()}}
-        return ask(f"http://127.0.0.1:{port}", asked)["predictions"]["logits"]
+        return ask(f"http://127.0.0.1:{port}", asked)["predictions"]
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,20 @@ import yaml
 from onnxbuild.core.errors import StepError
 from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
 from onnxbuild.steps.package_mlflow import KIND, PackageMlflowParams
-from tests.cli.conftest import project  # noqa: F401 - a fixture
 from tests.environments import INSTALLED
 from tests.fakes.step_context import run_step
+from tests.framework_environments import onnxbuild
 
 HERE = Path(__file__).parent
+RECIPES = HERE.parents[2] / "recipes"
+FEEDS = {
+    "vad/fp32": {
+        "sound": np.random.default_rng(1).random((3, 576), np.float32) / 10,
+        "state": np.zeros((2, 3, 128), np.float32), "rate": np.array(16000),
+    },
+    "intents/int8-pipeline": {"text": np.array(["play a song", "", "é 天"])},
+}  # fmt: skip
+"""RECIPE/BUNDLE -> what MLflow is asked."""
 SESSION = {
     "graph_optimization": "all", "execution_mode": "sequential", "intra_op_threads": 2,
     "inter_op_threads": 0, "memory_pattern": True, "cpu_arena": True, "config": {}, "spinning": "allow",
@@ -112,14 +122,26 @@ def python(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Packages of a ready ONNX with a scalar of int64 among its inputs, and of text in, labels out."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").write_text("")
+    shutil.copytree(RECIPES / "models", folder / "models")
+    for name in ("vad", "intents"):
+        text = (RECIPES / f"{name}.yaml").read_text().partition("\nevaluate:")[0]
+        (folder / f"{name}.yaml").write_text(f"{text}\npackages: {{mlflow: {{}}}}\n")
+    only = [word for each in FEEDS for word in ("--only", f"{each.replace('/', ':')}-mlflow")]
+    done = onnxbuild(folder, "run", "vad.yaml", "intents.yaml", *only)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "artifacts/out"
+
+
 @pytest.mark.slow
-def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(project, python, tmp_path):  # noqa: F811
-    project.edit("tiny.yaml", "benchmark:", "packages: {mlflow: {}}\nbenchmark:")
-    done = project.run("--only", "fp32-mlflow")
-    assert done.code == 0, done.out + done.err
-    folder = project.folder / "artifacts/out/tiny/fp32-mlflow"
-    feeds = np.random.default_rng(0).random((3, 4), np.float32)
-    np.savez(folder.parent / "points.npz", input=feeds)
+@pytest.mark.parametrize("name", FEEDS)
+def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(out, python, tmp_path, name):
+    folder, feeds = out / f"{name}-mlflow", FEEDS[name]
+    np.savez(folder.parent / "points.npz", **feeds)
     asked = subprocess.run(
         [python, HERE / "mlflow_client.py", folder, tmp_path],
         capture_output=True,
@@ -130,7 +152,8 @@ def test_mlflow_loads_registers_and_serves_it_as_onnx_runtime_runs_it(project, p
     assert asked.returncode == 0, asked.stdout + asked.stderr
     answer = json.loads(asked.stdout.splitlines()[-1])
     session = onnxruntime.InferenceSession(folder / "model.onnx")
-    expected = session.run(None, {"input": feeds})[0].tolist()
+    names = [each.name for each in session.get_outputs()]
+    expected = dict(zip(names, (each.tolist() for each in session.run(None, feeds)), strict=True))
     assert answer["loaded"] == answer["registered"] == answer["served"] == expected
     assert "Failed to enforce schema" in answer["refused"]
-    assert answer["example"] == [2, 4]
+    assert answer["example"].keys() == feeds.keys()

@@ -24,7 +24,7 @@ from tests.features.packages.web_packages import STRICT, TYPES, package
 from tests.written_recipes import faults, loader
 
 ROOT = Path(__file__).parents[3]
-MODULES = ROOT / ".servers/browser"
+MODULES = ROOT / ".servers/npm"
 RECIPE = """\
 version: 1
 name: demo
@@ -365,7 +365,7 @@ def visit(folder, chromium, visits, *flags):
     asked, answer = folder / "asked.json", folder / "answer.json"
     asked.write_text(json.dumps({"browser": chromium, "flags": flags, "visits": visits}))
     done = subprocess.run(
-        ["node", ROOT / "tests/browser/visit.mjs", MODULES, asked, answer],
+        ["node", ROOT / "tests/npm/visit.mjs", MODULES, asked, answer],
         capture_output=True, text=True, check=False, timeout=400,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -54,6 +54,16 @@ def test_arrays_come_back_as_they_were(tmp_path, reference):
     assert (tmp_path / "golden/00/output-0.bin").read_bytes()[:4] == b"\0\0\xc0\x3f"
 
 
+def test_inputs_have_the_types_that_the_model_takes_and_others_are_left_out(tmp_path, reference):
+    dtypes = {"x": "float16", "more": "int64"}
+    listed = write_plain_points(tmp_path / "golden", reference, VariantTolerances(), dtypes=dtypes)
+    assert [(each["name"], each["dtype"]) for each in listed[0]["inputs"]] == [("x", "float16")]
+    assert len((tmp_path / "golden/00/input-0.bin").read_bytes()) == 8
+    (none,) = {len(each["inputs"]) for each in write_plain_points(
+        tmp_path / "none", reference, VariantTolerances(), dtypes={})}  # fmt: skip
+    assert none == 0
+
+
 def test_what_is_no_such_folder_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_plain_outputs(tmp_path)

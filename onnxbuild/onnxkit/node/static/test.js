@@ -14,7 +14,10 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 
 import { Judge } from "./judge.js";
-import { ARRAYS } from "./tensors.js";
+import { ARRAYS, toHalf } from "./tensors.js";
+
+/** onnxruntime-node is not installed, or has nothing for this platform. */
+const NOT_THERE = new Set(["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND", "ERR_DLOPEN_FAILED"]);
 
 const GOLDEN = new URL("golden/", import.meta.url);
 
@@ -33,7 +36,10 @@ async function main() {
     const { load } = await import("./index.js");
     model = await load({ target: asked.positionals[0] });
   } catch (error) {
-    if (error.name !== "LoadError" && error.code !== "ERR_MODULE_NOT_FOUND" && error.code !== "MODULE_NOT_FOUND") throw error;
+    if (error.name !== "LoadError" && !NOT_THERE.has(error.code)) {
+      console.error(`the model can't be opened: ${error.message.split("\n")[0]}`);
+      return 1;
+    }
     console.error(error.message.split("\n")[0]);
     return 3;
   }
@@ -83,13 +89,14 @@ function read({ dtype, shape, file }) {
   return { dtype, shape, data: new ARRAYS[dtype](buffer) };
 }
 
-/** Write a point's outputs; return what points.json says of them. */
+/** Write a point's outputs, half precision as its bits; return what points.json says of them. */
 function write(folder, number, outputs) {
   mkdirSync(folder, { recursive: true });
   return Object.entries(outputs).map(([name, { dtype, data, shape }], at) => {
     const file = `${number}-${at}${dtype === "string" ? ".json" : ".bin"}`;
-    const content = dtype === "string" ? JSON.stringify(data) : new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const array = dtype === "float16" ? toHalf(data) : data;
+    const content = dtype === "string" ? JSON.stringify(data) : new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
     writeFileSync(join(folder, file), content);
-    return { name, dtype: data instanceof Float32Array ? "float32" : dtype, shape, file };
+    return { name, dtype, shape, file };
   });
 }

@@ -1,0 +1,22 @@
+"""Whether to do without what Linux alone has: forks, flock, Landlock, seccomp."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from functools import cache
+
+VARIABLE = "ONNXBUILD_PORTABLE"
+
+
+def is_portable() -> bool:
+    """Return whether the ways are taken that every system has: by `ONNXBUILD_PORTABLE=1`, or for want of flock."""
+    return bool(os.environ.get(VARIABLE)) or not _has_flock()
+
+
+@cache
+def _has_flock() -> bool:
+    try:
+        return importlib.util.find_spec("fcntl") is not None
+    except ValueError:
+        return False  # it was taken out of sys.modules

@@ -1,0 +1,202 @@
+"""A pipeline as an ensemble: preprocessing, model and postprocessing as models of their own.
+
+Source: triton-inference-server/server, docs/user_guide/ensemble_models.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint
+from onnxbuild.onnxkit.model.inspect import describe_value
+from onnxbuild.onnxkit.model.model_files import load_model, save_model
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.processing.split import CutError, split
+from onnxbuild.onnxkit.triton.accelerators import Accelerators
+from onnxbuild.onnxkit.triton.model_config import CONFIG_FILE, Field, head, version_fields
+from onnxbuild.onnxkit.triton.repository import Served, batch_of, write_model
+from onnxbuild.onnxkit.triton.text_form import Message, text_of
+from onnxbuild.onnxkit.triton.types import NoFormError
+
+if TYPE_CHECKING:
+    import onnx
+
+VERSION_FILE = "ensemble.txt"
+_NOTE = "The ensemble is in config.pbtxt; Triton wants a folder for its version.\n"
+_ON_CPU = Accelerators((), (), "cpu", (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSources:
+    """What an ensemble is made of.
+
+    Attributes:
+        pipeline: Folder of the merged model.
+        model: Folder of the variant's model.
+        pipeline_point: What preprocessing is warmed up with; None for nothing.
+        model_point: What the model is warmed up with: its inputs may have the names of the pipeline's.
+    """
+
+    pipeline: Path
+    model: Path
+    pipeline_point: ReferencePoint | None
+    model_point: ReferencePoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A model of the ensemble.
+
+    Attributes:
+        served: How it is served.
+        signature: Its inputs and outputs.
+        folder: Holds its files.
+        inputs: Its input -> tensor of the ensemble.
+        outputs: Its output -> tensor of the ensemble.
+        point: What it is warmed up with; None for nothing; an ensemble can't be.
+    """
+
+    served: Served
+    signature: ModelSignature
+    folder: Path
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    point: ReferencePoint | None = None
+
+
+def write_ensemble(
+    folder: Path,
+    served: Served,
+    whole: ModelSignature,
+    sources: EnsembleSources,
+    *,
+    libraries: Sequence[str],
+    scratch: Path,
+) -> int:
+    """Write an ensemble NAME and the models NAME-preprocess, NAME-model and NAME-postprocess; return `max_batch_size`.
+
+    The one in the middle is the variant's own, byte for byte.
+
+    Args:
+        folder: The repository.
+        served: How the pipeline is served; pre- and postprocessing run on the CPU.
+        whole: The pipeline's signature.
+        sources: What it is made of.
+        libraries: Of the model's custom operators, relative to the repository.
+        scratch: A folder for files on their way.
+
+    Raises:
+        NoFormError: Triton has no form for the pipeline, or for what is asked for.
+    """
+    parts = _parts(served, whole, sources, scratch)
+    size = min(batch_of(each.signature, served.options)[1] for each in parts)
+    size = min(size, batch_of(whole, served.options)[1])
+    for each in parts:
+        options = replace(each.served.options, max_batch_size=size)
+        write_model(
+            folder,
+            replace(each.served, options=options),
+            each.signature,
+            each.folder,
+            point=each.point,
+            libraries=libraries if each.folder == sources.model else (),
+        )
+    own = folder / served.name
+    version = own / str(served.options.version)
+    version.mkdir(parents=True)
+    (version / VERSION_FILE).write_text(_NOTE, encoding="utf-8", newline="\n")
+    fields: list[Field] = [
+        *head(served.name, whole, size, is_ensemble=True),
+        *version_fields(served.options),
+        ("ensemble_scheduling", [("step", _step(each)) for each in parts]),
+    ]
+    (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+    return size
+
+
+def holds_ensemble(folder: Path) -> bool:
+    """Return whether a repository has an ensemble.
+
+    Args:
+        folder: The repository.
+    """
+    return any(folder.glob(f"*/*/{VERSION_FILE}"))
+
+
+def model_in_ensemble(name: str) -> str:
+    """Return the name of the variant's own model in an ensemble.
+
+    Args:
+        name: The ensemble's.
+    """
+    return f"{name}-model"
+
+
+def _parts(
+    served: Served, whole: ModelSignature, sources: EnsembleSources, scratch: Path
+) -> list[_Part]:
+    """The models, in the order in which they run."""
+    plain = load_model(sources.model, weights="left")
+    try:
+        cut = split(load_model(sources.pipeline, weights="mapped"), plain)
+    except CutError as error:
+        raise NoFormError(
+            f"the pipeline can't be an ensemble: {error}", "remove `ensemble`"
+        ) from error
+    own = _signature(plain, whole)
+    named = replace(served, name=model_in_ensemble(served.name))
+    parts = [_Part(named, own, sources.model, cut.inputs, cut.outputs, sources.model_point)]
+    if cut.before is not None:
+        before = _around(cut.before, "preprocess", served, whole, scratch)
+        parts.insert(0, replace(before, point=sources.pipeline_point))
+    if cut.behind is not None:
+        parts.append(_around(cut.behind, "postprocess", served, whole, scratch))
+    return parts
+
+
+def _around(
+    graph: onnx.ModelProto, word: str, served: Served, whole: ModelSignature, scratch: Path
+) -> _Part:
+    """What stands before or behind the model; its tensors have the names of the merged graph."""
+    place = scratch / word
+    place.mkdir()
+    signature = _signature(graph, whole)
+    save_model(graph, place)
+    inputs, outputs = (
+        {port.name: port.name for port in ports} for ports in (signature.inputs, signature.outputs)
+    )
+    options = replace(
+        served.options,
+        device="cpu",
+        instances=0,
+        instance_groups=(),
+        dynamic_batching=False,
+    )
+    named = Served(f"{served.name}-{word}", options, served.session, _ON_CPU)
+    return _Part(named, signature, place, inputs, outputs)
+
+
+def _signature(model: onnx.ModelProto, whole: ModelSignature) -> ModelSignature:
+    inputs, outputs = (tuple(_ports(values)) for values in (model.graph.input, model.graph.output))
+    return ModelSignature(whole.recipe, whole.variant, MODEL_FILE, inputs, outputs, whole.axes)
+
+
+def _ports(values: Iterable[onnx.ValueInfoProto]) -> Iterable[Port]:
+    for each in values:
+        found = describe_value(each)
+        shape = None if found["shape"] is None else tuple(found["shape"])
+        yield Port(found["name"], found["dtype"], shape, None)
+
+
+def _step(part: _Part) -> Message:
+    maps = (("input_map", part.inputs), ("output_map", part.outputs))
+    entries = (
+        (name, (("key", key), ("value", value)))
+        for name, mapping in maps
+        for key, value in mapping.items()
+    )
+    return (("model_name", part.served.name), ("model_version", -1), *entries)

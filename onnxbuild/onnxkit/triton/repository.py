@@ -1,0 +1,162 @@
+"""Write a model's folder of a Triton model repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnxbuild.core.axis import Axis
+from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.data.array_files import NUMPY_DTYPES
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint
+from onnxbuild.onnxkit.loaders.operator_libraries import this_platform
+from onnxbuild.onnxkit.model.model_files import WEIGHTS_FILE, hand_on
+from onnxbuild.onnxkit.packages.signature import ModelSignature
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.triton.accelerators import Accelerators
+from onnxbuild.onnxkit.triton.batching import batch_axis, largest_batch, why_not
+from onnxbuild.onnxkit.triton.model_config import (
+    CONFIG_FILE,
+    Field,
+    model_fields,
+    optimization,
+    serving_fields,
+)
+from onnxbuild.onnxkit.triton.options import TritonOptions
+from onnxbuild.onnxkit.triton.text_form import text_of
+from onnxbuild.onnxkit.triton.types import NoFormError
+from onnxbuild.onnxkit.triton.warm_up import write_warm_up
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_MOST_WARM_UP_BYTES = 64 << 20
+"""Of the inputs that are written for a warm-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a model is served.
+
+    Attributes:
+        name: What clients ask for.
+        options: As the recipe has them.
+        session: ONNX Runtime's settings.
+        accelerators: Of the target's providers.
+    """
+
+    name: str
+    options: TritonOptions
+    session: SessionSettings
+    accelerators: Accelerators
+
+
+def batch_of(signature: ModelSignature, options: TritonOptions) -> tuple[Axis | None, int]:
+    """Return (the axis that Triton batches along, `max_batch_size`).
+
+    Raises:
+        NoFormError: Batches are asked for that the model does not take.
+    """
+    shapes = [port.shape for port in signature.ports]
+    axes = {axis.name: axis for axis in signature.axes}
+    axis = batch_axis(shapes, axes)
+    size = largest_batch(axis, options)
+    asked = "dynamic_batching" if options.dynamic_batching else ""
+    asked = asked or ("max_batch_size" if options.max_batch_size else "")
+    if asked and axis is None:
+        what = f"{asked} is asked for, and Triton can't batch the model: {why_not(shapes, axes)}"
+        fix = "give all inputs and outputs one first axis with `min: 1`"
+        raise NoFormError(what, f"remove `{asked}`, or {fix}")
+    if axis is not None and (options.max_batch_size or 0) > axis.max:
+        what = (
+            f"max_batch_size is {options.max_batch_size}, and axis '{axis.name}' takes {axis.rule}"
+        )
+        raise NoFormError(
+            what, f"write `max_batch_size: {axis.max}`, or a greater `max` of the axis"
+        )
+    above = [each for each in options.preferred_batch_sizes if each > size]
+    if options.dynamic_batching and above:
+        what = f"preferred_batch_sizes has {above[0]}, and max_batch_size is {size}"
+        raise NoFormError(what, f"write sizes up to {size}")
+    return axis, size
+
+
+def write_model(
+    folder: Path,
+    served: Served,
+    signature: ModelSignature,
+    model: Path,
+    *,
+    point: ReferencePoint | None = None,
+    libraries: Sequence[str] = (),
+) -> int:
+    """Write NAME/config.pbtxt, NAME/VERSION/ with the model, byte for byte, and NAME/warmup/; return `max_batch_size`.
+
+    Args:
+        folder: The repository.
+        served: How it is served.
+        signature: The model's.
+        model: Folder that holds its files.
+        point: What the model is warmed up with; None for nothing.
+        libraries: Of custom operators, relative to the repository.
+
+    Raises:
+        NoFormError: Triton has no form for the model, or for what is asked for.
+    """
+    options = served.options
+    axis, size = batch_of(signature, options)
+    own = folder / served.name
+    version = own / str(options.version)
+    version.mkdir(parents=True)
+    for name in (MODEL_FILE, WEIGHTS_FILE):
+        if (model / name).exists():
+            hand_on(model / name, version / name)
+    fields: list[Field] = [
+        *model_fields(served.name, signature, size, served.session),
+        *serving_fields(options, served.accelerators),
+        *optimization(served.session, served.accelerators),
+    ]
+    if libraries:
+        fields.append(("model_operations", [("op_library_filename", each) for each in libraries]))
+    if point is not None and can_warm_up(signature, point.feeds):
+        batches = _batches(axis, size, options)
+        samples = write_warm_up(own, point.name, signature.inputs, point.feeds, batches)
+        fields += [("model_warmup", each) for each in samples]
+    (own / CONFIG_FILE).write_text(text_of(fields), encoding="utf-8", newline="\n")
+    return size
+
+
+def hand_libraries_on(source: Path, folder: Path, name: str, manifest: Manifest) -> list[str]:
+    """Hand the libraries of custom operators for this platform on; return those that Triton registers.
+
+    Args:
+        source: The bundle.
+        folder: The repository.
+        name: The model's.
+        manifest: The bundle's.
+    """
+    here, registered = this_platform(), []
+    for each in manifest.operators or ():
+        if here in each.platforms:
+            target = folder / name / each.file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            hand_on(source / each.file, target)
+            registered += [f"{name}/{each.file}"] if each.registers else []
+    return registered
+
+
+def can_warm_up(signature: ModelSignature, feeds: Mapping[str, np.ndarray]) -> bool:
+    """Return whether a point's inputs can be written for a warm-up: NumPy has their types, and they are not large."""
+    has_types = all(port.dtype in NUMPY_DTYPES for port in signature.inputs)
+    return has_types and sum(each.nbytes for each in feeds.values()) <= _MOST_WARM_UP_BYTES
+
+
+def _batches(axis: Axis | None, size: int, options: TritonOptions) -> tuple[int, ...]:
+    """Sizes that are warmed up: one row, and those that are preferred, or the axis's example."""
+    if axis is None or not size:
+        return ()
+    usual = options.preferred_batch_sizes if options.dynamic_batching else ()
+    return tuple(dict.fromkeys((1, *(usual or (min(axis.example, size),)))))

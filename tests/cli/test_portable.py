@@ -1,0 +1,113 @@
+"""The ways that every system has: no forks, no flock, no Landlock, no seccomp; and modules of POSIX that are not there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onnxbuild.adapters.portable import VARIABLE
+from tests.cli.conftest import QUICK, RECIPE, make_project
+from tests.fork_servers import COLD
+
+pytestmark = pytest.mark.slow
+
+PORTABLE = {VARIABLE: "1"}
+WITHOUT = """\
+import sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+from onnxbuild.cli.main import main
+main()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cold():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(COLD, "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    made = make_project(tmp_path_factory.mktemp("portable") / "project")
+    recipe = "".join(line for line in RECIPE.splitlines(keepends=True) if "benchmark" not in line)
+    made.write("tiny.yaml", f"{recipe}{QUICK}")
+    done = made("run", "tiny.yaml", env=PORTABLE)
+    assert done.code == 0, done.out + done.err
+    return made
+
+
+def test_it_gives_the_same_bytes_and_each_finds_what_the_other_built(built):
+    out = built.folder / "artifacts/out/tiny/fp32"
+    found = {each.name: each.read_bytes() for each in out.iterdir() if each.is_file()}
+    found = {name: found[name] for name in found if not name.startswith("benchmark")}
+    again = built("run", "tiny.yaml", "--store", "other")
+    assert again.code == 0, again.out + again.err
+    for name, content in found.items():
+        other = built.folder / f"other/out/tiny/fp32/{name}"
+        assert other.read_bytes() == content, name
+    assert ": 0 built" in built("run", "tiny.yaml").out
+    assert ": 0 built" in built("run", "tiny.yaml", "--store", "other", env=PORTABLE).out
+
+
+def test_after_an_edit_what_depends_on_it_runs_and_an_undeclared_file_is_refused(built, tmp_path):
+    folder = tmp_path / "project"
+    shutil.copytree(built.folder, folder, symlinks=True)
+    other = type(built)(folder)
+    other.edit("tiny.yaml", "example: 2", "example: 3")
+    plan = other("plan", "tiny.yaml", env=PORTABLE)
+    assert "tiny:export" in plan.out
+    assert other("run", "tiny.yaml", env=PORTABLE).code == 0
+    model = folder / "models/tiny.py"
+    model.write_text(f"open('secret.txt').read()\n{model.read_text()}")
+    (folder / "secret.txt").write_text("s")
+    refused = other("run", "tiny.yaml", env=PORTABLE)
+    assert refused.code != 0
+    assert "secret.txt" in refused.out + refused.err
+
+
+def test_a_step_that_dies_is_reported(built, tmp_path):
+    folder = tmp_path / "project"
+    shutil.copytree(built.folder, folder, symlinks=True)
+    other = type(built)(folder)
+    other.write(
+        "models/tiny.py",
+        "import os, signal\ndef load():\n    os.kill(os.getpid(), signal.SIGKILL)\n",
+    )
+    died = other("run", "tiny.yaml", env=PORTABLE)
+    assert "the step's process was killed by SIGKILL" in died.out
+    assert died.code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("lint", "tiny.yaml"), "ok: tiny"),
+        (("plan", "tiny.yaml"), "cached"),
+        (("inspect", "artifacts/out/tiny/fp32/model.onnx"), "nodes"),
+        (("run", "tiny.yaml"), "0 built"),
+        (("verify", "dist/tiny-1.0"), "verified: tiny 1.0"),
+        (("doctor",), "ONNXBUILD_PORTABLE is set, or this system has no flock"),
+    ],
+)
+def test_verbs_work_where_modules_of_posix_can_not_be_imported(built, arguments, expected):
+    if arguments[0] == "verify" and not (built.folder / "dist").exists():
+        assert built("lock", "tiny.yaml").code == 0
+        released = built("release", "tiny.yaml", "--version", "1.0", "--allow-dirty")
+        assert released.code == 0, released.out + released.err
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, *arguments],
+        cwd=built.folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert expected in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,62 @@
+from onnxbuild.onnxkit.bundles.manifest import ManifestProvider
+from onnxbuild.onnxkit.triton.accelerators import accelerators_of
+from onnxbuild.providers.tensorrt import PROVIDER as TENSORRT
+
+
+def parameters_of(message):
+    return {
+        dict(value)["key"]: dict(value)["value"] for name, value in message if name == "parameters"
+    }
+
+
+def test_tensorrts_options_have_the_backends_names():
+    chain = [
+        ManifestProvider(
+            "TensorrtExecutionProvider",
+            {
+                "trt_max_workspace_size": "1024", "trt_int8_enable": "1", "trt_fp16_enable": "1",
+                "trt_engine_cache_enable": "1", "trt_op_types_to_exclude": "Loop", "trt_bf16_enable": "0",
+            },
+        )
+    ]  # fmt: skip
+    found = accelerators_of(chain)
+    (message,) = found.gpu
+    assert parameters_of(message) == {
+        "precision_mode": "INT8", "max_workspace_size_bytes": "1024", "trt_engine_cache_enable": "1",
+    }  # fmt: skip
+    assert found.dropped == ("trt_fp16_enable", "trt_op_types_to_exclude")
+    assert (found.device, found.gpus) == ("gpu", ())
+
+
+def test_every_option_of_tensorrt_is_a_parameter_or_reported():
+    options = {name: "1" for name in TENSORRT.options if name != "device_id"}
+    found = accelerators_of([ManifestProvider("TensorrtExecutionProvider", options)])
+    given = parameters_of(found.gpu[0])
+    assert len(given) + len(found.dropped) == len(options)
+    assert set(found.dropped) <= set(options)
+
+
+def test_cuda_without_options_is_what_any_gpu_has():
+    found = accelerators_of([ManifestProvider("CUDAExecutionProvider", {"device_id": "2"})])
+    assert (found.gpu, found.device, found.gpus) == ((), "gpu", (2,))
+
+
+def test_openvino_runs_on_the_cpu_and_takes_no_options():
+    chain = [
+        ManifestProvider("OpenVINOExecutionProvider", {"device_type": "CPU", "cache_dir": "x"})
+    ]
+    found = accelerators_of(chain)
+    assert found.cpu == ((("name", "openvino"),),)
+    assert (found.gpu, found.device, found.dropped) == ((), "cpu", ("cache_dir",))
+    gpu = [ManifestProvider("OpenVINOExecutionProvider", {"device_type": "GPU"})]
+    assert accelerators_of(gpu).dropped == ("device_type",)
+
+
+def test_the_cpu_alone_says_nothing_and_an_unknown_provider_is_reported():
+    chain = [
+        ManifestProvider("QNNExecutionProvider", {}),
+        ManifestProvider("CPUExecutionProvider", {}),
+    ]
+    found = accelerators_of(chain)
+    assert (found.gpu, found.cpu, found.device) == ((), (), "auto")
+    assert found.dropped == ("the provider qnn",)

@@ -1,0 +1,523 @@
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.errors import StepError
+from onnxbuild.onnxkit.bundles.manifest import (
+    BundleTarget,
+    Manifest,
+    ManifestProvider,
+    Value,
+    to_manifest,
+)
+from onnxbuild.onnxkit.data.reference_files import ReferencePoint, ReferenceWriter
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.triton.ensemble import holds_ensemble
+from onnxbuild.onnxkit.triton.options import InstanceGroup, TritonOptions
+from onnxbuild.steps.package_triton import KIND, PackageTritonParams
+from tests.fakes.step_context import run_step
+from tests.steps.test_merge_processing import BEFORE, BEHIND, labels, merged, pipeline
+
+F = descriptor_pb2.FieldDescriptorProto
+TYPES = "INVALID BOOL UINT8 UINT16 UINT32 UINT64 INT8 INT16 INT32 INT64 FP16 FP32 FP64 STRING BF16"
+
+
+def model_config():
+    """The part of Triton's model_config.proto that is written, as a message class."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="model_config.proto", package="inference", syntax="proto3"
+    )
+
+    def enum(name, values):
+        made = file.enum_type.add(name=name)
+        for number, value in enumerate(values):
+            made.value.add(name=value, number=number)
+
+    def message(name, *fields):
+        made = file.message_type.add(name=name)
+        for number, (field, kind, many) in enumerate(fields, 1):
+            own = made.field.add(name=field, number=number)
+            own.label = F.LABEL_REPEATED if many else F.LABEL_OPTIONAL
+            if isinstance(kind, int):
+                own.type = kind
+            else:
+                own.type_name = f".inference.{kind}"
+                is_enum = kind in {"DataType", "Kind"}
+                own.type = F.TYPE_ENUM if is_enum else F.TYPE_MESSAGE
+        return made
+
+    enum("DataType", [f"TYPE_{each}" for each in TYPES.split()])
+    enum("Kind", ["KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL"])
+    text, number = F.TYPE_STRING, F.TYPE_INT64
+    message("Reshape", ("shape", number, True))
+    value = (
+        ("name", text, False), ("data_type", "DataType", False), ("dims", number, True),
+        ("reshape", "Reshape", False),
+    )  # fmt: skip
+    message("ModelInput", *value)
+    message("ModelOutput", *value)
+    message(
+        "Group",
+        ("kind", "Kind", False),
+        ("count", F.TYPE_INT32, False),
+        ("gpus", F.TYPE_INT32, True),
+    )
+    message(
+        "Batching",
+        ("max_queue_delay_microseconds", F.TYPE_UINT64, False),
+        ("preferred_batch_size", F.TYPE_INT32, True),
+    )
+    message("Level", ("level", F.TYPE_INT32, False))
+    message("Pair", ("key", text, False), ("value", text, False))
+    message("Accelerator", ("name", text, False), ("parameters", "Pair", True))
+    message(
+        "Accelerators",
+        ("gpu_execution_accelerator", "Accelerator", True),
+        ("cpu_execution_accelerator", "Accelerator", True),
+    )
+    message(
+        "Optimization",
+        ("graph", "Level", False), ("execution_accelerators", "Accelerators", False),
+    )  # fmt: skip
+    message("Parameter", ("string_value", text, False))
+    message("Entry", ("key", text, False), ("value", "Parameter", False))
+    message(
+        "WarmupInput",
+        ("data_type", "DataType", False), ("dims", number, True), ("input_data_file", text, False),
+    )  # fmt: skip
+    message("WarmupEntry", ("key", text, False), ("value", "WarmupInput", False))
+    message(
+        "Warmup",
+        ("name", text, False), ("batch_size", F.TYPE_UINT32, False), ("inputs", "WarmupEntry", True),
+    )  # fmt: skip
+    message("Latest", ("num_versions", F.TYPE_UINT32, False))
+    message("All")
+    message("Specific", ("versions", number, True))
+    message(
+        "Policy",
+        ("latest", "Latest", False),
+        ("all", "All", False),
+        ("specific", "Specific", False),
+    )
+    message(
+        "ModelConfig",
+        ("name", text, False), ("backend", text, False), ("default_model_filename", text, False),
+        ("max_batch_size", F.TYPE_INT32, False), ("input", "ModelInput", True),
+        ("output", "ModelOutput", True), ("instance_group", "Group", True),
+        ("dynamic_batching", "Batching", False), ("optimization", "Optimization", False),
+        ("parameters", "Entry", True), ("model_warmup", "Warmup", True),
+        ("version_policy", "Policy", False),
+    )  # fmt: skip
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("inference.ModelConfig"))
+
+
+CONFIG = model_config()
+
+
+def read(folder):
+    return text_format.Parse((folder / "config.pbtxt").read_text(), CONFIG())
+
+
+def bundle(folder, *, inputs, outputs, axes=None, session=None, chain=(), weights=False):
+    folder.mkdir(parents=True)
+    files = {"model.onnx": b"a model", **({"model.onnx.data": b"weights"} if weights else {})}
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+    def values(given):
+        return tuple(Value(n, d, None if s is None else tuple(s)) for n, (d, s) in given.items())
+
+    links = chain or (ManifestProvider("CPUExecutionProvider", {}),)
+    settings = session or SessionSettings()
+    manifest = Manifest(
+        name="demo",
+        kind="onnx",
+        file="model.onnx",
+        precision="fp32",
+        recipe_sha256="0" * 64,
+        inputs=values(inputs),
+        outputs=values(outputs),
+        dynamic_axes={
+            name: {"min": low, "max": high, "example": low, "multiple_of": step}
+            for name, (low, high, step) in (axes or {}).items()
+        },
+        validation={},
+        versions={},
+        files={name: Digest("ab" * 32, len(content)) for name, content in files.items()},
+        variant="fp32",
+        targets={"first": BundleTarget(tuple(links), settings)},
+    )
+    (folder / "manifest.json").write_text(json.dumps(to_manifest(manifest)))
+    return folder
+
+
+def reference(folder, feeds):
+    folder.mkdir(parents=True)
+    writer = ReferenceWriter(folder)
+    writer.add(ReferencePoint("example", {}, feeds, {"y": np.zeros(1, np.float32)}))
+    writer.finish()
+    return folder
+
+
+def packaged(folder, *, options=TritonOptions(warmup=False), feeds=None, **given):  # noqa: B008 - frozen
+    source = bundle(folder / "bundle", **given)
+    inputs = {"bundle": source, "reference": reference(folder / "reference", feeds or {})}
+    params = PackageTritonParams(options, "demo-fp32", "first")
+    outcome, context = run_step(KIND, params, folder / "step", inputs)
+    return outcome, context.output("bundle")
+
+
+IMAGE = {"image": ("float32", ["batch", 3, "height", 32])}
+LOGITS = {"logits": ("float32", ["batch", 10])}
+AXES = {"batch": (1, 64, 1), "height": (8, 512, 8)}
+
+
+def test_a_shared_first_axis_becomes_tritons_batch(tmp_path):
+    outcome, repository = packaged(tmp_path, inputs=IMAGE, outputs=LOGITS, axes=AXES)
+    config = read(repository / "demo-fp32")
+    assert (config.name, config.backend) == ("demo-fp32", "onnxruntime")
+    assert config.default_model_filename == "model.onnx"
+    assert config.max_batch_size == outcome.metrics["max_batch_size"] == 64
+    (image,), (logits,) = config.input, config.output
+    assert (image.name, list(image.dims)) == ("image", [3, -1, 32])
+    assert (logits.name, list(logits.dims)) == ("logits", [10])
+    assert not config.instance_group
+    assert not config.HasField("dynamic_batching")
+    assert not config.HasField("optimization")
+    assert not config.parameters
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "axes"),
+    [
+        ({"x": ("float32", ["batch", 4])}, {"y": ("float32", ["rows", 4])}, AXES),
+        ({"x": ("float32", ["batch", 4])}, {"loss": ("float32", [])}, AXES),
+        ({"x": ("float32", ["batch", 4])}, LOGITS, {"batch": (2, 64, 1)}),
+        ({"x": ("float32", ["batch", 4])}, LOGITS, {"batch": (1, 64, 1 + 1)}),
+        ({"x": ("float32", ["batch", "batch"])}, LOGITS, AXES),
+        ({"x": ("float32", ["batch", "past + batch"])}, LOGITS, AXES),
+        ({"x": ("float32", [1, 4])}, {"y": ("float32", [1, 4])}, AXES),
+    ],
+)
+def test_any_other_shape_is_not_batched_and_has_all_its_dimensions(
+    tmp_path, inputs, outputs, axes
+):
+    _, repository = packaged(tmp_path, inputs=inputs, outputs=outputs, axes=axes)
+    config = read(repository / "demo-fp32")
+    assert config.max_batch_size == 0
+    (x,) = config.input
+    assert len(x.dims) == 2
+
+
+def test_sums_and_unknown_sizes_are_dynamic_and_axes_of_one_size_are_not(tmp_path):
+    inputs = {"x": ("int64", ["fixed", "past + sequence", "?"])}
+    axes = {"fixed": (4, 4, 1), "past": (0, 8, 1), "sequence": (1, 8, 1)}
+    outputs = {"y": ("float32", ["fixed", 3])}
+    _, repository = packaged(tmp_path, inputs=inputs, outputs=outputs, axes=axes)
+    config = read(repository / "demo-fp32")
+    assert list(config.input[0].dims) == [4, -1, -1]
+    assert list(config.output[0].dims) == [
+        -1,
+        3,
+    ]  # Triton takes no size that the model's file lacks
+
+
+def test_a_scalar_and_one_number_of_each_row_have_dimensions_of_one(tmp_path):
+    outputs = {"score": ("float32", ["batch"])}
+    _, one = packaged(tmp_path / "one", inputs=IMAGE, outputs=outputs, axes=AXES)
+    (score,) = read(one / "demo-fp32").output
+    assert list(score.dims) == [1]
+    assert score.HasField("reshape")
+    assert list(score.reshape.shape) == []
+    outputs = {"loss": ("float32", [])}
+    _, other = packaged(tmp_path / "other", inputs=IMAGE, outputs=outputs, axes=AXES)
+    (loss,) = read(other / "demo-fp32").output
+    assert list(loss.dims) == [1]
+    assert not loss.HasField("reshape")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "word"),
+    [
+        ("int64", "INT64"), ("float16", "FP16"), ("float64", "FP64"), ("bool", "BOOL"),
+        ("string", "STRING"), ("uint8", "UINT8"), ("bfloat16", "BF16"), ("int32", "INT32"),
+    ],
+)  # fmt: skip
+def test_element_types_have_tritons_names(tmp_path, dtype, word):
+    _, repository = packaged(tmp_path, inputs={"x": (dtype, [2])}, outputs={"y": (dtype, [2])})
+    config = read(repository / "demo-fp32")
+    assert config.input[0].data_type == TYPES.split().index(word)
+    assert config.output[0].data_type == TYPES.split().index(word)
+
+
+def test_names_are_quoted(tmp_path):
+    name = 'a "b"\\ é/0'
+    _, repository = packaged(tmp_path, inputs={name: ("int64", [2])}, outputs=LOGITS, axes=AXES)
+    assert read(repository / "demo-fp32").input[0].name == name
+
+
+def test_options_and_session_settings_are_written(tmp_path):
+    options = TritonOptions(
+        warmup=False, dynamic_batching=True, max_queue_delay_us=500, preferred_batch_sizes=(8, 16),
+        instances=2, device="gpu", max_batch_size=16,
+    )  # fmt: skip
+    session = SessionSettings(
+        graph_optimization="extended", execution_mode="parallel", intra_op_threads=4,
+        inter_op_threads=2, cpu_arena=False, memory_pattern=False, spinning="never",
+        config={
+            "session.dynamic_block_base": "4",
+            "session.use_device_allocator_for_initializers": "1",
+        },
+    )  # fmt: skip
+    outcome, repository = packaged(
+        tmp_path, options=options, inputs=IMAGE, outputs=LOGITS, axes=AXES, session=session
+    )
+    config = read(repository / "demo-fp32")
+    (group,) = config.instance_group
+    assert (group.count, group.kind) == (2, 1)
+    assert config.max_batch_size == 16
+    assert config.dynamic_batching.max_queue_delay_microseconds == 500
+    assert list(config.dynamic_batching.preferred_batch_size) == [8, 16]
+    assert config.optimization.graph.level == 1
+    assert {each.key: each.value.string_value for each in config.parameters} == {
+        "intra_op_thread_count": "4", "inter_op_thread_count": "2", "execution_mode": "1",
+        "enable_mem_arena": "0", "enable_mem_pattern": "0",
+        "session.use_device_allocator_for_initializers": "1",
+    }  # fmt: skip
+    assert outcome.notes == (
+        "Triton has no place for the session settings spinning, session.dynamic_block_base",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (TritonOptions(version_policy="all"), "all"),
+        (TritonOptions(version_policy="specific", version=3), "specific"),
+        (TritonOptions(latest_versions=2), "latest"),
+    ],
+)
+def test_the_version_and_the_policy_are_those_asked_for(tmp_path, options, field):
+    _, repository = packaged(
+        tmp_path, options=options, feeds=ROWS, inputs=IMAGE, outputs=LOGITS, axes=AXES
+    )
+    policy = read(repository / "demo-fp32").version_policy
+    assert policy.HasField(field)
+    assert list(policy.specific.versions) == ([3] if field == "specific" else [])
+    assert policy.latest.num_versions == (2 if field == "latest" else 0)
+    assert (repository / "demo-fp32" / str(options.version) / "model.onnx").is_file()
+
+
+def test_copies_are_grouped_by_device(tmp_path):
+    groups = (InstanceGroup("gpu", 2, (0, 1)), InstanceGroup("cpu"))
+    options = TritonOptions(warmup=False, instance_groups=groups)
+    _, repository = packaged(tmp_path, options=options, inputs=IMAGE, outputs=LOGITS, axes=AXES)
+    found = read(repository / "demo-fp32").instance_group
+    assert [(each.kind, each.count, list(each.gpus)) for each in found] == [
+        (1, 2, [0, 1]),
+        (2, 1, []),
+    ]
+
+
+def test_the_targets_providers_are_accelerators_on_its_device(tmp_path):
+    chain = (
+        ManifestProvider("TensorrtExecutionProvider", {"trt_fp16_enable": "1", "device_id": "1"}),
+        ManifestProvider("CUDAExecutionProvider", {"cudnn_conv_algo_search": "HEURISTIC"}),
+        ManifestProvider("XnnpackExecutionProvider", {}),
+        ManifestProvider("CPUExecutionProvider", {}),
+    )
+    outcome, repository = packaged(tmp_path, inputs=IMAGE, outputs=LOGITS, axes=AXES, chain=chain)
+    config = read(repository / "demo-fp32")
+    listed = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert [(e.name, {p.key: p.value for p in e.parameters}) for e in listed] == [
+        ("tensorrt", {"precision_mode": "FP16"}),
+        ("cuda", {"cudnn_conv_algo_search": "HEURISTIC"}),
+    ]
+    (group,) = config.instance_group
+    assert (group.kind, group.count, list(group.gpus)) == (1, 1, [1])
+    assert outcome.notes == (
+        "Triton's ONNX Runtime backend has no place for the provider xnnpack of target 'first'",
+    )
+
+
+ROWS = {"image": np.arange(2 * 3 * 8 * 32, dtype=np.float32).reshape(2, 3, 8, 32)}
+
+
+def test_triton_warms_up_with_the_first_row_of_a_golden_input(tmp_path):
+    options = TritonOptions(dynamic_batching=True, preferred_batch_sizes=(4,))
+    _, repository = packaged(
+        tmp_path, options=options, feeds=ROWS, inputs=IMAGE, outputs=LOGITS, axes=AXES
+    )
+    model = repository / "demo-fp32"
+    found = read(model).model_warmup
+    assert [(each.name, each.batch_size) for each in found] == [("example-1", 1), ("example-4", 4)]
+    (entry,) = found[0].inputs
+    assert (entry.key, list(entry.value.dims)) == ("image", [3, 8, 32])
+    assert TYPES.split()[entry.value.data_type] == "FP32"
+    raw = (model / "warmup" / entry.value.input_data_file).read_bytes()
+    assert raw == ROWS["image"][0].astype("<f4").tobytes()
+
+
+def test_strings_have_their_length_before_them_and_a_model_without_batches_takes_the_whole_point(
+    tmp_path,
+):
+    feeds = {
+        "text": np.array(["a", "", "é\0z"]),
+        "rate": np.array(16000),
+        "half": np.ones(2, np.float32),
+    }
+    inputs = {"text": ("string", ["n"]), "rate": ("int64", []), "half": ("float16", [2])}
+    axes = {"n": (2, 8, 1)}
+    options = TritonOptions()
+    _, repository = packaged(
+        tmp_path, options=options, feeds=feeds, inputs=inputs, outputs=LOGITS, axes=axes
+    )
+    model = repository / "demo-fp32"
+    (sample,) = read(model).model_warmup
+    entries = {each.key: each.value for each in sample.inputs}
+    assert {name: list(each.dims) for name, each in entries.items()} == {
+        "text": [3], "rate": [1], "half": [2],
+    }  # fmt: skip
+    raw = {n: (model / "warmup" / e.input_data_file).read_bytes() for n, e in entries.items()}
+    assert raw == {
+        "text": b"\1\0\0\0a\0\0\0\0\4\0\0\0\xc3\xa9\0z",
+        "rate": (16000).to_bytes(8, "little"),
+        "half": b"\x00\x3c\x00\x3c",
+    }
+
+
+def test_a_type_that_numpy_lacks_is_not_warmed_up_and_the_build_says_so(tmp_path):
+    outcome, repository = packaged(
+        tmp_path,
+        options=TritonOptions(),
+        feeds={"x": np.ones(2, np.float32)},
+        inputs={"x": ("bfloat16", [2])},
+        outputs={"y": ("bfloat16", [2])},
+    )
+    assert not read(repository / "demo-fp32").model_warmup
+    assert "no warm-up is written" in outcome.notes[0]
+
+
+def test_equal_bundles_give_equal_bytes(tmp_path):
+    folders = [
+        packaged(
+            tmp_path / each,
+            options=TritonOptions(),
+            feeds=ROWS,
+            inputs=IMAGE,
+            outputs=LOGITS,
+            axes=AXES,
+        )[1]
+        for each in ("one", "two")
+    ]
+    one, two = (
+        {p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in folders
+    )
+    assert one == two
+
+
+def test_the_models_files_are_the_bundles_byte_for_byte_with_checksums(tmp_path):
+    _, repository = packaged(tmp_path, inputs=IMAGE, outputs=LOGITS, axes=AXES, weights=True)
+    files = sorted(
+        p.relative_to(repository).as_posix() for p in repository.rglob("*") if p.is_file()
+    )
+    assert files == [
+        "SHA256SUMS", "demo-fp32/1/model.onnx", "demo-fp32/1/model.onnx.data",
+        "demo-fp32/config.pbtxt",
+    ]  # fmt: skip
+    for name in ("model.onnx", "model.onnx.data"):
+        packed = (repository / "demo-fp32/1" / name).read_bytes()
+        assert packed == (tmp_path / "bundle" / name).read_bytes()
+    subprocess.run(["sha256sum", "-c", "SHA256SUMS", "--quiet"], cwd=repository, check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "outputs", "what", "fix"),
+    [
+        (
+            TritonOptions(dynamic_batching=True), {"loss": ("float32", [])},
+            "no axis of dynamic_axes is the first of all inputs and outputs", "remove `dynamic_batching`",
+        ),
+        (
+            TritonOptions(max_batch_size=8), {"loss": ("float32", [])},
+            "max_batch_size is asked for", "remove `max_batch_size`",
+        ),
+        (TritonOptions(max_batch_size=65), LOGITS, "takes 1 to 64", "write `max_batch_size: 64`"),
+        (
+            TritonOptions(dynamic_batching=True, preferred_batch_sizes=(4, 16), max_batch_size=8), LOGITS,
+            "has 16, and max_batch_size is 8", "write sizes up to 8",
+        ),
+    ],
+)  # fmt: skip
+def test_batches_that_the_model_does_not_take_are_refused(tmp_path, options, outputs, what, fix):
+    with pytest.raises(StepError, match=what) as caught:
+        packaged(tmp_path, options=options, feeds=ROWS, inputs=IMAGE, outputs=outputs, axes=AXES)
+    assert fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [(("float8e4m3fn", [2]), "no data type for"), (("float32", None), "no known shape")],
+)
+def test_what_triton_has_no_form_for_is_refused(tmp_path, value, what):
+    with pytest.raises(StepError, match=what):
+        packaged(tmp_path, inputs={"x": value}, outputs=LOGITS, axes=AXES)
+
+
+def test_an_ensembles_parts_are_warmed_up_with_points_of_their_own(tmp_path):
+    """A raw image has the name of the model's input where the recipe gives it none."""
+    before = [{"image": {"max_size": 64, "example_size": 20}}, *BEFORE[1:]]
+    asked = pipeline(before, BEHIND, postprocess_2=labels(tmp_path))
+    folder, _, _ = merged(tmp_path, asked)
+    source = bundle(
+        tmp_path / "bundle",
+        inputs={"x": ("uint8", ["batch", "x_height", "x_width", 3])},
+        outputs={"label": ("string", ["batch"]), "probabilities": ("float32", ["batch", 10])},
+        axes={"batch": (1, 4, 1), "x_height": (1, 64, 1), "x_width": (1, 64, 1)},
+    )
+    (source / "model.onnx").write_bytes((folder / "model.onnx").read_bytes())
+    inputs = {
+        "bundle": source,
+        "reference": reference(tmp_path / "one", {"x": np.ones((2, 20, 30, 3), np.uint8)}),
+        "model": tmp_path / "plain",
+        "model-reference": reference(tmp_path / "two", {"x": np.ones((2, 3, 8, 8), np.float32)}),
+    }
+    options = TritonOptions(ensemble=True, dynamic_batching=True, instances=2, version=3)
+    params = PackageTritonParams(options, "net", "first")
+    outcome, context = run_step(KIND, params, tmp_path / "step", inputs)
+    repository = context.output("bundle")
+    found = {
+        each: read(repository / each)
+        for each in ("net-preprocess", "net-model", "net-postprocess")
+    }
+    dims = {
+        name: [list(i.value.dims) for w in each.model_warmup for i in w.inputs]
+        for name, each in found.items()
+    }
+    assert dims == {
+        "net-preprocess": [[20, 30, 3]], "net-model": [[3, 8, 8]], "net-postprocess": [],
+    }  # fmt: skip
+    assert (
+        {each.max_batch_size for each in found.values()}
+        == {4}
+        == {outcome.metrics["max_batch_size"]}
+    )
+    assert [
+        found["net-model"].HasField("dynamic_batching"),
+        found["net-preprocess"].HasField("dynamic_batching"),
+    ] == [True, False]
+    assert [(g.kind, g.count) for g in found["net-model"].instance_group] == [(0, 2)]
+    assert [(g.kind, g.count) for g in found["net-postprocess"].instance_group] == [(2, 1)]
+    own = (repository / "net-model/3/model.onnx").read_bytes()
+    assert own == (tmp_path / "plain/model.onnx").read_bytes()
+    ensemble = (repository / "net/config.pbtxt").read_text()
+    assert 'platform: "ensemble"' in ensemble
+    assert "reshape" not in ensemble
+    assert holds_ensemble(repository)
+    assert not holds_ensemble(source)
