@@ -39,7 +39,7 @@ if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     mkdir -p "$ORAS_FOLDER"
     dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
 fi
-"$ORAS_FOLDER/usr/bin/oras" version | head -1
+"$ORAS_FOLDER/usr/bin/oras" version | sed -n 1p
 
 if [[ -z $(installed chromium) ]]; then
     apt-get update -q
