@@ -20,7 +20,7 @@ from onnxbuild.onnxkit.packages.signature import ModelSignature, signature_of
 from onnxbuild.onnxkit.packages.typescript import refused_port
 from onnxbuild.onnxkit.processing.labels import read_labels
 from onnxbuild.onnxkit.sessions.settings import SessionSettings
-from onnxbuild.onnxkit.web.content import Page, write_module, write_page
+from onnxbuild.onnxkit.web.content import MOST_POINTS, Page, write_module, write_page
 from onnxbuild.onnxkit.web.runtime import (
     ML_DOMAIN,
     MOST_BYTES,
@@ -31,7 +31,6 @@ from onnxbuild.onnxkit.web.runtime import (
 )
 from onnxbuild.onnxkit.web.view import view_of
 
-_MOST_POINTS = 32
 _LEAVE_OUT = "take the variant out of `packages: {variants: [...]}`"
 
 
@@ -88,7 +87,7 @@ def run(context: StepContext) -> Outcome:
         context.input("reference"),
         params.tolerances,
         dtypes={port.name: port.dtype for port in signature.inputs},
-        most=_MOST_POINTS,
+        most=MOST_POINTS,
     )
     page = Page(
         params.title, params.description, _labels(context, signature), params.values, params.page

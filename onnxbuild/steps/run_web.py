@@ -12,6 +12,7 @@ from onnxbuild.onnxkit.packages.own_test import NOT_HERE
 from onnxbuild.onnxkit.packages.sums import damage
 from onnxbuild.onnxkit.packages.tested import outcome_of
 from onnxbuild.onnxkit.reports import write_report
+from onnxbuild.onnxkit.web.content import MOST_POINTS
 from onnxbuild.onnxkit.web.lacking import is_of_operators, lacking_operators
 from onnxbuild.onnxkit.web.node_test import run_node_test
 from onnxbuild.onnxkit.web.runtime import PACKAGE, VERSION
@@ -61,6 +62,7 @@ def run(context: StepContext) -> Outcome:
         subject=params.subject,
         command="node test.mjs",
         fix=_FIX,
+        most=MOST_POINTS,
     )
 
 

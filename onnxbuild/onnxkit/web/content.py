@@ -28,6 +28,9 @@ from onnxbuild.onnxkit.sessions.settings import SessionSettings
 from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_options
 from onnxbuild.onnxkit.web.view import view_of
 
+MOST_POINTS = 32
+"""Golden points in a package: each is a few files that a server has."""
+
 _PAGE = "page"
 _SHARED = ("tensors.js", "judge.js")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -159,7 +162,7 @@ def package_name(signature: ModelSignature) -> str:
 
 
 def example_of(signature: ModelSignature) -> str:
-    """Return inputs as a line of JavaScript, of one row: `{ ids: { data: new BigInt64Array(16), shape: [1, 16] } }`."""
+    """Return inputs as JavaScript, of one row: `{ ids: { data: new BigInt64Array(16), shape: [1, 16] } }`."""
     firsts = {port.shape[0] for port in signature.inputs if port.shape}
     sizes = {
         axis.name: axis.nearest(1) if axis.name in firsts else axis.example
@@ -171,7 +174,10 @@ def example_of(signature: ModelSignature) -> str:
         is_known = port.example_shape is not None and port.shape is not None
         shape = shape_at(port.shape or (), sizes) if is_known else ()
         parts.append(f"{name}: {_example(port, shape)}")
-    return f"{{ {', '.join(parts)} }}"
+    if len(parts) == 1:
+        return f"{{ {parts[0]} }}"
+    lines = "".join(f"  {part},\n" for part in parts)
+    return f"{{\n{lines}}}"
 
 
 def _example(port: Port, shape: Sequence[int]) -> str:
@@ -183,11 +189,14 @@ def _example(port: Port, shape: Sequence[int]) -> str:
 
 
 def _copy(source: Traversable, target: Path) -> None:
+    """Copy a file or a folder; not what Python or an editor left there."""
+    if source.name.startswith(("__", ".")):
+        return
     if source.is_dir():
         target.mkdir()
         for each in source.iterdir():
             _copy(each, target / each.name)
-    elif source.name != "__pycache__":
+    else:
         target.write_bytes(source.read_bytes())
 
 

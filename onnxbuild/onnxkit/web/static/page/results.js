@@ -72,15 +72,15 @@ function bars({ top }) {
 }
 
 function tableOf(outputs) {
-  const head = ["Name", "Type", "Shape", "Values"].map((name) => element("th", { scope: "col" }, name));
-  const rows = Object.entries(outputs).map(([name, { dtype, data, shape }]) =>
-    element("tr", {},
+  const head = ["Name", "Type", "Shape"].map((name) => element("th", { scope: "col" }, name));
+  const rows = Object.entries(outputs).flatMap(([name, { dtype, data, shape }]) => [
+    element("tr", { class: "port" },
       element("th", { scope: "row" }, element("code", {}, name)),
       element("td", {}, dtype),
       element("td", {}, element("code", {}, `[${shape.join(", ")}]`)),
-      element("td", { class: "values" }, values(dtype, data)),
     ),
-  );
+    element("tr", {}, element("td", { class: "values", colspan: 3 }, values(dtype, data))),
+  ]);
   const table = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
   return element("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "All outputs" }, table);
 }
