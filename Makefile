@@ -1,13 +1,13 @@
 # make run: install into .venv and build recipes/bert.yaml. make test: each module's tests and a few whole builds, 5 minutes
 # on two cores. make test-rest: what that leaves out, and 200 random programs (ONNXBUILD_LAW_PROGRAMS, ONNXBUILD_LAW_S: more
-# of them, longer). make test-all: both.
+# of them, longer). make test-all: both. make dist: wheel and sdist of the commit in dist/. make docs: the site in build/site/.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTS := $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-rest test-all check bench format golden clean
+.PHONY: run test test-rest test-all check bench format golden dist docs clean
 
 run: $(INSTALLED)
 	$(BIN)/onnxbuild run recipes/bert.yaml
@@ -44,6 +44,13 @@ golden: $(INSTALLED)
 	$(BIN)/onnxbuild schema --built-in --write schemas/recipe.schema.json
 	$(BIN)/onnxbuild schema --built-in --reference docs/recipe.md
 	$(BIN)/python docs/rooms.py --write
+
+# The same bytes for the same commit: docs/install.md.
+dist: $(INSTALLED)
+	$(BIN)/python tools/make_dist.py
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Install what slow tests run against, from Debian 12 and 13, in the versions that they were written for:
 #   docker-registry, skopeo   with apt-get, which needs root
+#   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
 #   chromium                  with apt-get; Debian's security updates replace it, so a later one is taken where this one is gone
 #   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
@@ -23,6 +24,14 @@ libpython=libpython$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.ve
 if ! ldconfig -p | grep -q "$libpython.so.1.0"; then
     apt-get install -q -y --no-install-recommends "$libpython" || echo "no $libpython: Triton's tests are skipped" >&2
 fi
+SHELLS=(zsh=5.9-4+b15 fish=3.6.0-3.1+deb12u1 graphviz=2.42.2-7+deb12u1)
+for each in "${SHELLS[@]}"; do
+    if [[ $(installed "${each%%=*}") != "${each#*=}" ]]; then
+        apt-get update -q
+        apt-get install -q -y --no-install-recommends "${SHELLS[@]}"
+        break
+    fi
+done
 
 if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     lists=$(mktemp -d)

@@ -212,7 +212,7 @@ class _Form:
             return self._locals[name]
         if name in self._module.definitions:
             return self._refer(self._own.module, name)
-        if name == "__file__":  # what is next to it
+        if name in ("__file__", "__package__"):  # what is next to it
             folder = path_of(self._own.module).parent
             files = sorted(each for each in folder.rglob("*") if each.is_file())
             return f"files {[_file(each) for each in files if each.suffix not in _CODE]}"

@@ -167,3 +167,13 @@ def test_a_file_next_to_the_code_that_reads_it_counts(code, tmp_path):
     assert code(kit=kit) == before
     (tmp_path / "onnxbuild/onnxkit/a.txt").write_text("b")
     assert code(kit=kit) != before
+
+
+def test_a_template_in_the_folder_of_the_code_that_fills_it_counts(code, tmp_path):
+    kit = KIT.replace(
+        "return n + 1", "return n + len(files(__package__).joinpath('t.j2').read_text())"
+    )
+    (tmp_path / "onnxbuild/onnxkit/t.j2").write_text("a")
+    before = code(kit=kit)
+    (tmp_path / "onnxbuild/onnxkit/t.j2").write_text("b")
+    assert code(kit=kit) != before

@@ -15,7 +15,7 @@ from onnxbuild.adapters.console.standard_streams import columns, is_pipe_closed
 from onnxbuild.cli.help import VERBS, help_text
 from onnxbuild.core.errors import UsageError
 
-_ELSEWHERE = {"push": "registry", "pull": "registry"}
+_ELSEWHERE = {"completion": "completion", "push": "registry", "pull": "registry"}
 """Verb -> the room that has its command, where that is another than this one."""
 
 
@@ -34,7 +34,9 @@ def _watch_for_closed_pipes() -> Iterator[None]:
 
 
 class Verbs(click.Group):
-    """Imports a verb's module when it is asked for: `--help` loads none of them."""
+    """Imports a verb's module when it is asked for: `--help` and completion load none of them."""
+
+    purposes = VERBS
 
     def make_context(
         self,

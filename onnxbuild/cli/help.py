@@ -26,6 +26,7 @@ VERBS = {
     "schema": "Print the JSON Schema of recipes, for editors.",
     "doctor": "Check this machine: versions, providers, CPU, sandbox.",
     "cache": "Inspect and clean the store: stats, verify, gc, pins.",
+    "completion": "Print the script that completes names in bash, zsh or fish.",
 }
 OPTIONS = {
     "--version": "Show the version and exit.",

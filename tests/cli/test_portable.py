@@ -52,8 +52,9 @@ def test_it_gives_the_same_bytes_and_each_finds_what_the_other_built(built):
     for name, content in found.items():
         other = built.folder / f"other/out/tiny/fp32/{name}"
         assert other.read_bytes() == content, name
-    assert ": 0 built" in built("run", "tiny.yaml").out
-    assert ": 0 built" in built("run", "tiny.yaml", "--store", "other", env=PORTABLE).out
+    for arguments, env in ((("tiny.yaml",), {}), (("tiny.yaml", "--store", "other"), PORTABLE)):
+        out = built("run", *arguments, env=env).out
+        assert "nothing to do" in out or ": 0 built" in out
 
 
 def test_after_an_edit_what_depends_on_it_runs_and_an_undeclared_file_is_refused(built, tmp_path):

@@ -29,7 +29,7 @@ def shared_javascript(name: str) -> str:
     Args:
         name: `tensors.js` checks inputs, `judge.js` compares outputs with the original's.
     """
-    room = resources.files("onnxbuild.onnxkit.packages")
+    room = resources.files(__package__ or "")
     return room.joinpath("javascript", name).read_text(encoding="utf-8")
 
 
