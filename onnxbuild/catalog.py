@@ -47,6 +47,7 @@ from onnxbuild.features.packages import (
     oci,
     ort_mobile,
     triton,
+    web,
     wheel,
 )
 from onnxbuild.features.settings import (
@@ -111,6 +112,7 @@ FEATURES: tuple[Feature, ...] = (
     triton.FEATURE,
     mlflow.FEATURE,
     oci.FEATURE,
+    web.FEATURE,
     wheel.FEATURE,
     node.FEATURE,
     cpp.FEATURE,

@@ -3,12 +3,14 @@
 #   docker-registry, skopeo   with apt-get, which needs root
 #   zsh, fish, graphviz       with apt-get: shells that complete names, diagrams of the docs' site
 #   oras                      unpacked into a folder of its own: it stands alone
+#   chromium                  with apt-get; Debian's security updates replace it, so a later one is taken where this one is gone
 #   nodejs, npm               with apt-get, in any version that is there; npm's packages of tests/npm in that folder
 #   libpython                 of the Python that runs the tests: Triton's Python backend loads it
 #   ONNX Runtime's headers    unpacked into that folder, by the script that C++ packages hold
 # Tests that miss one of them are skipped by name. Usage: tests/install_servers.sh [FOLDER for what is unpacked]
 set -euo pipefail
 REGISTRY=2.8.2+ds1-1 SKOPEO=1.9.3+ds1-1+b10 ORAS=1.2.0-1+b9
+CHROMIUM=156.0.8078.79-1~deb12u1
 ORAS_FOLDER=${1:-$(dirname "$0")/../.servers}
 
 installed() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
@@ -47,7 +49,12 @@ if [[ ! -x $ORAS_FOLDER/usr/bin/oras ]]; then
     mkdir -p "$ORAS_FOLDER"
     dpkg -x "$lists"/oras_*.deb "$ORAS_FOLDER"
 fi
-"$ORAS_FOLDER/usr/bin/oras" version | head -1
+"$ORAS_FOLDER/usr/bin/oras" version | sed -n 1p
+
+if [[ -z $(installed chromium) ]]; then
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends "chromium=$CHROMIUM" || apt-get install -q -y --no-install-recommends chromium
+fi
 
 bash "$(dirname "$0")/../onnxbuild/onnxkit/cpp/templates/fetch_headers.sh.j2" "$ORAS_FOLDER/onnxruntime-headers"
 

@@ -171,14 +171,13 @@ class Recipe:
         variants: ONNX models, in the order written; none if `formats` leaves ONNX out.
         targets: Where it is to run, in order of preference.
         gates: Target's name -> what it must show; one for each.
-        sections: Options dataclasses by section name (export, reference, optimize, validate,
-            benchmark, ...); one for every section that the catalog knows.
-        entrypoints: The user's other callables: `samples`, `calibration`, `evaluation`, `metric`,
-            `translations`; absent where the recipe names none.
+        sections: Options dataclasses by section name (export, reference, ...), of all that the catalog knows.
+        entrypoints: The user's other callables, such as `samples` and `metric`; absent where it names none.
         lines: Dotted key -> where the recipe writes it, for messages.
         formats: Formats other than ONNX, in the order written.
         frontend: What makes ONNX of the model: the name of a feature.
         environment: Where the model's framework is installed, if the recipe says it.
+        description: For people; enters no key but those of what shows it.
     """
 
     name: str
@@ -197,6 +196,7 @@ class Recipe:
     formats: tuple[Format, ...] = ()
     frontend: str = FRONTEND
     environment: Environment | None = None
+    description: str = ""
 
     def section(self, name: str, kind: type[T]) -> T:
         """The options of a section.

@@ -242,7 +242,9 @@ def _places(root: Node) -> Iterable[tuple[str, Location]]:
 def _assembled(
     parts: Parts, chosen: Mapping[str, Any], shared: Mapping[str, Location], shown: str
 ) -> Recipe:
-    name, opset, frontend = (parts.node(key) for key in ("name", "opset", "frontend"))
+    name, opset, frontend, description = (
+        parts.node(key) for key in ("name", "opset", "frontend", "description")
+    )
     entrypoints = dict(parts.entrypoints)
     assert name is not None
     rendered_places = {key: at for key, at in _places(parts.root) if key not in shared}
@@ -262,4 +264,5 @@ def _assembled(
         formats=tuple(parts.formats.values()),
         lines={**shared, **rendered_places} if rendered_places else shared,
         frontend=FRONTEND if frontend is None else str(frontend.value),
+        description="" if description is None else str(description.value),
     )

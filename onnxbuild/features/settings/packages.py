@@ -16,5 +16,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 
 FEATURE = Feature(
-    name=PACKAGES, sections=(Section(name=PACKAGES, options=PackagesOptions),), faults=_faults
+    name=PACKAGES,
+    sections=(Section(name=PACKAGES, options=PackagesOptions, below={"labels": "file"}),),
+    faults=_faults,
 )

@@ -21,9 +21,14 @@ _GOLDEN_BYTES = 16 << 20
 """Of golden points in a package, at most; the first that fit, and one in any case."""
 
 
-def golden_points(reference: Path) -> tuple[PointEntry, ...]:
-    """Return the points of a reference that a package holds."""
-    points = read_points(reference)
+def golden_points(reference: Path, most: int | None = None) -> tuple[PointEntry, ...]:
+    """Return the points of a reference that a package holds.
+
+    Args:
+        reference: The artifact.
+        most: Number of points; None for as many as fit.
+    """
+    points = read_points(reference)[:most]
     kept, left = [points[0]], _GOLDEN_BYTES - _size(reference, points[0])
     for each in points[1:]:
         left -= _size(reference, each)
@@ -51,6 +56,7 @@ def write_plain_points(
     tolerances: VariantTolerances,
     *,
     dtypes: Mapping[str, str] | None = None,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Write golden points for programs that can't read NumPy's files; return what points.json says.
 
@@ -65,8 +71,9 @@ def write_plain_points(
         tolerances: The variant's.
         dtypes: Input -> type that the model takes, which may be half of the reference's; others are left out.
             None for the reference's inputs as they are.
+        most: Number of points; None for as many as fit.
     """
-    wanted = {each.name for each in golden_points(reference)}
+    wanted = {each.name for each in golden_points(reference, most)}
     listed = []
     for number, point in enumerate(p for p in read_reference(reference) if p.name in wanted):
         place = f"{number:02}"

@@ -24,6 +24,7 @@ def outcome_of(
     subject: str,
     command: str,
     fix: str,
+    most: int | None = None,
 ) -> Outcome:
     """Write report.json; an output out of its tolerance is a finding. A package that can't run here is skipped.
 
@@ -34,6 +35,7 @@ def outcome_of(
         subject: What is judged, such as `the wheel of variant 'int8'`.
         command: What ran it, for people.
         fix: What to try where an output is out of its tolerance.
+        most: Number of golden points in the package; None for as many as fit.
 
     Raises:
         StepError: The test died.
@@ -51,7 +53,7 @@ def outcome_of(
         fix=fix,
         where=context.where,
     )
-    points = golden_points(context.input("reference"))
+    points = golden_points(context.input("reference"), most)
     if lacking := [each.name for each in points if each.name not in test.outputs]:
         what = f"it gives nothing at {len(lacking)} of {len(points)} points, the first is {lacking[0]}"
         findings = (*findings, Finding(what, subject, fix))

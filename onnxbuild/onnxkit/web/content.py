@@ -1,0 +1,219 @@
+"""What a web package holds besides the model and the runtime: the module, its types, the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.core.axis import shape_at
+from onnxbuild.core.digest import Digest
+from onnxbuild.core.params import to_json
+from onnxbuild.onnxkit.bundles.manifest import Manifest
+from onnxbuild.onnxkit.packages.signature import ModelSignature, Port
+from onnxbuild.onnxkit.packages.templates import rendered
+from onnxbuild.onnxkit.packages.typescript import (
+    ARRAYS,
+    javascript_signature,
+    shared_javascript,
+    typed_port,
+)
+from onnxbuild.onnxkit.sessions.settings import SessionSettings
+from onnxbuild.onnxkit.web.runtime import BUILDS, FOLDER, VERSION, session_options
+from onnxbuild.onnxkit.web.view import view_of
+
+MOST_POINTS = 32
+"""Golden points in a package: each is a few files that a server has."""
+
+_PAGE = "page"
+_SHARED = ("tensors.js", "judge.js")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_MOST_SHOWN_BYTES = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a person reads.
+
+    Attributes:
+        title: Of the page, and of the module.
+        description: The recipe's; may be empty.
+        labels: Names of classes; may be empty.
+        values: Least and greatest value of the recipe's dummy image.
+        is_there: Whether the package has an example page.
+    """
+
+    title: str
+    description: str
+    labels: tuple[str, ...]
+    values: tuple[float, float] | None
+    is_there: bool
+
+
+def write_module(
+    folder: Path,
+    manifest: Manifest,
+    signature: ModelSignature,
+    page: Page,
+    *,
+    files: Mapping[str, Digest],
+    model_files: Sequence[str],
+    providers: Sequence[str],
+    threads: int,
+) -> None:
+    """Write model.js and model.d.ts.
+
+    Args:
+        folder: The package.
+        manifest: The bundle's.
+        signature: The same, as sources are written from it.
+        page: Its title.
+        files: What model.js fetches -> size and digest.
+        model_files: Those of the model, the one that is opened first.
+        providers: Keys of BUILDS.
+        threads: The most that it starts by itself.
+    """
+    builds = {name: dict(BUILDS[name]) for name in providers}
+    content = {
+        "title": _in_comment(page.title),
+        "runtime": {"version": VERSION},
+        "example": _in_comment(example_of(signature)),
+        "signature": javascript_signature(signature),
+        "files": _pretty({name: to_json(files[name]) for name in sorted(files)}),
+        "runtime_json": _pretty({"version": VERSION, "folder": FOLDER, "builds": builds}),
+        "model_files": json.dumps(list(model_files)),
+        "session": json.dumps(
+            session_options(manifest.session or SessionSettings()), sort_keys=True
+        ),
+        "threads": threads,
+        "inputs": [typed_port(each, signature) for each in signature.inputs],
+        "outputs": [typed_port(each, signature) for each in signature.outputs],
+        "has_half": any(port.dtype == "float16" for port in signature.ports),
+        "providers": " | ".join(json.dumps(each) for each in ("auto", *providers)),
+        "ran": " | ".join(
+            json.dumps(each)
+            for each in (*providers, *(("webgpu+wasm",) if "webgpu" in providers else ()))
+        ),
+    }
+    for name in ("model.js", "model.d.ts"):
+        _write(folder / name, rendered(__package__, f"{name}.j2", **content))
+    for name in _SHARED:
+        _write(folder / name, shared_javascript(name))
+    package = {"name": package_name(signature), "private": True, "type": "module", "main": "model.js", "types": "model.d.ts"}  # fmt: skip
+    _write(folder / "package.json", f"{_pretty(package)}\n")
+    _write(folder / FOLDER / "LICENSE", rendered(__package__, "LICENSE.j2", version=VERSION))
+
+
+def write_page(
+    folder: Path,
+    manifest: Manifest,
+    signature: ModelSignature,
+    page: Page,
+    *,
+    providers: Sequence[str],
+    points: int,
+) -> None:
+    """Write the example page, if there is to be one, the golden test, and a server with the right headers.
+
+    Args:
+        folder: The package.
+        manifest: The bundle's.
+        signature: The same, as sources are written from it.
+        page: What it shows.
+        providers: Keys of BUILDS.
+        points: Number of golden points.
+    """
+    static = resources.files(__package__).joinpath("static")
+    for each in static.iterdir():
+        if page.is_there or each.name != _PAGE:
+            _copy(each, folder / each.name)
+    if not page.is_there:
+        return
+    config = json.dumps(view_of(signature, page.labels, page.values), sort_keys=True)
+    ports = [("input", each) for each in signature.inputs]
+    ports += [("output", each) for each in signature.outputs]
+    text = rendered(
+        __package__,
+        "index.html.j2",
+        title=page.title,
+        description=page.description,
+        variant=f"variant {signature.variant}",
+        size=_size(manifest.size_bytes),
+        config=config.replace("<", "\\u003c"),
+        points=points,
+        has_webgpu="webgpu" in providers,
+        example=example_of(signature),
+        ports=ports,
+        axes="; ".join(f"{axis.name}: {axis.rule}" for axis in signature.axes),
+        runtime={"version": VERSION},
+    )
+    _write(folder / "index.html", text)
+
+
+def package_name(signature: ModelSignature) -> str:
+    """Return the name in package.json: letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{signature.recipe}-{signature.variant}".lower()).strip("-")
+
+
+def example_of(signature: ModelSignature) -> str:
+    """Return inputs as JavaScript, of one row: `{ ids: { data: new BigInt64Array(16), shape: [1, 16] } }`."""
+    firsts = {port.shape[0] for port in signature.inputs if port.shape}
+    sizes = {
+        axis.name: axis.nearest(1) if axis.name in firsts else axis.example
+        for axis in signature.axes
+    }
+    parts = []
+    for port in signature.inputs:
+        name = port.name if _IDENTIFIER.fullmatch(port.name) else json.dumps(port.name)
+        is_known = port.example_shape is not None and port.shape is not None
+        shape = shape_at(port.shape or (), sizes) if is_known else ()
+        parts.append(f"{name}: {_example(port, shape)}")
+    if len(parts) == 1:
+        return f"{{ {parts[0]} }}"
+    lines = "".join(f"  {part},\n" for part in parts)
+    return f"{{\n{lines}}}"
+
+
+def _example(port: Port, shape: Sequence[int]) -> str:
+    count = prod(shape)
+    if port.dtype == "string":
+        texts = ", ".join(['"a text"'] * count) if len(shape) == 1 else '"a text"'
+        return f"[{texts}]" if len(shape) == 1 else texts
+    return f"{{ data: new {ARRAYS[port.dtype]}({count}), shape: {json.dumps(list(shape))} }}"
+
+
+def _copy(source: Traversable, target: Path) -> None:
+    """Copy a file or a folder; not what Python or an editor left there."""
+    if source.name.startswith(("__", ".")):
+        return
+    if source.is_dir():
+        target.mkdir()
+        for each in source.iterdir():
+            _copy(each, target / each.name)
+    else:
+        target.write_bytes(source.read_bytes())
+
+
+def _in_comment(text: str) -> str:
+    """A text that ends no comment of JavaScript."""
+    return " ".join(text.replace("*/", "* /").split())
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < _MOST_SHOWN_BYTES:
+        return f"{size_bytes / 1e3:.0f} kB"
+    return f"{size_bytes / 1e6:.1f} MB"
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=False)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

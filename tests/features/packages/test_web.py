@@ -1,0 +1,418 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from onnxbuild.core.environment import NODE, Environment
+from onnxbuild.core.errors import StepError
+from onnxbuild.core.host import HostFacts
+from onnxbuild.onnxkit.web.runtime import NPM_LIST
+from onnxbuild.resolver import resolve
+from onnxbuild.steps.run_web import KIND, RunWebParams
+from tests.cli.conftest import make_project
+from tests.fakes.step_context import run_step
+from tests.features.packages import web_packages
+from tests.features.packages.web_packages import STRICT, TYPES, package
+from tests.written_recipes import faults, loader
+
+ROOT = Path(__file__).parents[3]
+MODULES = ROOT / ".servers/npm"
+RECIPE = """\
+version: 1
+name: demo
+description: a model for a page
+model: model.py:load
+dummy_inputs: {image: {dtype: float32, shape: [batch, 1, 8, 8], low: 0, high: 1}}
+dynamic_axes: {batch: {min: 1, max: 8, example: 2}}
+quantization: {fp32: none, int8: dynamic}
+"""
+HOST = HostFacts("x86_64", frozenset({"avx2"}))
+
+
+def test_each_variant_gets_a_folder_that_is_run_and_judged(tmp_path):
+    (tmp_path / "labels.txt").write_text("a\nb\n")
+    load = loader(tmp_path, before=RECIPE)
+    asked = "packages: {variants: [int8], web: {webgpu: true, labels: labels.txt, tolerances: {atol: 0.5}}}\n"
+    graph = resolve(load(asked).recipes, HOST)
+    made = graph.steps["demo:int8-web/package"].params
+    assert (made.title, made.description) == ("demo", "a model for a page")
+    assert (made.providers, made.values) == (("webgpu", "wasm"), (0, 1))
+    assert made.labels.files == ("labels.txt",)
+    assert (made.tolerances.atol, made.tolerances.cosine_min) == (0.5, 0.98)
+    run = graph.steps["demo:int8-web/run"].params
+    assert run.tolerances == made.tolerances
+    assert run.environment == Environment(npm=NPM_LIST, needs=(NODE,))
+    *_, bundle, web = graph.deliverables
+    assert web.judged_by == (*bundle.judged_by, "demo:int8-web/run")
+    assert [file for _, file in web.parts] == ["", "run.json"]
+
+
+@pytest.mark.parametrize(
+    ("written", "what", "fix"),
+    [
+        ("packages: {web: {labels: none.txt}}\n", "none.txt", ""),
+        ("packages: {web: {threads: 0}}\n", "threads", ""),
+        ("packages: {web: {webgl: true}}\n", "did you mean 'webgpu'?", "webgpu"),
+        (
+            "operators: {nodes: {'a::b': 'c::D'}}\npackages: {web: {}}\n",
+            "custom operators",
+            "`web`",
+        ),
+    ],
+)
+def test_what_no_browser_can_do_is_refused_when_the_recipe_is_read(tmp_path, written, what, fix):
+    load = loader(tmp_path, before=RECIPE)
+    said = faults(load, written)
+    assert any(what in each[0] and fix in each[2] for each in said), said
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A project whose variant was packaged."""
+    for name in ("npm", "node"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    project = make_project(tmp_path_factory.mktemp("web") / "project")
+    project.edit("tiny.yaml", "benchmark:", "packages: {web: {}}\nbenchmark:")
+    done = project.run("--only", "fp32-web")
+    assert done.code == 0, done.out + done.err
+    return project
+
+
+@pytest.fixture(scope="module")
+def environment(built):
+    """Where onnxruntime-web is."""
+    cache = built.cache.get("ONNXBUILD_CACHE") or __import__("os").environ["ONNXBUILD_CACHE"]
+    return next(Path(cache).rglob("node_modules/onnxruntime-web")).parents[1]
+
+
+@pytest.mark.slow
+def test_a_package_is_judged_is_the_same_twice_and_nothing_of_it_can_be_swapped(built, tmp_path):
+    out = built.folder / "artifacts/out/tiny/fp32-web"
+    report = json.loads((out / "run.json").read_text())
+    assert (report["passed"], report["metrics"]["points_passed"]) == (True, 4)
+    listed = subprocess.run(
+        ["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=out, check=False, timeout=60
+    )
+    assert listed.returncode == 0
+    assert (out / "model.onnx").read_bytes() == (out.parent / "fp32/model.onnx").read_bytes()
+    own = subprocess.run(
+        ["node", "test.mjs"], cwd=out, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (own.returncode, own.stdout.splitlines()) == (
+        0, ["example: ok", "min: ok", "max-batch: ok", "between: ok"],
+    )  # fmt: skip
+    assert built.run("--only", "fp32-web").ran == []
+
+    sums = (out / "SHA256SUMS").read_bytes()
+    again = built("run", "tiny.yaml", "--only", "fp32-web", "--store", str(tmp_path / "store"))
+    assert again.code == 0, again.out + again.err
+    assert next((tmp_path / "store").rglob("fp32-web/SHA256SUMS")).read_bytes() == sums
+
+    for change, what in (
+        (lambda folder: (folder / "extra.js").write_text("x"), "SHA256SUMS does not name it"),
+        (lambda folder: (folder / "page/page.js").write_text("x"), "is another file"),
+        (lambda folder: (folder / "model.js").unlink(), "model.js is missing"),
+        (lambda folder: (folder / "SHA256SUMS").unlink(), "SHA256SUMS can't be read"),
+    ):
+        with pytest.raises(StepError, match=what):
+            judged(changed(out, tmp_path, change), out, tmp_path)
+    with pytest.raises(StepError, match=r"'model.onnx' has \d+ bytes; it is \d+ in this package"):
+        judged(changed(out, tmp_path, truncated, sums=True), out, tmp_path)
+    with pytest.raises(StepError, match=r"'model\.onnx' is another file than the one in this"):
+        judged(changed(out, tmp_path, flipped, sums=True), out, tmp_path)
+    (finding, *_) = judged(changed(out, tmp_path, forged, sums=True), out, tmp_path).findings
+    assert "differ by more than" in finding.what
+
+
+def judged(folder, out, tmp_path):
+    """What the step says of a package, by the reference of the build that made it."""
+    points = tmp_path / "reference"
+    if not points.exists():
+        store = out.parents[2]
+        names = json.loads((out / "golden/points.json").read_text())
+        assert names
+        web_packages.reference_of(out, points)
+        assert store.is_dir()
+    params = RunWebParams("the package", STRICT, node())
+    return run_step(KIND, params, tmp_path / "step", {"package": folder, "reference": points})[0]
+
+
+def node():
+    return Environment(npm=NPM_LIST, needs=(NODE,), interpreter=shutil.which("node"))
+
+
+def changed(out, tmp_path, change, *, sums=False):
+    """A copy of a package with something else in it; its SHA256SUMS written anew on request."""
+    for each in ("changed", "step"):
+        shutil.rmtree(tmp_path / each, ignore_errors=True)
+    folder = shutil.copytree(out, tmp_path / "changed")
+    (folder / "run.json").unlink()
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    change(folder)
+    if sums:
+        files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS")
+        lines = [f"{digest(p)}  {p.relative_to(folder).as_posix()}\n" for p in files]
+        (folder / "SHA256SUMS").write_text("".join(lines))
+    return folder
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def truncated(folder):
+    model = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(model[:-1])
+
+
+def flipped(folder):
+    model = bytearray((folder / "model.onnx").read_bytes())
+    model[-200] ^= 1
+    (folder / "model.onnx").write_bytes(model)
+
+
+def forged(folder):
+    """Another model, and model.js says that it is the right one."""
+    import onnx
+    from onnx import numpy_helper
+
+    old = digest(folder / "model.onnx")
+    model = onnx.load(folder / "model.onnx")
+    for each in model.graph.initializer:
+        each.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(each) * 1.5, each.name))
+    size = (folder / "model.onnx").stat().st_size
+    onnx.save(model, folder / "model.onnx")
+    text = (folder / "model.js").read_text().replace(old, digest(folder / "model.onnx"))
+    text = text.replace(str(size), str((folder / "model.onnx").stat().st_size))
+    (folder / "model.js").write_text(text)
+
+
+@pytest.mark.slow
+def test_each_type_goes_in_and_comes_out_and_weights_may_have_a_file_of_their_own(
+    environment, tmp_path
+):
+    given = {
+        "ids": np.array([2**62 + 1, -3]),
+        "half": np.array([0.1, 65504], np.float16),
+        "flags": np.array([True, False]),
+        "bytes": np.array([0, 255], np.uint8),
+        "double": np.array([1e300, -0.0]),
+        "text": np.array(["é\n", "中"]),
+        "large": np.array([2**64 - 1, 0], np.uint64),
+    }
+    assert given.keys() == TYPES.keys()
+    folder = package(tmp_path / "types", web_packages.typed_model(), [given], environment)
+    params = RunWebParams("the package", STRICT, node())
+    inputs = {"package": folder, "reference": tmp_path / "types/reference"}
+    assert run_step(KIND, params, tmp_path / "run", inputs)[0].findings == ()
+
+    images = [{"image": np.ones((2, 1, 8, 8), np.float32)}]
+    external = package(
+        tmp_path / "external", web_packages.picture_model(), images, environment, external=True
+    )
+    assert (external / "model.onnx.data").is_file()
+    inputs = {"package": external, "reference": tmp_path / "external/reference"}
+    assert run_step(KIND, params, tmp_path / "run2", inputs)[0].findings == ()
+    if (MODULES / "node_modules/typescript").is_dir():
+        check_types(folder, tmp_path / "typed")
+
+
+def check_types(package_folder, folder):
+    """model.d.ts says what the module takes, and TypeScript believes it."""
+    folder.mkdir()
+    for name in ("model.d.ts", "model.js"):
+        shutil.copy(package_folder / name, folder)
+    (folder / "good.ts").write_text(
+        'import { load, type Inputs } from "./model.js";\n'
+        "const inputs: Inputs = { ids: [1n, 2], half: new Float32Array(2), flags: [true, 0], bytes: [[1], [2]],\n"
+        '  double: { data: new Float64Array(2), shape: [2] }, text: ["a"], large: new BigUint64Array(2) };\n'
+        "const model = await load({ provider: 'wasm', threads: 2, onProgress: ({ loaded, total }) => loaded / total });\n"
+        "const numbers: BigInt64Array = (await model.run(inputs)).ids_out.data;\n"
+        "const text: string[] = (await model.run(inputs)).text_out.data;\n"
+        "export { numbers, text };\n"
+    )
+    (folder / "bad.ts").write_text(
+        'import { load } from "./model.js";\n'
+        "(await load()).run({ ids: new Float32Array(2) });\n"
+        "(await load({ provider: 'webgpu' }));\n"
+    )
+    compiler = ["node", MODULES / "node_modules/typescript/lib/tsc.js", "--noEmit", "--strict"]
+    options = ["--target", "esnext", "--module", "nodenext", "--lib", "esnext,dom"]
+    (folder / "package.json").write_text('{"type": "module"}')
+    good, bad = (
+        subprocess.run(
+            [*compiler, *options, name],
+            cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+        )
+        for name in ("good.ts", "bad.ts")
+    )  # fmt: skip
+    assert good.returncode == 0, good.stdout
+    assert [line.partition(",")[0] for line in bad.stdout.splitlines() if line.startswith("bad")] == [
+        "bad.ts(2", "bad.ts(3",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_operators_that_the_runtime_lacks_are_all_named(environment, tmp_path):
+    feeds = [{"x": np.array([1, 0], np.int8)}]
+    folder = package(tmp_path / "lacking", web_packages.lacking_model(), feeds, environment)
+    params = RunWebParams("the web package of variant 'fp32'", STRICT, node())
+    inputs = {"package": folder, "reference": tmp_path / "lacking/reference"}
+    with pytest.raises(StepError) as caught:
+        run_step(KIND, params, tmp_path / "run", inputs)
+    assert caught.value.what.startswith(
+        "onnxruntime-web 1.30.0 lacks operators of the web package of variant 'fp32': ai.onnx::Where (bool, int8, int8)"
+    )
+    assert "variants" in caught.value.fix
+
+
+@pytest.mark.slow
+def test_without_node_it_is_skipped_and_says_what_to_install(environment, tmp_path):
+    feeds = [{"x": np.array([1, 0], np.int8)}]
+    folder = package(tmp_path / "any", web_packages.lacking_model(), feeds, environment)
+    params = RunWebParams("the package", STRICT, Environment(npm=NPM_LIST, needs=(NODE,)))
+    inputs = {"package": folder, "reference": tmp_path / "any/reference"}
+    outcome, _ = run_step(KIND, params, tmp_path / "run", inputs)
+    assert "apt-get install nodejs npm" in outcome.notes[0]
+
+
+@pytest.fixture(scope="module")
+def visited(environment, tmp_path_factory):
+    """What Chromium shows of pages for pictures, texts and numbers, on several servers."""
+    chromium = shutil.which("chromium")
+    if chromium is None or not (MODULES / "node_modules/playwright-core").is_dir():
+        pytest.skip("Chromium and playwright-core are not installed: tests/install_servers.sh")
+    folder = tmp_path_factory.mktemp("pages")
+    values = np.random.default_rng(1).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
+    digits = [str(number) for number in range(10)]
+    pages = {
+        "picture": package(
+            folder / "picture", web_packages.picture_model(), [{"image": values}], environment,
+            providers=("webgpu", "wasm"), labels=digits,
+        ),
+        "mixed": package(
+            folder / "mixed", web_packages.picture_model(mixed=True), [{"image": values}], environment,
+            providers=("webgpu", "wasm"),
+        ),
+        "text": package(
+            folder / "text", web_packages.text_model(),
+            [{"text": np.array([word])} for word in ("red", "green")], environment,
+            providers=("webgpu", "wasm"), labels=web_packages.WORDS,
+        ),
+        "values": package(
+            folder / "values", web_packages.typed_model(),
+            [{"ids": np.array([7]), "half": np.array([1.5], np.float16), "flags": np.array([True]),
+              "bytes": np.array([9], np.uint8), "double": np.array([2.5]), "text": np.array(["a b"]),
+              "large": np.array([3], np.uint64)}],
+            environment,
+        ),
+    }  # fmt: skip
+    Image.fromarray(np.full((40, 60), 255, np.uint8)).save(folder / "white.png")
+    servers = [serve(pages[name] / "serve.py") for name in pages]
+    plain = serve("-m", "http.server", "--bind", "127.0.0.1", "0", cwd=pages["text"])
+    picture, mixed, text, numbers = (url for _, url in servers)
+    typed = [
+        {"tab": "#text"}, {"press": "Control+A"}, {"text": "green"}, {"press": "Control+Enter"}, {"wait": 500},
+        {"tab": "button.main"}, {"press": "Enter"}, {"tab": ".chips button"}, {"press": "Space"}, {"wait": 500},
+        {"tab": "#check"},
+    ]  # fmt: skip
+    try:
+        return {
+            **visit(folder, chromium, [
+                {"name": "picture", "url": picture, "picture": str(folder / "white.png"),
+                 "keys": [{"tab": "#file"}, {"tab": "#scale"}, {"tab": ".thumbs button"}]},
+                {"name": "picture, dark, small", "url": picture, "scheme": "dark", "width": 390},
+                {"name": "text", "url": text, "keys": typed},
+                {"name": "text, dark, small", "url": text, "scheme": "dark", "width": 390},
+                {"name": "values", "url": numbers, "keys": [{"tab": "#point"}, {"tab": "#value-0"}]},
+                {"name": "values, dark, small", "url": numbers, "scheme": "dark", "width": 320},
+                {"name": "plain", "url": plain[1]},
+                {"name": "refused", "url": f"{numbers}?provider=webgpu"},
+            ]),
+            **visit(folder, chromium, [
+                {"name": "picture on webgpu", "url": picture}, {"name": "text on webgpu", "url": text},
+                {"name": "mixed on webgpu", "url": mixed},
+            ], "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"),
+        }  # fmt: skip
+    finally:
+        for process, _ in (*servers, plain):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def serve(*arguments, cwd=None):
+    """(process, URL) of a server in Python."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", *arguments, *(() if "-m" in arguments else ("--port", "0"))],
+        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    said = process.stdout.readline()
+    return process, said[said.index("http") :].split("/ ")[0].split(") ")[0].rstrip("/") + "/"
+
+
+def visit(folder, chromium, visits, *flags):
+    asked, answer = folder / "asked.json", folder / "answer.json"
+    asked.write_text(json.dumps({"browser": chromium, "flags": flags, "visits": visits}))
+    done = subprocess.run(
+        ["node", ROOT / "tests/npm/visit.mjs", MODULES, asked, answer],
+        capture_output=True, text=True, check=False, timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(answer.read_text())
+
+
+@pytest.mark.slow
+def test_pages_load_compute_ask_nobody_else_and_are_accessible(visited):
+    for name, seen in visited.items():
+        assert seen["outside"] == [], name
+        assert seen["axe"] == [], name
+        assert seen["wide"] is False, name
+        if name == "refused":
+            assert seen["#problem"] == "provider is 'webgpu'; this package has wasm"
+            continue
+        assert seen["state"] == "ready", seen
+        complaints = [each for each in seen["console"] if "No available adapters" not in each]
+        assert complaints == [], name
+        assert "inputs are within the tolerance" in seen["#checked"], name
+        done, of = seen["#checked"].split(" inputs")[0].split(" of ")
+        assert done == of, name
+        for each in ("load", "first", "median"):
+            assert seen[f"#time-{each}"].endswith("s"), name
+
+
+@pytest.mark.slow
+def test_what_runs_is_said_as_it_is(visited):
+    threads = visited["values"]
+    assert (threads["isolated"], "2 threads" in threads["#ran"] or "4 threads" in threads["#ran"]) == (True, True)  # fmt: skip
+    assert visited["plain"]["isolated"] is False
+    assert visited["plain"]["#ran"] == "WebAssembly, 1 thread"
+    assert "Cross-Origin-Opener-Policy" in visited["plain"]["#notes"]
+    assert visited["picture"]["#notes"].startswith("WebAssembly instead of WebGPU: ")
+    assert visited["picture on webgpu"]["#ran"] == "WebGPU"
+    assert visited["mixed on webgpu"]["#ran"] == "WebGPU and WebAssembly"
+    assert "WebGPU has no kernels for them" in visited["mixed on webgpu"]["#notes"]
+    assert visited["text on webgpu"]["#ran"].startswith("WebAssembly, ")
+    assert "No Op registered for LabelEncoder" in visited["text on webgpu"]["#notes"]
+
+
+@pytest.mark.slow
+def test_pages_are_used_by_keyboard_and_show_pictures_texts_and_names(visited):
+    text, picture = visited["text"], visited["picture"]
+    assert [each[0] for each in text["keys"]] == ["text", "Run", "red", "check"]
+    assert all(style == "solid" for seen in visited.values() for _, style in seen["keys"])
+    assert text[".headline"] == "red"
+    assert text["#said"] == "red, 90.0 %"
+    assert text["bars"][0] == "red"
+    assert picture[".seen span"].startswith("What the model sees: 8")
+    assert picture[".headline"] in picture["bars"][0]
