@@ -134,6 +134,7 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 FEATURE = PackageFormat(
     name=NAME,
     options=WebOptions,
+    below={"labels": "file"},
     help="`{}` or options: a static folder that runs the model in a browser, in VARIANT-web/",
     kinds=(package_web.KIND, run_web.KIND),
     package=_package,

@@ -17,6 +17,6 @@ def _faults(parts: Parts) -> Iterator[Fault]:
 
 FEATURE = Feature(
     name=PACKAGES,
-    sections=(Section(name=PACKAGES, options=PackagesOptions, below={"labels": "file"}),),
+    sections=(Section(name=PACKAGES, options=PackagesOptions),),
     faults=_faults,
 )
