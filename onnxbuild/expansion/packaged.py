@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from onnxbuild.core.address import StepAddress
 from onnxbuild.core.graph import OutputRef
+from onnxbuild.core.step import StepKind
 from onnxbuild.expansion.artifacts import artifact_address
-from onnxbuild.expansion.feature import Subject
+from onnxbuild.expansion.asked import PACKAGES
+from onnxbuild.expansion.feature import Laid, Subject
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.expansion.tolerances import tolerances_of
 from onnxbuild.onnxkit.accuracy.tolerances import VariantTolerances
+
+Inputs = Mapping[str, OutputRef]
 
 
 def bundle_name(subject: Subject) -> str:
@@ -42,3 +49,51 @@ def package_tolerances(scope: Scope, subject: Subject) -> VariantTolerances:
     if subject.further is not None:
         return subject.further.tolerances
     return tolerances_of(scope.recipe, subject.variant)
+
+
+def add_package(
+    scope: Scope, subject: Subject, form: str, kind: StepKind, *, params: Any, inputs: Inputs
+) -> OutputRef:
+    """Add the step that makes a package; return its folder.
+
+    Args:
+        scope: The recipe.
+        subject: What is packaged.
+        form: The format's name.
+        kind: The step's.
+        params: Its parameters.
+        inputs: Input name -> what it takes.
+    """
+    step = scope.step(
+        package_address(scope, subject, form, "package"),
+        kind,
+        params,
+        inputs,
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return OutputRef(step, "bundle")
+
+
+def add_run(
+    scope: Scope, subject: Subject, form: str, kind: StepKind, *, params: Any, package: OutputRef
+) -> tuple[Laid, ...]:
+    """Add the step that runs a package and holds it against the reference; its report is laid as run.json.
+
+    Args:
+        scope: The recipe.
+        subject: What is packaged.
+        form: The format's name.
+        kind: The step's, with the inputs `package` and `reference`, and the output `report`.
+        params: Its parameters.
+        package: What `add_package` gave.
+    """
+    step = scope.step(
+        package_address(scope, subject, form, "run"),
+        kind,
+        params,
+        {"package": package, "reference": package_reference(scope, subject)},
+        at=subject.variant.location,
+        section=PACKAGES,
+    )
+    return (Laid(OutputRef(step, "report"), "run.json"),)

@@ -13,8 +13,9 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
+    add_package,
+    add_run,
     bundle_name,
-    package_address,
     package_reference,
     package_tolerances,
 )
@@ -52,36 +53,34 @@ def _takes(subject: Subject) -> bool:
 
 def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: CppOptions) -> OutputRef:
     del options
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_cpp.KIND,
-        package_cpp.PackageCppParams(package_tolerances(scope, subject)),
-        {"bundle": bundle, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        params=package_cpp.PackageCppParams(package_tolerances(scope, subject)),
+        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
-    return OutputRef(step, "bundle")
 
 
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: CppOptions
 ) -> Sequence[Laid]:
     del options
-    step = scope.step(
-        package_address(scope, subject, NAME, "run"),
+    return add_run(
+        scope,
+        subject,
+        NAME,
         run_cpp.KIND,
-        run_cpp.RunCppParams(
+        params=run_cpp.RunCppParams(
             f"the C++ package of variant '{bundle_name(subject)}'",
             scope.recipe.name,
             bundle_name(subject),
             package_tolerances(scope, subject),
             scope.recipe.entrypoints.get(_HEADERS_AT),
         ),
-        {"package": package, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        package=package,
     )
-    return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
 def _replays(

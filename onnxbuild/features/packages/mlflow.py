@@ -11,7 +11,11 @@ from onnxbuild.document.faults import Fault
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import PackageFormat, Subject
-from onnxbuild.expansion.packaged import bundle_name, package_address, package_reference
+from onnxbuild.expansion.packaged import (
+    add_package,
+    bundle_name,
+    package_reference,
+)
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.steps import package_mlflow
 
@@ -33,15 +37,14 @@ def _package(
     recipe, variant = scope.recipe, subject.variant
     name = bundle_name(subject)
     about = (("recipe", recipe.name), ("variant", name), ("precision", variant.precision))
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_mlflow.KIND,
-        package_mlflow.PackageMlflowParams(options.python, options.requirements, about),
-        {"bundle": bundle, "reference": package_reference(scope, subject)},
-        at=variant.location,
-        section=PACKAGES,
+        params=package_mlflow.PackageMlflowParams(options.python, options.requirements, about),
+        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
-    return OutputRef(step, "bundle")
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

@@ -13,8 +13,9 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
+    add_package,
+    add_run,
     bundle_name,
-    package_address,
     package_reference,
     package_tolerances,
 )
@@ -50,15 +51,14 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: NodeOpt
         f"{recipe}, variant {name}",
         ONNXRUNTIME_NODE,
     )
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_node.KIND,
-        package_node.PackageNodeParams(names, package_tolerances(scope, subject)),
-        {"bundle": bundle, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        params=package_node.PackageNodeParams(names, package_tolerances(scope, subject)),
+        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
-    return OutputRef(step, "bundle")
 
 
 def _runs(
@@ -67,19 +67,18 @@ def _runs(
     package: OutputRef,
     options: NodeOptions,  # noqa: ARG001 - as all formats
 ) -> Sequence[Laid]:
-    step = scope.step(
-        package_address(scope, subject, NAME, "run"),
+    return add_run(
+        scope,
+        subject,
+        NAME,
         run_node.KIND,
-        run_node.RunNodeParams(
+        params=run_node.RunNodeParams(
             subject=f"the Node package of variant '{bundle_name(subject)}'",
             tolerances=package_tolerances(scope, subject),
             environment=_RUNTIME,
         ),
-        {"package": package, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        package=package,
     )
-    return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

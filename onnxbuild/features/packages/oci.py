@@ -15,9 +15,9 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
+    add_package,
+    add_run,
     bundle_name,
-    package_address,
-    package_reference,
     package_tolerances,
 )
 from onnxbuild.expansion.scope import Scope
@@ -36,32 +36,30 @@ class OciOptions:
 
 
 def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: OciOptions) -> OutputRef:
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_oci.KIND,
-        package_oci.PackageOciParams(options.tag or bundle_name(subject)),
-        {"bundle": bundle},
-        at=subject.variant.location,
-        section=PACKAGES,
+        params=package_oci.PackageOciParams(options.tag or bundle_name(subject)),
+        inputs={"bundle": bundle},
     )
-    return OutputRef(step, "bundle")
 
 
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: OciOptions
 ) -> Sequence[Laid]:
     del options
-    step = scope.step(
-        package_address(scope, subject, NAME, "run"),
+    return add_run(
+        scope,
+        subject,
+        NAME,
         run_oci.KIND,
-        run_oci.RunOciParams(
+        params=run_oci.RunOciParams(
             f"the OCI artifact of '{bundle_name(subject)}'", package_tolerances(scope, subject)
         ),
-        {"package": package, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        package=package,
     )
-    return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
 def _replays(

@@ -10,7 +10,11 @@ from onnxbuild.document.faults import Fault, choices, hinted, nearest
 from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import PackageFormat, Subject
-from onnxbuild.expansion.packaged import bundle_name, package_address, package_reference
+from onnxbuild.expansion.packaged import (
+    add_package,
+    bundle_name,
+    package_reference,
+)
 from onnxbuild.expansion.scope import Scope
 from onnxbuild.onnxkit.triton.batching import why_not
 from onnxbuild.onnxkit.triton.ensemble import holds_ensemble
@@ -29,19 +33,18 @@ def _package(
         inputs[package_triton.MODEL_INPUT] = subject.model
         own = package_reference(scope, replace(subject, further=None))
         inputs[package_triton.MODEL_REFERENCE_INPUT] = own
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_triton.KIND,
-        package_triton.PackageTritonParams(
+        params=package_triton.PackageTritonParams(
             options,
             model_name(recipe.name, bundle_name(subject), options),
             options.target or recipe.targets[0].name,
         ),
-        inputs,
-        at=subject.variant.location,
-        section=PACKAGES,
+        inputs=inputs,
     )
-    return OutputRef(step, "bundle")
 
 
 def _faults(parts: Parts) -> Iterator[Fault]:

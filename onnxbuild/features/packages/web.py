@@ -15,8 +15,9 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
+    add_package,
+    add_run,
     bundle_name,
-    package_address,
     package_reference,
     package_tolerances,
 )
@@ -67,33 +68,31 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: WebOpti
         tolerances=_tolerances(scope, subject, options),
         environment=Environment(npm=NPM_LIST),
     )
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_web.KIND,
-        params,
-        {"bundle": bundle, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        params=params,
+        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
-    return OutputRef(step, "bundle")
 
 
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: WebOptions
 ) -> Sequence[Laid]:
-    step = scope.step(
-        package_address(scope, subject, NAME, "run"),
+    return add_run(
+        scope,
+        subject,
+        NAME,
         run_web.KIND,
-        run_web.RunWebParams(
+        params=run_web.RunWebParams(
             subject=f"the web package of variant '{bundle_name(subject)}'",
             tolerances=_tolerances(scope, subject, options),
             environment=Environment(npm=NPM_LIST, needs=(NODE,)),
         ),
-        {"package": package, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        package=package,
     )
-    return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
 def _tolerances(scope: Scope, subject: Subject, options: WebOptions) -> VariantTolerances:

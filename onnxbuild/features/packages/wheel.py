@@ -15,8 +15,9 @@ from onnxbuild.document.parts import Parts
 from onnxbuild.expansion.asked import PACKAGES, PackagesOptions, bundles_of
 from onnxbuild.expansion.feature import Laid, PackageFormat, Subject
 from onnxbuild.expansion.packaged import (
+    add_package,
+    add_run,
     bundle_name,
-    package_address,
     package_reference,
     package_tolerances,
 )
@@ -54,33 +55,31 @@ def _package(
     params = package_wheel.PackageWheelParams(
         _names(scope, subject, options), options.runtime, package_tolerances(scope, subject)
     )
-    step = scope.step(
-        package_address(scope, subject, NAME, "package"),
+    return add_package(
+        scope,
+        subject,
+        NAME,
         package_wheel.KIND,
-        params,
-        {"bundle": bundle, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        params=params,
+        inputs={"bundle": bundle, "reference": package_reference(scope, subject)},
     )
-    return OutputRef(step, "bundle")
 
 
 def _runs(
     scope: Scope, subject: Subject, package: OutputRef, options: WheelOptions
 ) -> Sequence[Laid]:
-    step = scope.step(
-        package_address(scope, subject, NAME, "run"),
+    return add_run(
+        scope,
+        subject,
+        NAME,
         run_wheel.KIND,
-        run_wheel.RunWheelParams(
+        params=run_wheel.RunWheelParams(
             subject=f"the wheel of variant '{bundle_name(subject)}'",
             package=_names(scope, subject, options).package,
             tolerances=package_tolerances(scope, subject),
         ),
-        {"package": package, "reference": package_reference(scope, subject)},
-        at=subject.variant.location,
-        section=PACKAGES,
+        package=package,
     )
-    return (Laid(OutputRef(step, "report"), "run.json"),)
 
 
 def _archived(folder: Path) -> Iterator[str]:
