@@ -90,7 +90,10 @@ def test_samples_that_are_not_as_declared_are_refused(tmp_path, samples, args, s
 
 
 def test_nan_is_named_with_its_output_and_point(tmp_path):
-    with pytest.raises(StepError, match=r"output 'output_1' of the PyTorch model itself holds 12 NaN .* at point 'example'"):
+    with pytest.raises(
+        StepError,
+        match=r"output 'output_1' of the PyTorch model itself holds 12 NaN .* at point 'example'",
+    ):
         run(tmp_path, "LogOfNegative")
 
 

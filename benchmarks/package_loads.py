@@ -1,0 +1,171 @@
+"""Size of each package next to its bundle, and how long it takes to a session: in processes of their own, in turns.
+
+    onnxbuild run recipes/digits.yaml       with `packages: {wheel: {}, node: {}, cpp: {}, ...}`
+    python benchmarks/package_loads.py artifacts/out/digits int8 [--rounds 9]
+
+`load` is the call that opens the session, `process` the wall time from the start of the process to its end, both
+medians; ratios are to the bundle's load.py in the same run. Node needs `npm install` (done here, in a copy), C++ a
+compiler and ORT_INCLUDE_DIR. Servers and browsers are not started: their rows have sizes alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnxruntime
+from side_by_side import machine
+
+PYTHON = """\
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import onnxruntime
+{imported}
+t = time.perf_counter()
+{call}
+print(1e3 * (time.perf_counter() - t))
+"""
+BUNDLE = PYTHON.format(imported="import load", call="load.load()")
+ORT = PYTHON.format(imported="", call="onnxruntime.InferenceSession(sys.argv[1] + '/model.ort')")
+NODE = """\
+const { load } = await import(process.argv[2] + "/index.js");
+const t = performance.now();
+await load();
+console.log(performance.now() - t);
+process.exit(0);
+"""
+CPP = """\
+#include <chrono>
+#include <iostream>
+#include "HEADER"
+int main(int, char** argv) {
+  const auto start = std::chrono::steady_clock::now();
+  SPACE::Model model(argv[1]);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  std::cout << took.count() << std::endl;
+}
+"""
+Command = list[str | Path]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="artifacts/out/RECIPE")
+    parser.add_argument("bundle", help="int8, int8-pipeline, ...")
+    parser.add_argument("--rounds", type=int, default=9)
+    arguments = parser.parse_args()
+    print(machine())
+    names = [arguments.bundle, *_packages(arguments.out, arguments.bundle)]
+    with tempfile.TemporaryDirectory() as temp:
+        folders = {name: arguments.out / name for name in names}
+        commands = {name: _command(name, folders[name], Path(temp)) for name in names}
+        ready = {name: command for name, command in commands.items() if command}
+        loads: dict[str, list[float]] = {name: [] for name in ready}
+        walls: dict[str, list[float]] = {name: [] for name in ready}
+        for _ in range(arguments.rounds):
+            for name in random.sample(list(ready), len(ready)):
+                load_ms, wall_ms = _timed(ready[name])
+                loads[name].append(load_ms)
+                walls[name].append(wall_ms)
+    print(
+        "| | size, MB | load, ms | ratio | process, ms | ratio |\n|---|---:|---:|---:|---:|---:|"
+    )
+    for name in names:
+        size = sum(path.stat().st_size for path in folders[name].rglob("*") if path.is_file())
+        print(f"| {name} | {size / 1e6:.3g} | {_row(name, names[0], loads, walls)} |")
+
+
+def _packages(out: Path, bundle: str) -> list[str]:
+    found = sorted(path.name for path in out.iterdir() if path.name.startswith(f"{bundle}-"))
+    return [name for name in found if (out / name / "SHA256SUMS").exists()]
+
+
+def _command(name: str, folder: Path, temp: Path) -> Command:
+    """What opens a session of a package; empty for servers and browsers."""
+    form = name.rpartition("-")[2]
+    if form in ("triton", "mlflow", "web", "oci"):
+        return []
+    if form == "node":
+        return _node(folder, temp / name)
+    if form == "cpp":
+        return _cpp(folder, temp / name)
+    if form == "mobile":
+        return [sys.executable, "-c", ORT, folder]
+    if form == "wheel":
+        (wheel,) = folder.glob("*.whl")
+        site = temp / name
+        shutil.unpack_archive(wheel, site, "zip")
+        (package,) = (path.parent for path in site.glob("*/load.py"))
+        return [sys.executable, "-c", BUNDLE, package]
+    return [sys.executable, "-c", BUNDLE, folder]
+
+
+def _node(folder: Path, copy: Path) -> Command:
+    if shutil.which("npm") is None:
+        return []
+    shutil.copytree(folder, copy)
+    quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
+    subprocess.run(
+        ["npm", "install", *quiet],
+        cwd=copy,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "ONNXRUNTIME_NODE_INSTALL": "skip"},
+    )
+    script = copy / "load_once.mjs"
+    script.write_text(NODE)
+    return ["node", script, copy]
+
+
+def _cpp(folder: Path, build: Path) -> Command:
+    headers, compiler = os.environ.get("ORT_INCLUDE_DIR", ""), shutil.which("c++")
+    if not headers or compiler is None:
+        return []
+    build.mkdir()
+    (header,) = folder.glob("include/*/model.h")
+    text = CPP.replace("HEADER", f"{header.parent.name}/model.h")
+    (build / "load.cpp").write_text(text.replace("SPACE", header.parent.name))
+    capi = Path(onnxruntime.__file__).parent / "capi"
+    library = next(capi.glob("libonnxruntime.so.*"))
+    for name in (library.name, "libonnxruntime.so.1"):
+        (build / name).symlink_to(library)
+    subprocess.run(
+        [
+            compiler, "-std=c++17", "-O2", "-pthread", f"-I{folder / 'include'}", f"-I{headers}", build / "load.cpp",
+            build / library.name, f"-Wl,-rpath,{build}", "-o", build / "load",
+        ],
+        check=True,
+    )  # fmt: skip
+    return [build / "load", (folder / "model").absolute()]
+
+
+def _timed(command: Command) -> tuple[float, float]:
+    """(what the process says the load took, wall time of the process), ms."""
+    start = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout.split()[-1]), 1e3 * (time.perf_counter() - start)
+
+
+def _row(
+    name: str, bundle: str, loads: Mapping[str, list[float]], walls: Mapping[str, list[float]]
+) -> str:
+    if name not in loads:
+        return "- | - | - | -"
+    parts = []
+    for times in (loads, walls):
+        own, base = statistics.median(times[name]), statistics.median(times[bundle])
+        parts.append(f"{own:.3g} | {own / base:.2f} x")
+    return " | ".join(parts)
+
+
+if __name__ == "__main__":
+    main()
