@@ -269,9 +269,10 @@ class PackageFormat(Feature):
         help: One line.
         below: Its options that name files, as `Section.below` has them.
         takes: Whether it is made of a bundle.
-        package: Add the step that makes it of a bundle.
+        package: Add the step that makes it of a bundle; what it returns is an output of the kind `bundle`.
         runs: Add the steps that run it as its user would, and judge it; their reports lie next to it.
         has_model: Its model is the bundle's, byte for byte.
+        has_sums: It has a SHA256SUMS of its own.
         archived: The sha256 of each file in a package's archives.
         is_cut: Whether a package holds a pipeline in parts; the variant's model is one, byte for byte.
         replays: (package, what is judged, tolerances) -> the step that judges it in a release, with inputs
@@ -285,6 +286,7 @@ class PackageFormat(Feature):
     takes: Callable[[Subject], bool] = lambda _: True
     runs: Callable[[Scope, Subject, OutputRef, Any], Sequence[Laid]] = _nothing
     has_model: bool = True
+    has_sums: bool = True
     archived: Callable[[Path], Iterable[str]] = _nothing
     is_cut: Callable[[Path], bool] | None = None
     replays: Callable[[Path, str, VariantTolerances], tuple[StepKind, Any]] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.core.graph import Deliverable
 
 PACKAGES = "packages"
@@ -25,10 +26,14 @@ def record_of(each: Deliverable, below: str) -> dict[str, str]:
         each: The package.
         below: What stands in front of a bundle's name: `RECIPE/` of a matrix, else nothing.
     """
+    form = each.name.removeprefix(f"{each.of}-")
+    about = PACKAGE_FORMATS[form].help
     return {
         "recipe": each.recipe,
         "of": f"{below}{each.of}",
-        "format": each.name.removeprefix(f"{each.of}-"),
+        "format": form,
+        "about": about.partition(": ")[2].partition(", in ")[0] or about,
         "folder": f"{PACKAGES}/{below}{each.name}",
         "step": each.bundle.step,
+        "output": each.bundle.output,
     }

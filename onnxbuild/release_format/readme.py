@@ -8,7 +8,6 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.catalog import PACKAGE_FORMATS
 from onnxbuild.lock.model import Lock
 from onnxbuild.onnxkit.bundles.manifest import Manifest
 from onnxbuild.onnxkit.plots.shown_ratio import UNKNOWN, shown_ratio
@@ -51,7 +50,7 @@ def readme(
         measured=_measured(about, lock),
         session=_first_session(about, manifests),
         packages=[
-            (entry["folder"], *_about_package(entry)) for _, entry in package_records(about)
+            (entry["folder"], entry["of"], entry["about"]) for _, entry in package_records(about)
         ],
         programs=bool(about.get(PACKAGES))
         or any(each.runtime == "torch" or each.operators for each in manifests.values()),
@@ -83,14 +82,6 @@ def _part(
     names = sorted(about[section.key])
     rows = [_row(name, figures[name]) for name in names]
     return _Part(section, rows, about[section.key][names[0]]["bundle"])
-
-
-def _about_package(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """(the bundle that it is made of, what its format is)."""
-    form = PACKAGE_FORMATS.get(entry["format"])
-    return entry["of"], form.help.partition(": ")[2].partition(", in ")[0] if form else entry[
-        "format"
-    ]
 
 
 def _first_session(about: Mapping[str, Any], manifests: Mapping[str, Manifest]) -> dict[str, Any]:

@@ -61,7 +61,13 @@ def release_schema(files: Collection[str], *, has_packages: bool = True) -> Sche
         benchmarks=_map(_TEXT),
     )
     package = _record(
-        recipe=_TEXT, of=_TEXT, format=_NAME, folder=_one_of(folders, "folder"), step=_TEXT
+        recipe=_TEXT,
+        of=_TEXT,
+        format=_NAME,
+        about=_TEXT,
+        folder=_one_of(folders, "folder"),
+        step=_TEXT,
+        output=_NAME,
     )
     return _record(
         format=_NUMBER,

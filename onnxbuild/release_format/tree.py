@@ -65,7 +65,7 @@ def built_files(
             files = output(entry[step], name)
             tree |= {f"{entry[folder]}/{path}": blob for path, blob in files.items()}
     for _, entry in package_records(about):
-        files = output(entry["step"], BUNDLE)
+        files = output(entry["step"], entry["output"])
         tree |= {f"{entry['folder']}/{path}": blob for path, blob in files.items()}
     for path, step in about["reports"].items():
         if step in lock.measurements:

@@ -24,7 +24,8 @@ def check_packages(release: Released) -> Iterator[ReleaseFault]:
     for _, entry in package_records(release.about):
         folder = entry["folder"]
         with following(folder):
-            yield from check_own_sums(release, folder)
+            if _has_sums(release, entry):
+                yield from check_own_sums(release, folder)
             of = bundles[_held(release, entry, bundles)]
             manifest = manifest_in(of, release.read)
             yield from _check_model(release, entry, f"{of['bundle']}/{MANIFEST}", manifest)
@@ -36,6 +37,12 @@ def _held(release: Released, entry: Mapping[str, Any], bundles: Collection[str])
     if form is None or form.is_cut is None or not form.is_cut(release.folder / entry["folder"]):
         return of
     return max((name for name in bundles if of.startswith(f"{name}-")), key=len, default=of)
+
+
+def _has_sums(release: Released, entry: Mapping[str, Any]) -> bool:
+    """Whether its format promises sums; of a plug-in's format that is not at hand, whether they are there."""
+    form = PACKAGE_FORMATS.get(entry["format"])
+    return form.has_sums if form else f"{entry['folder']}/{SUMS_FILE}" in release.files
 
 
 def check_own_sums(release: Released, folder: str) -> Iterator[ReleaseFault]:

@@ -182,8 +182,9 @@ def _check_artifacts(release: Released) -> Iterator[ReleaseFault]:
         yield from check_artifact(release.lock, detail["step"], BUNDLE, artifact, detail["bundle"])
         golden[detail["golden"]] = detail["reference"]
     for _, entry in package_records(release.about):
-        artifact = artifact_below(BUNDLE, entry["folder"], release.files)
-        yield from check_artifact(release.lock, entry["step"], BUNDLE, artifact, entry["folder"])
+        output, folder = entry["output"], entry["folder"]
+        artifact = artifact_below(BUNDLE, folder, release.files)
+        yield from check_artifact(release.lock, entry["step"], output, artifact, folder)
     for prefix, step in golden.items():
         artifact = artifact_below(GOLDEN, prefix, release.files)
         yield from check_artifact(release.lock, step, GOLDEN, artifact, prefix)

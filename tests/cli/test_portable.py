@@ -92,7 +92,7 @@ def test_a_step_that_dies_is_reported(built, tmp_path):
         (("lint", "tiny.yaml"), "ok: tiny"),
         (("plan", "tiny.yaml"), "cached"),
         (("inspect", "artifacts/out/tiny/fp32/model.onnx"), "nodes"),
-        (("run", "tiny.yaml"), "0 built"),
+        (("run", "tiny.yaml"), "up to date: 8 steps, nothing to do"),
         (("verify", "dist/tiny-1.0"), "verified: tiny 1.0"),
         (("doctor",), "ONNXBUILD_PORTABLE is set, or this system has no flock"),
     ],

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "pull": ("pull", "oci:released:1"),
     "log": ("log", "tiny:export"),
     "schema": ("schema",),
+    "completion": ("completion", "bash"),
     "doctor": ("doctor",),
     "cache": ("cache", "stats"),
 }

@@ -48,8 +48,10 @@ def test_a_release_holds_packages_and_runs_those_that_no_server_has_to(project):
         "recipe": "tiny",
         "of": "fp32",
         "format": "wheel",
+        "about": "a Python wheel with the model, `load()` and its own test",
         "folder": "packages/fp32-wheel",
         "step": "tiny:fp32-wheel/package",
+        "output": "bundle",
     }
     assert "| `packages/fp32-wheel/` | fp32 | a Python wheel" in (folder / "README.md").read_text()
     bill = json.loads((folder / "bom.cdx.json").read_text())

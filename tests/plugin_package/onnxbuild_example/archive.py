@@ -52,5 +52,11 @@ def _package(scope: Scope, subject: Subject, bundle: OutputRef, options: ZipOpti
 
 
 FEATURE = PackageFormat(
-    name="zip", kinds=(KIND,), options=ZipOptions, help="one archive", package=_package
+    name="zip",
+    kinds=(KIND,),
+    options=ZipOptions,
+    help="one archive",
+    package=_package,
+    has_model=False,  # not as a file of its own
+    has_sums=False,
 )
