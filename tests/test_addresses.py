@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from onnxbuild.adapters.store.step_logs import log_name
 from onnxbuild.api import BuildResult
 from onnxbuild.choices import choices_of, chooser_of
-from onnxbuild.cli.diagnosis_commands import diagnosis_commands
 from onnxbuild.core.action import ActionResult, Observed
 from onnxbuild.core.errors import UsageError
 from onnxbuild.core.host import HostFacts
@@ -24,6 +23,7 @@ from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
 from onnxbuild.resolver.select import targets_of
 from onnxbuild.summary import summarize
+from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
 from tests.written_recipes import loader
 
 HOST = HostFacts("x86_64", frozenset({"avx2", "avx512_vnni"}))

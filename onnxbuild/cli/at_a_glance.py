@@ -125,7 +125,7 @@ def summary_lines(rows: list[dict[str, str]], skipped: list[str], store: Path) -
     """
     if not rows:
         return []
-    from onnxbuild.cli.table import format_table
+    from onnxbuild.terminal.table import format_table
 
     lines = [*format_table(rows), *skipped]
     if any(cell.endswith(" ?") for row in rows for cell in row.values()):

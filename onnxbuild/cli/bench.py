@@ -80,7 +80,7 @@ def command(
     from onnxbuild.adapters.console.sinks import PlainLines
     from onnxbuild.api import Request
     from onnxbuild.bench import bench
-    from onnxbuild.cli.display import make_display
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)
@@ -101,7 +101,7 @@ def command(
 
 
 def _show(recipe: str, provider: str, report: Mapping[str, Any]) -> None:
-    from onnxbuild.cli.table import format_table
+    from onnxbuild.terminal.table import format_table
 
     host = report["host"]
     click.echo(f"\n{recipe} on {provider}: {host['cpu']}, {host['threads']} threads")
@@ -170,7 +170,7 @@ def _cost(name: str, each: Mapping[str, Any]) -> dict[str, str]:
 def _show_clients(found: Mapping[str, Any] | None) -> None:
     if found is None:
         return
-    from onnxbuild.cli.table import format_table
+    from onnxbuild.terminal.table import format_table
 
     click.echo(f"\nclients at {found['point']}, {found['sessions']} session:")
     rows = [

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.diagnosis_tables import decibels, first_below, show_nodes, show_stages
 from onnxbuild.cli.options import jobs_option, set_option, store_option
 from onnxbuild.diagnosis.advice import advice, trial_line
+from onnxbuild.terminal.diagnosis_tables import decibels, first_below, show_nodes, show_stages
 from onnxbuild.typed_names import split_name
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def command(
     Exit codes: 0 a diagnosis was made, 1 a step broke, 2 recipe or usage.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request
-    from onnxbuild.cli.display import make_display
     from onnxbuild.diagnosis.diagnose import diagnose
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     recipe, _ = split_name(name, store)

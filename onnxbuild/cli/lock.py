@@ -68,9 +68,9 @@ def command(
             ctx,
         )
     from onnxbuild.api import Request
-    from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
     from onnxbuild.relock import relock
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), (), settings, store)

@@ -82,11 +82,11 @@ def command(
     Exit codes: 0 released, or already there and identical; 3 a gate or a budget failed; 4 something
     differs from the lock or the commit.
     """  # noqa: D301 - click's own mark for text that keeps its lines
-    from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
     from onnxbuild.registry.command import push as push_command
     from onnxbuild.registry.reference import parse_reference
     from onnxbuild.release.release import ReleaseRequest, make_release
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     wanted = ReleaseRequest(

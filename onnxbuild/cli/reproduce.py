@@ -72,9 +72,9 @@ def command(
     initializer, element, key or byte in its output, and what it depends on. out/ stays as it is.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request
-    from onnxbuild.cli.display import make_display
     from onnxbuild.cli.run import print_end
     from onnxbuild.reproduction.reproduce import reproduce
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store)

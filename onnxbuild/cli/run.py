@@ -69,8 +69,8 @@ def command(
     author's Python code: only run recipes that you trust.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.api import Request, build
-    from onnxbuild.cli.diagnosis_commands import diagnosis_commands
-    from onnxbuild.cli.display import make_display
+    from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
+    from onnxbuild.terminal.display import make_display
     from onnxbuild.wiring import RunOptions
 
     request = Request(tuple(map(Path, recipes)), only, settings, store, locked)

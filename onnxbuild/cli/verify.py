@@ -110,7 +110,7 @@ def command(
             run = verify_run(found, providers, trust_programs=trust_programs, timeout_s=timeout_s)
             code = _show(run)
         if code == 0 and rebuild:
-            from onnxbuild.cli.display import make_display
+            from onnxbuild.terminal.display import make_display
             from onnxbuild.verification.rebuild import verify_rebuild
 
             with make_display(as_json=False, verbose=False) as display:

@@ -11,7 +11,6 @@ import yaml
 
 from onnxbuild import catalog
 from onnxbuild.api import BuildResult
-from onnxbuild.cli.diagnosis_commands import diagnosis_commands
 from onnxbuild.core.graph import OutputRef
 from onnxbuild.core.host import HostFacts
 from onnxbuild.core.params import option
@@ -29,6 +28,7 @@ from onnxbuild.onnxkit.accuracy.tolerances import Tolerance
 from onnxbuild.recipe.load import load_recipes
 from onnxbuild.request import Loaded
 from onnxbuild.resolver import resolve
+from onnxbuild.terminal.diagnosis_commands import diagnosis_commands
 from tests.cli.conftest import project as built_project
 from tests.cli.test_diagnose import OUTLIER, make, pasted
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.onnxkit.estimators.outlines import EstimatorFileError, EstimatorOutline
 
 FEATURES = "features"

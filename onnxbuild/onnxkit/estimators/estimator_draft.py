@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH
 from onnxbuild.core.draft import Draft
 from onnxbuild.core.recipe import INPUT_NAME
+from onnxbuild.onnxkit.data.completed_axes import BATCH
 from onnxbuild.onnxkit.estimators.declared import FEATURES
 from onnxbuild.onnxkit.estimators.files import load_file
 

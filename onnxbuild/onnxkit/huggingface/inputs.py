@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH, mapping_in
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import BATCH, mapping_in
 from onnxbuild.onnxkit.huggingface.folder import ModelFolder
 from onnxbuild.onnxkit.huggingface.tasks import Purpose, takes_waveform
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import BATCH
 from onnxbuild.onnxkit.keras_models.archive import KerasOutline
 
 

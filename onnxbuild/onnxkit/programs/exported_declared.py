@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxbuild.core.axis import symbols_of
-from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.onnxkit.programs.exported_outline import ExportedInput, ExportedOutline, Size
 
 _FIRST, _OTHER = (8, 2), (64, 16)

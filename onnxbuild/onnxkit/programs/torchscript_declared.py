@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from onnxbuild.core.completed_axes import completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import completed_axes, mapping_in, sizes_in
 from onnxbuild.onnxkit.programs.torchscript_outline import Argument
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from onnxbuild.core.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.core.errors import did_you_mean
 from onnxbuild.core.recipe import DTYPES, INPUT_NAME, OPSET_MAX, OPSET_MIN
 from onnxbuild.core.source_error import SourceError
+from onnxbuild.onnxkit.data.completed_axes import BATCH, completed_axes, mapping_in, sizes_in
 from onnxbuild.onnxkit.ready_onnx.outline import Outline, OutlinedValue
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

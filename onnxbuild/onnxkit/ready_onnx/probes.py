@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from onnxbuild.core.axis import sums_of
-from onnxbuild.core.axis_rule import FoundRule
 from onnxbuild.core.errors import StepError
 from onnxbuild.core.points import Point
 from onnxbuild.core.recipe import Axis, DummyInput
+from onnxbuild.onnxkit.data.axis_rule import FoundRule
 from onnxbuild.onnxkit.export.axis_search import find_fixed, find_rule
 from onnxbuild.onnxkit.export.test_sizes import axis_by_axis, probe_points
 from onnxbuild.onnxkit.sessions.open import open_session

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from onnxbuild.cli.table import format_table
+from onnxbuild.terminal.table import format_table
 
 if TYPE_CHECKING:
     from onnxbuild.diagnosis.diagnose import Diagnosis
