@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from onnxbuild.cli.help import VERBS
+from tests import test_first_model, test_readme
+from tests.registry import test_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("artifacts/*.md")])
@@ -26,6 +28,14 @@ def test_every_verb_is_on_the_page_of_commands():
     text = (ROOT / "docs/commands.md").read_text()
     missing = [verb for verb in VERBS if f"onnxbuild {verb}" not in text]
     assert missing == []
+
+
+def test_every_console_block_is_run_by_a_test():
+    blocks = {str(page.relative_to(ROOT)) for page in PAGES if "```console" in page.read_text()}
+    run = {*test_readme.PAGES, test_first_model.PAGE, test_page.PAGE}
+    assert blocks - run == {
+        "docs/gpu.md"
+    }  # needs a GPU; its command is tried without one in tests/benchmarks
 
 
 def test_every_decision_has_a_number_of_its_own():
