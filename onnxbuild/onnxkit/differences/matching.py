@@ -1,0 +1,304 @@
+"""Match the nodes of two graphs: by what they compute, by their weights, by their neighbours, by their names.
+
+Names alone mislead: exporters number them, so that one node more renames all that follow. So names decide
+last. What is equal from the inputs on is matched first, and what is equal up to the outputs: one
+change leaves nothing else. Between several changes, pairs are found from the pairs next to them, past nodes that
+one of the graphs has more (a QuantizeLinear, a Cast).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxbuild.onnxkit.differences.graph_view import GraphView, Reader, Source, operator
+from onnxbuild.onnxkit.differences.signatures import Signatures, signatures_of
+
+_TELLING_ELEMENTS = 8
+"""A weight of fewer elements (a scalar, an axis) is at too many places to tell a node by."""
+
+_FARTHEST = 4
+"""Nodes of one graph alone that a search for the next pair goes past."""
+
+_MOST_SEEN = 32
+"""Nodes that it looks at."""
+
+
+@dataclass
+class Match:
+    """Two graphs, and which node of one is which of the other.
+
+    Attributes:
+        one: The one graph.
+        other: The other.
+        to_other: Place of a node in the one -> its place in the other.
+        to_one: The way back.
+        signatures: Of both graphs.
+        inputs: Name of an input of the one -> its name in the other.
+        outputs: Place of an output of the one -> its place in the other.
+    """
+
+    one: GraphView
+    other: GraphView
+    signatures: tuple[Signatures, Signatures]
+    inputs: dict[str, str]
+    outputs: dict[int, int]
+    to_other: dict[int, int] = field(default_factory=dict)
+    to_one: dict[int, int] = field(default_factory=dict)
+
+    def pair(self, one: int, other: int) -> None:
+        """Say that two nodes are one."""
+        self.to_other[one] = other
+        self.to_one[other] = one
+
+    def left(self) -> list[int]:
+        """Nodes of the one graph that have no counterpart."""
+        return [n for n in range(len(self.one.nodes)) if n not in self.to_other]
+
+    def left_in_other(self) -> list[int]:
+        """Nodes of the other graph that have none."""
+        return [n for n in range(len(self.other.nodes)) if n not in self.to_one]
+
+
+def match_graphs(one: GraphView, other: GraphView) -> Match:
+    """Match the nodes of two graphs; a node is matched with one of the same operator alone."""
+    inputs = _paired(one.inputs, other.inputs)
+    names = _paired(one.outputs, other.outputs)
+    places = {name: place for place, name in enumerate(other.outputs)}
+    outputs = {
+        place: places[names[name]] for place, name in enumerate(one.outputs) if name in names
+    }
+    back = {there: here for here, there in inputs.items()}
+    signatures = (
+        signatures_of(one, {}, {n: f"one {n}" if n not in outputs else str(n) for n in range(len(one.outputs))}),
+        signatures_of(
+            other, back,
+            {**{n: f"other {n}" for n in range(len(other.outputs))},
+             **{there: str(here) for here, there in outputs.items()}},
+        ),
+    )  # fmt: skip
+    match = Match(one, other, signatures, inputs, outputs)
+    mine, theirs = signatures
+    _by_key(match, lambda n: mine.before[n], lambda n: theirs.before[n])
+    _by_key(match, lambda n: mine.after[n], lambda n: theirs.after[n])
+    _by_weights(match, by_digest=True)
+    _by_key(
+        match,
+        lambda n: (mine.form_before[n], mine.form_after[n]),
+        lambda n: (theirs.form_before[n], theirs.form_after[n]),
+        equal_counts=True,
+    )
+    _by_weights(match, by_digest=False)
+    _by_key(
+        match, lambda n: mine.form_before[n], lambda n: theirs.form_before[n], equal_counts=True
+    )
+    _by_key(match, lambda n: mine.form_after[n], lambda n: theirs.form_after[n], equal_counts=True)
+    _by_neighbours(match)
+    _by_names(match)
+    return match
+
+
+def _paired(ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Names of one -> names of the other: the same, and where one is left on both sides, those two."""
+    found = {name: name for name in ones if name in others}
+    left = [name for name in ones if name not in found]
+    right = [name for name in others if name not in found]
+    if len(left) == len(right):
+        found |= dict(zip(left, right, strict=True))
+    return found
+
+
+def _by_key(
+    match: Match,
+    key: Callable[[int], Hashable],
+    key_of_other: Callable[[int], Hashable],
+    *,
+    equal_counts: bool = False,
+) -> None:
+    """Match nodes with equal keys: of several, those of one name first, the rest in order.
+
+    Args:
+        match: Extended.
+        key: Of a node of the one graph.
+        key_of_other: Of a node of the other.
+        equal_counts: Leave keys alone that one graph has more often.
+    """
+    groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for n in match.left():
+        groups.setdefault(key(n), ([], []))[0].append(n)
+    for n in match.left_in_other():
+        found = key_of_other(n)
+        if found in groups:
+            groups[found][1].append(n)
+    for ones, others in groups.values():
+        if not others or (equal_counts and len(ones) != len(others)):
+            continue
+        named = {match.other.nodes[n].name: n for n in others}
+        free = dict.fromkeys(others)
+        rest = []
+        for n in ones:
+            there = named.get(match.one.nodes[n].name)
+            if there is not None and there in free:
+                del free[there]
+                match.pair(n, there)
+            else:
+                rest.append(n)
+        for n, there in zip(rest, free, strict=False):
+            match.pair(n, there)
+
+
+def _by_weights(match: Match, *, by_digest: bool) -> None:
+    """Match nodes that alone read a weight of one content, or of one name and shape."""
+
+    def keys(view: GraphView, left: Sequence[int]) -> dict[Hashable, int]:
+        found: list[tuple[Hashable, int]] = []
+        for n in left:
+            for slot, source in enumerate(view.sources[n]):
+                if source.kind != "weight" or view.elements(source.name) < _TELLING_ELEMENTS:
+                    continue
+                what: Hashable = view.digest(source.name)
+                if not by_digest:
+                    what = (source.name, tuple(view.weights[source.name].dims))
+                found.append(((operator(view.nodes[n]), slot, what), n))
+        counts = Counter(key for key, _ in found)
+        return {key: n for key, n in found if counts[key] == 1}
+
+    ones, others = keys(match.one, match.left()), keys(match.other, match.left_in_other())
+    for key, n in ones.items():
+        there = others.get(key)
+        if there is not None and n not in match.to_other and there not in match.to_one:
+            match.pair(n, there)
+
+
+def _by_neighbours(match: Match) -> None:
+    """Match the nodes next to those that are matched, until no pair is found.
+
+    Nodes right next to both come first; then those that a few nodes of one graph stand before.
+    """
+    for farthest in (0, _FARTHEST):
+        queue = deque(sorted(match.to_other.items()))
+        found = [*_at_ends(match, farthest)]
+        while found or queue:
+            for pair in found:
+                if pair[0] not in match.to_other and pair[1] not in match.to_one:
+                    match.pair(*pair)
+                    queue.append(pair)
+            if queue:
+                found = [*_next_to(match, *queue.popleft(), farthest)]
+
+
+def _at_ends(match: Match, farthest: int) -> Iterator[tuple[int, int]]:
+    """Pair the nodes that read the inputs of two graphs, and those that make their outputs."""
+    for name, there in match.inputs.items():
+        ones, others = match.one.input_readers(name), match.other.input_readers(there)
+        yield from _pairs(match, ones, others, farthest, _next_readers)
+    for place, there in match.outputs.items():
+        makers = (
+            [(0, view.source(view.outputs[at]))]
+            for view, at in ((match.one, place), (match.other, there))
+        )
+        yield from _pairs(match, *makers, farthest, _next_makers)
+
+
+def _next_to(match: Match, n: int, there: int, farthest: int) -> Iterator[tuple[int, int]]:
+    """Pair the nodes that read two matched nodes, and those that these read."""
+    readers = match.one.readers[n], match.other.readers[there]
+    yield from _pairs(match, *readers, farthest, _next_readers)
+    makers = [*enumerate(match.one.sources[n])], [*enumerate(match.other.sources[there])]
+    yield from _pairs(match, *makers, farthest, _next_makers)
+
+
+_Near = dict[tuple[str, int], list[int]]
+"""(operator, slot) -> unmatched nodes."""
+
+
+def _pairs(
+    match: Match, ones: Any, others: Any, farthest: int, search: Callable[..., _Near]
+) -> Iterator[tuple[int, int]]:
+    near = search(match.one, ones, match.to_other, 0)
+    near_other = search(match.other, others, match.to_one, 0)
+    yield from _unique_pairs(near, near_other)
+    if farthest:
+        far = search(match.one, ones, match.to_other, farthest)
+        far_other = search(match.other, others, match.to_one, farthest)
+        yield from _unique_pairs(near, far_other)
+        yield from _unique_pairs(far, near_other)
+        yield from _unique_pairs(far, far_other)
+
+
+def _next_readers(
+    view: GraphView, edge: Sequence[Reader], known: dict[int, int], farthest: int
+) -> _Near:
+    """Return unmatched nodes among readers and what reads those, `farthest` nodes on, by operator and slot."""
+    found: _Near = {}
+    seen: set[int] = set()
+    for _ in range(farthest + 1):
+        following: list[Reader] = []
+        layer: _Near = {}
+        for reader in edge:
+            if reader.node in seen or reader.node in known:
+                continue
+            seen.add(reader.node)
+            following += view.readers[reader.node]
+            key = operator(view.nodes[reader.node]), reader.slot
+            layer.setdefault(key, []).append(reader.node)
+        found = {**layer, **found}  # the nearest of an operator count
+        edge = following
+        if len(seen) > _MOST_SEEN:
+            break
+    return found
+
+
+def _next_makers(
+    view: GraphView, slots: Sequence[tuple[int, Source]], known: dict[int, int], farthest: int
+) -> _Near:
+    """Return unmatched nodes among sources and what those read, `farthest` nodes back, by operator and slot."""
+    found: _Near = {}
+    for slot, source in slots:
+        seen, edge = set[int](), [source]
+        for _ in range(farthest + 1):
+            following: list[Source] = []
+            layer: _Near = {}
+            for each in edge:
+                if each.kind != "node" or each.node in seen or each.node in known:
+                    continue
+                seen.add(each.node)
+                following += view.sources[each.node]
+                layer.setdefault((operator(view.nodes[each.node]), slot), []).append(each.node)
+            found = {**layer, **found}
+            edge = following
+            if len(seen) > _MOST_SEEN:
+                break
+    return found
+
+
+def _unique_pairs(ones: _Near, others: _Near) -> Iterator[tuple[int, int]]:
+    for key, mine in ones.items():
+        theirs = others.get(key, [])
+        if len(mine) == len(theirs) == 1:
+            yield mine[0], theirs[0]
+
+
+def _by_names(match: Match) -> None:
+    """Match what is left by name and operator, where a node next to both is matched, too."""
+
+    def named(view: GraphView, left: Sequence[int]) -> dict[tuple[str, str], int]:
+        keys = [((operator(view.nodes[n]), view.nodes[n].name), n) for n in left]
+        counts = Counter(key for key, _ in keys)
+        return {key: n for key, n in keys if key[1] and counts[key] == 1}
+
+    others = named(match.other, match.left_in_other())
+    for key, n in named(match.one, match.left()).items():
+        there = others.get(key)
+        if there is not None and _share_neighbour(match, n, there):
+            match.pair(n, there)
+
+
+def _share_neighbour(match: Match, n: int, there: int) -> bool:
+    makers = {match.to_other.get(s.node) for s in match.one.sources[n] if s.kind == "node"}
+    readers = {match.to_other.get(r.node) for r in match.one.readers[n]}
+    near = {s.node for s in match.other.sources[there] if s.kind == "node"}
+    near_after = {r.node for r in match.other.readers[there]}
+    return bool((makers & near) or (readers & near_after))
