@@ -117,9 +117,7 @@ def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:
                 for source in match.one.sources[n]
                 if source.kind == "node" and source.node in match.to_other
             ]
-            folded = next(
-                (match.one.label(n) for n in near if match.one.label(n) in changed), ""
-            )
+            folded = next((match.one.label(n) for n in near if match.one.label(n) in changed), "")
         yield NodesChanged(
             gone=tuple(operator(match.one.nodes[n]) for n in gone),
             new=tuple(operator(match.other.nodes[n]) for n in new),
@@ -287,14 +285,14 @@ def _weights(match: Match) -> Iterator[WeightChanged]:
 
 def _weight(match: Match, old: Source, new: Source, node: str) -> WeightChanged | None:
     one, other = match.one.weights.get(old.name), match.other.weights.get(new.name)
-    types = ["" if tensor is None else tensor_type(tensor) for tensor in (one, other)]
+    types = ("" if one is None else tensor_type(one), "" if other is None else tensor_type(other))
     name = old.name or new.name
     if one is None or other is None or types[0] != types[1]:
-        return WeightChanged(name, node, *types)
+        return WeightChanged(name, node, types[0], types[1])
     if match.one.digest(old.name) == match.other.digest(new.name):
         return None
     values = compare_arrays(weight_array(one), weight_array(other))
-    return None if values is None else WeightChanged(name, node, *types, values)
+    return None if values is None else WeightChanged(name, node, types[0], types[1], values)
 
 
 def tensor_type(tensor: onnx.TensorProto) -> str:

@@ -194,20 +194,19 @@ def _at_ends(match: Match, farthest: int) -> Iterator[tuple[int, int]]:
     for name, there in match.inputs.items():
         ones, others = match.one.input_readers(name), match.other.input_readers(there)
         yield from _pairs(match, ones, others, farthest, _next_readers)
-    for place, there in match.outputs.items():
-        makers = (
-            [(0, view.source(view.outputs[at]))]
-            for view, at in ((match.one, place), (match.other, there))
-        )
-        yield from _pairs(match, *makers, farthest, _next_makers)
+    for place, at in match.outputs.items():
+        maker = [(0, match.one.source(match.one.outputs[place]))]
+        other = [(0, match.other.source(match.other.outputs[at]))]
+        yield from _pairs(match, maker, other, farthest, _next_makers)
 
 
 def _next_to(match: Match, n: int, there: int, farthest: int) -> Iterator[tuple[int, int]]:
     """Pair the nodes that read two matched nodes, and those that these read."""
-    readers = match.one.readers[n], match.other.readers[there]
-    yield from _pairs(match, *readers, farthest, _next_readers)
-    makers = [*enumerate(match.one.sources[n])], [*enumerate(match.other.sources[there])]
-    yield from _pairs(match, *makers, farthest, _next_makers)
+    ones, others = match.one.readers[n], match.other.readers[there]
+    yield from _pairs(match, ones, others, farthest, _next_readers)
+    makers, other_makers = match.one.sources[n], match.other.sources[there]
+    slots, other_slots = [*enumerate(makers)], [*enumerate(other_makers)]
+    yield from _pairs(match, slots, other_slots, farthest, _next_makers)
 
 
 _Near = dict[tuple[str, int], list[int]]

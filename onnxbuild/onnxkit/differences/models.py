@@ -103,17 +103,19 @@ def compare_models(one: Path, other: Path) -> ModelDifferences:
         UsageError: One has no graph.
     """
     loaded = [_load(path) for path in (one, other)]
-    sizes = tuple(_size(path) for path in (one, other))
+    sizes = _size(one), _size(other)
     if sizes[0] == sizes[1] and _same_bytes(one, other):
         count = sum(1 for _ in loaded[0].graph.node)
-        return ModelDifferences(True, (), (), (), sizes, (count, count))  # type: ignore[arg-type]
-    views = [view_of_graph(model.graph) for model in loaded]
+        return ModelDifferences(
+            same_bytes=True, signature=(), facts=(), changes=(), sizes=sizes, nodes=(count, count)
+        )
+    views = view_of_graph(loaded[0].graph), view_of_graph(loaded[1].graph)
     return ModelDifferences(
         same_bytes=False,
         signature=tuple(_signature(*loaded)),
         facts=tuple(_facts(*loaded)),
-        changes=(*_changes(*views, ""), *_functions(*loaded)),
-        sizes=(sizes[0], sizes[1]),
+        changes=(*_changes(views[0], views[1], ""), *_functions(*loaded)),
+        sizes=sizes,
         nodes=(len(views[0].nodes), len(views[1].nodes)),
     )
 
@@ -121,9 +123,7 @@ def compare_models(one: Path, other: Path) -> ModelDifferences:
 def _load(path: Path) -> onnx.ModelProto:
     model = load_model(path, weights="mapped")
     if not model.ir_version or not model.HasField("graph"):
-        raise UsageError(
-            f"{path} is not an ONNX model: it has no graph", fix="name an .onnx file"
-        )
+        raise UsageError(f"{path} is not an ONNX model: it has no graph", fix="name an .onnx file")
     return model
 
 
@@ -179,7 +179,9 @@ def _signature(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Signatu
 def _type(value: onnx.ValueInfoProto) -> str:
     found = describe_value(value)
     shape = found["shape"]
-    return f"{found['dtype']} " + ("of any shape" if shape is None else f"[{', '.join(map(str, shape))}]")
+    return f"{found['dtype']} " + (
+        "of any shape" if shape is None else f"[{', '.join(map(str, shape))}]"
+    )
 
 
 def _facts(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[ModelFact]:
@@ -205,7 +207,7 @@ def _functions(one: onnx.ModelProto, other: onnx.ModelProto) -> Iterator[Change 
         match = others.get((each.domain, each.name))
         if match is not None and each != match:
             views = view_of_function(each), view_of_function(match)
-            yield from _changes(*views, f"function '{each.domain}.{each.name}'")
+            yield from _changes(views[0], views[1], f"function '{each.domain}.{each.name}'")
 
 
 def operator_counts(path: Path) -> dict[str, int]:

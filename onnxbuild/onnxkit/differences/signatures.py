@@ -125,4 +125,6 @@ def _form(node: onnx.NodeProto) -> str:
 
 
 def _hash(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        "\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16
+    ).hexdigest()

@@ -1,0 +1,189 @@
+"""Numbers of two bundles: verdicts, accuracy, size and latency, each with its change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.comparison.sides import Bundle
+
+Found = tuple[str, str, dict[str, Any]]
+"""(group, sentence, data)."""
+
+_MEASURES = (("max_abs", "largest error"), ("cosine_min", "least cosine"), ("equal_min", "least share of equal elements"))  # fmt: skip
+_SAME_SHARE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A latency on both sides.
+
+    Attributes:
+        variant: The bundle's name.
+        provider: Where it was measured.
+        point: The sizes, `batch=1`.
+        before: Median in ms, and the 95 % interval of it: (median, low, high).
+        after: The same of the other.
+        speedup: How many times as fast the other is, with its interval, where they were measured side
+            by side; None for recorded latencies.
+    """
+
+    variant: str
+    provider: str
+    point: str
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
+    speedup: tuple[float, float | None, float | None] | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether a difference was measured: the intervals have nothing in common, or 1 is not in that of the ratio."""
+        if self.speedup is not None:
+            _, low, high = self.speedup
+            return low is not None and high is not None and not low <= 1 <= high
+        return self.before[2] < self.after[1] or self.after[2] < self.before[1]
+
+    @property
+    def words(self) -> str:
+        """The difference in words."""
+        if not self.known:
+            return "no difference measured"
+        ratio = self.before[0] / self.after[0] if self.speedup is None else self.speedup[0]
+        return f"{ratio:.3g} x as fast" if ratio >= 1 else f"takes {1 / ratio:.3g} x as long"
+
+    @property
+    def sentence(self) -> str:
+        """Where, both times, and the difference."""
+        where = f"{self.provider} at {self.point}"
+        return f"on {where}: {_ms(self.before)} -> {_ms(self.after)}: {self.words}"
+
+
+def _ms(value: tuple[float, float, float]) -> str:
+    return f"{value[0]:.3g} ms [{value[1]:.3g} to {value[2]:.3g}]"
+
+
+def judged(old: Bundle, new: Bundle) -> Iterator[Found]:
+    """Yield what differs in the verdicts of gates."""
+    ones, others = _verdicts(old), _verdicts(new)
+    for name in dict.fromkeys((*ones, *others)):
+        left, right = ones.get(name), others.get(name)
+        if left is None or right is None or left == right:
+            continue
+        data = {"kind": "verdict", "gate": name, "before": left, "after": right}
+        yield "verdicts", f"{name} {'passes' if right else 'fails'} now", data
+    for each in new.failed:
+        if each not in old.failed:
+            yield "verdicts", f"fails now: {each}", {"kind": "failed", "what": each}
+    for each in old.failed:
+        if each not in new.failed:
+            yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": each}
+
+
+def _verdicts(bundle: Bundle) -> dict[str, bool]:
+    manifest = bundle.manifest
+    if manifest is None:
+        return {}
+    found = {f"validation on {n}": v.passed for n, v in manifest.validation.items()}
+    found |= {f"evaluation on {n}": v.get("passed") for n, v in manifest.evaluation.items()}
+    return {name: passed for name, passed in found.items() if passed is not None}
+
+
+def scored(old: Bundle, new: Bundle) -> Iterator[Found]:
+    """Yield what differs in accuracy."""
+    ones, others = _scores(old), _scores(new)
+    for name in dict.fromkeys((*ones, *others)):
+        left, right = ones.get(name), others.get(name)
+        if left is None or right is None or _is_same(left, right):
+            continue
+        data = {"kind": "figure", "name": name, "before": left, "after": right}
+        yield "accuracy", f"{name}: {left:.4g} -> {right:.4g}{_change(left, right)}", data
+
+
+def _scores(bundle: Bundle) -> dict[str, float]:
+    manifest = bundle.manifest
+    if manifest is None:
+        return {}
+    found: dict[str, Any] = {
+        f"score on {name}": each.get("score") for name, each in manifest.evaluation.items()
+    }
+    for name, verdict in manifest.validation.items():
+        metrics: Mapping[str, Any] = verdict.metrics or {}
+        found |= {f"{title} on {name}": metrics.get(key) for key, title in _MEASURES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _is_same(left: float, right: float) -> bool:
+    return abs(left - right) <= _SAME_SHARE * max(abs(left), abs(right))
+
+
+def _change(left: float, right: float) -> str:
+    return f" ({right - left:+.2g})"
+
+
+def sized(old: Bundle, new: Bundle) -> Iterator[Found]:
+    """Yield the change of the model's size."""
+    if _known_sizes(old, new) and old.size_bytes != new.size_bytes:
+        left, right = old.size_bytes, new.size_bytes
+        data = {"kind": "size", "before": left, "after": right}
+        share = f"{(right - left) / left * 100:+.3g} %"
+        yield "size", f"{left:,} -> {right:,} bytes ({share})", data
+
+
+def _known_sizes(old: Bundle, new: Bundle) -> bool:
+    is_here = [each.model is not None or each.folder is not None for each in (old, new)]
+    return all(is_here) and bool(old.size_bytes and new.size_bytes)
+
+
+def latencies(old: Bundle, new: Bundle, name: str) -> Iterator[Measured]:
+    """Yield recorded latencies that both sides have."""
+    others = {(each.provider, each.point): each for each in new.latencies}
+    for each in old.latencies:
+        match = others.get((each.provider, each.point))
+        if match is not None and match != each:  # else it is one measurement
+            yield Measured(
+                name,
+                each.provider,
+                each.point,
+                (each.p50_ms, each.low_ms, each.high_ms),
+                (match.p50_ms, match.low_ms, match.high_ms),
+            )
+
+
+def figure_rows(old: Bundle, new: Bundle) -> list[tuple[str, str, str, str]]:
+    """Return (figure, before, after, change) of all figures that a side has, equal ones too."""
+    rows = []
+    for name, left, right in _all_figures(old, new):
+        change = (
+            "" if left is None or right is None or _is_same(left, right) else _moved(left, right)
+        )
+        rows.append((name, _cell(left), _cell(right), change))
+    return rows
+
+
+def _all_figures(old: Bundle, new: Bundle) -> Iterator[tuple[str, float | None, float | None]]:
+    if old.size_bytes or new.size_bytes:
+        yield "size in bytes", old.size_bytes or None, new.size_bytes or None
+    counts = [None if b.manifest is None else b.manifest.nodes for b in (old, new)]
+    if any(counts):
+        yield "nodes", *counts  # type: ignore[misc]
+    weights = [None if b.manifest is None else b.manifest.parameters for b in (old, new)]
+    if any(weights):
+        yield "parameters", *weights  # type: ignore[misc]
+    ones, others = _scores(old), _scores(new)
+    for name in dict.fromkeys((*ones, *others)):
+        yield name, ones.get(name), others.get(name)
+    times = [{(t.provider, t.point): t.p50_ms for t in b.latencies} for b in (old, new)]
+    for provider, point in dict.fromkeys((*times[0], *times[1])):
+        key = provider, point
+        yield f"p50 in ms on {provider} at {point}", times[0].get(key), times[1].get(key)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _moved(left: float, right: float) -> str:
+    return f"{(right - left) / abs(left) * 100:+.3g} %" if left else f"{right - left:+.3g}"
