@@ -149,9 +149,7 @@ def _models(old: Bundle, new: Bundle, name: str, notes: list[str]) -> Iterator[D
             text = "the bundle differs, and its files are not in the store on both sides"
             yield Difference("graph", text, (name,), {"kind": "bundle", **sizes})
         notes += [
-            f"{name}: to see what differs in the model, build it: {each.fix}"
-            for each in absent
-            if not each.failed
+            f"to see what differs in the models: {each.fix}" for each in absent if not each.failed
         ]
         return
     if old.model is not None and new.model is not None:

@@ -13,6 +13,8 @@ Found = tuple[str, str, dict[str, Any]]
 
 _MEASURES = (("max_abs", "largest error"), ("cosine_min", "least cosine"), ("equal_min", "least share of equal elements"))  # fmt: skip
 _SAME_SHARE = 1e-9
+_MOST_TIMES = 10  # from here on, times are shown instead of a percentage
+_MANY_DIGITS = 9  # of figures that four digits don't tell apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def scored(old: Bundle, new: Bundle) -> Iterator[Found]:
         if left is None or right is None or _is_same(left, right):
             continue
         data = {"kind": "figure", "name": name, "before": left, "after": right}
-        yield "accuracy", f"{name}: {left:.4g} -> {right:.4g}{_change(left, right)}", data
+        texts = " -> ".join(shown_pair(left, right))
+        yield "accuracy", f"{name}: {texts} ({right - left:+.2g})", data
 
 
 def _scores(bundle: Bundle) -> dict[str, float]:
@@ -113,12 +116,14 @@ def _scores(bundle: Bundle) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def shown_pair(left: float, right: float) -> tuple[str, str]:
+    """Return two figures as text, with as many digits as tell them apart."""
+    digits = 4 if f"{left:.4g}" != f"{right:.4g}" else _MANY_DIGITS
+    return f"{left:.{digits}g}", f"{right:.{digits}g}"
+
+
 def _is_same(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME_SHARE * max(abs(left), abs(right))
-
-
-def _change(left: float, right: float) -> str:
-    return f" ({right - left:+.2g})"
 
 
 def sized(old: Bundle, new: Bundle) -> Iterator[Found]:
@@ -186,4 +191,6 @@ def _cell(value: float | None) -> str:
 
 
 def _moved(left: float, right: float) -> str:
+    if left and not 1 / _MOST_TIMES < abs(right / left) < _MOST_TIMES:
+        return f"{right / left:.3g} x"
     return f"{(right - left) / abs(left) * 100:+.3g} %" if left else f"{right - left:+.3g}"

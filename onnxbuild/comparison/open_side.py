@@ -110,6 +110,8 @@ def _model_side(path: Path, text: str) -> Side:
             f"{path} is in ORT format; diff compares ONNX graphs",
             fix="name the .onnx file that it was made from",
         )
+    if path.suffix != ".onnx":
+        raise UsageError(f"{path} is not an .onnx file", fix=_WHAT)
     bundle = Bundle("", path.name, model=path, size_bytes=path.stat().st_size)
     return Side(text, "model", path.name, (bundle,))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onnxbuild.comparison.compare import GROUPS, Comparison, Difference
+from onnxbuild.comparison.figures import shown_pair
 from onnxbuild.comparison.text import latency_kind, summary
 from onnxbuild.onnxkit.pages.page import render
 
@@ -36,7 +37,7 @@ def page_of(found: Comparison) -> str:
     groups = [
         {
             "name": _TITLES[group],
-            "rows": [_row(each) for each in own[:_MOST_ROWS]],
+            "rows": [_row(each, several=len(found.figures) > 1) for each in own[:_MOST_ROWS]],
             "more": max(0, len(own) - _MOST_ROWS),
         }
         for group in GROUPS
@@ -59,25 +60,26 @@ def page_of(found: Comparison) -> str:
     return render("onnxbuild.comparison", "diff.html.j2", values)
 
 
-def _row(each: Difference) -> dict[str, Any]:
+def _row(each: Difference, *, several: bool) -> dict[str, Any]:
     """A difference; old and new apart where it is one value that changed."""
     data = each.data
     old, new = data.get("before", data.get("old")), data.get("after", data.get("new"))
     parted = isinstance(old, str | int | float) and isinstance(new, str | int | float)
     subject = data.get("subject") or data.get("gate") or data.get("name") or ""
     is_values = parted and bool(subject) and data.get("values") is None
+    texts = _text(old), _text(new)
+    if isinstance(old, float) and isinstance(new, float):
+        texts = shown_pair(old, new)
     return {
-        "variants": ", ".join(each.variants),
+        "variants": ", ".join(each.variants) if several else "",
         "sentence": each.sentence,
         "subject": subject if is_values else "",
-        "old": _text(old) if is_values else "",
-        "new": _text(new) if is_values else "",
+        "old": texts[0] if is_values else "",
+        "new": texts[1] if is_values else "",
     }
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "passed" if value else "failed"
-    if isinstance(value, float):
-        return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value) or "-"

@@ -41,8 +41,8 @@ def lines_of(
 def latency_kind(found: Comparison) -> str:
     """How the latencies were measured, in words."""
     if any(each.speedup is not None for each in found.latencies):
-        return "measured now, side by side; decides nothing"
-    return "as recorded by each build; --bench measures side by side"
+        return "measured now, side by side"
+    return "as each build recorded it, at another time; --bench measures side by side"
 
 
 def summary(found: Comparison) -> str:

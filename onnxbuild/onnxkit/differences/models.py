@@ -123,7 +123,9 @@ def compare_models(one: Path, other: Path) -> ModelDifferences:
 def _load(path: Path) -> onnx.ModelProto:
     model = load_model(path, weights="mapped")
     if not model.ir_version or not model.HasField("graph"):
-        raise UsageError(f"{path} is not an ONNX model: it has no graph", fix="name an .onnx file")
+        raise UsageError(
+            f"{path} is not an ONNX model: it has no graph", fix="check that the file is complete"
+        )
     return model
 
 
