@@ -1,4 +1,4 @@
-"""The commands of the README, the tour and the release page run and print what the pages show.
+"""The commands of the README, the tour, the release page and the page of differences run and print what the pages show.
 
 Numbers and the order of lines aside.
 """
@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
-PAGES = {"README.md": 2, "docs/tour.md": 12, "docs/release.md": 4}
+PAGES = {"README.md": 2, "docs/tour.md": 12, "docs/release.md": 4, "docs/diff.md": 5}
 """Page -> how many commands it shows; a reader takes the pages in this order."""
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)

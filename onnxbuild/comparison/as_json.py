@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnxbuild.comparison.compare import GROUPS, Comparison
+from onnxbuild.comparison.compare import GROUPS, ComparedSides
 from onnxbuild.comparison.sides import Side
 
 FORMAT = 1  # increment when a key changes its meaning
@@ -63,7 +63,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(found: ComparedSides) -> dict[str, Any]:
     """Return a comparison as SCHEMA has it."""
     return {
         "format": FORMAT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -11,40 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxbuild.adapters import git, machine
-from onnxbuild.api import Request, graph_of, load
-from onnxbuild.catalog import CATALOG
-from onnxbuild.choices import choices_in
-from onnxbuild.comparison.sides import Bundle, Side, SideKind, bundle_in
-from onnxbuild.core.action import Action, ActionResult
+from onnxbuild.adapters import git
+from onnxbuild.api import Request, load
+from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
+from onnxbuild.comparison.stored_build import StoredBuild, decided, lock_of_recipe, locked
 from onnxbuild.core.artifact import Artifact
-from onnxbuild.core.decision import Hit
-from onnxbuild.core.errors import BuildError, UsageError, did_you_mean
+from onnxbuild.core.errors import UsageError, did_you_mean
 from onnxbuild.core.graph import Deliverable, Graph
-from onnxbuild.core.recipe import Recipe
-from onnxbuild.core.step import REPORT_FILE
-from onnxbuild.engine.decide import decide, make_action
-from onnxbuild.lock.make import make_lock
-from onnxbuild.lock.model import Lock
-from onnxbuild.lock.resolved import resolved_recipe
-from onnxbuild.lock.text import lock_path, read_lock
 from onnxbuild.recipe.project import find_project, is_marked
 from onnxbuild.release_format.about import compared_in
 from onnxbuild.release_format.layout import MANIFEST
-from onnxbuild.resolver import resolve
 from onnxbuild.wiring import Workspace, open_workspace
 
 _PACKAGE = "package"
-_COMMIT_DIGITS = 7
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What the store holds of a build."""
-
-    graph: Graph
-    results: Mapping[str, ActionResult]
-    lock: Lock
+_COMMIT_DIGITS = 12
 
 
 def recipe_side(
@@ -152,12 +131,11 @@ def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
         closing(open_workspace(request.project, request.store_root, make=False))
     )
     loaded = load(request)
-    lock = _lock_of(recipe, loaded.recipes) if asked.kind == "commit" else None
+    lock = lock_of_recipe(recipe, loaded.recipes) if asked.kind == "commit" else None
     if lock is not None:
-        graph = resolve(loaded.recipes, machine.host_facts(), choices=lock.choices)
-        found = _Found(graph, _locked_results(lock, workspace), lock)
+        found = locked(lock, loaded.recipes, workspace)
     else:
-        found = _decided(recipe, request, loaded.recipes, workspace)
+        found = decided(recipe, request, loaded.recipes, workspace)
     wanted = _wanted(found.graph, recipe, asked.variant)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxbuild-diff-")))
     bundles = [_bundle(each, found, workspace, folder, asked.fix) for each in wanted]
@@ -189,84 +167,9 @@ def _wanted(graph: Graph, recipe: Path, variant: str) -> list[Deliverable]:
     return found
 
 
-def _lock_of(recipe: Path, recipes: tuple[Recipe, ...]) -> Lock | None:
-    """The lock next to a recipe; None where there is none, or it is of another state of the recipe."""
-    if not lock_path(recipe).is_file():
-        return None
-    lock = read_lock(recipe)
-    same = lock.resolved == {each.name: resolved_recipe(each) for each in recipes}
-    return lock if same else None
-
-
-def _locked_results(lock: Lock, workspace: Workspace) -> dict[str, ActionResult]:
-    """What the store has of a lock's steps, by name."""
-    found = {}
-    for name, step in lock.steps.items():
-        for result in workspace.store.lookup(step.key):
-            if all(
-                output in result.outputs and result.outputs[output].sha256 == digest.sha256
-                for output, digest in step.outputs.items()
-            ):
-                found[name] = result
-                break
-    return found
-
-
-def _decided(
-    recipe: Path, request: Request, recipes: tuple[Recipe, ...], workspace: Workspace
-) -> _Found:
-    """Every result that is there for the files as they are, as `plan` finds them."""
-    graph = graph_of(request)
-    results: dict[str, ActionResult] = {}
-    actions: dict[str, Action] = {}
-    for name, step in graph.steps.items():
-        needed = {
-            key: ref
-            for key, ref in step.inputs.items()
-            if ref.step in results or key not in step.optional_inputs
-        }
-        if any(
-            ref.step not in results or ref.output not in results[ref.step].outputs
-            for ref in needed.values()
-        ):
-            continue
-        inputs = {key: results[ref.step].outputs[ref.output] for key, ref in needed.items()}
-        fingerprints = workspace.fingerprints
-        try:
-            action = make_action(step, CATALOG[step.kind], inputs, fingerprints)
-        except BuildError:
-            continue  # a declared file or a package is gone: it can't be built
-        decision = decide(
-            step, action, store=workspace.store, fingerprints=fingerprints,
-            history=workspace.history,
-        )  # fmt: skip
-        if isinstance(decision, Hit):
-            results[name], actions[name] = decision.result, action
-    lock = make_lock(
-        recipe.absolute().relative_to(request.project).as_posix(),
-        recipes,
-        own=replace(graph, steps={n: s for n, s in graph.steps.items() if n in results}),
-        actions=actions,
-        results=results,
-        host=machine.host_class(),
-        python=machine.python_build(),
-        choices=choices_in(graph, results),
-        report_of=lambda each: _report(each, workspace),
-    )
-    return _Found(graph, results, lock)
-
-
-def _report(result: ActionResult, workspace: Workspace) -> Any:
-    for artifact in result.outputs.values():
-        paths = workspace.store.paths(artifact)
-        if REPORT_FILE in paths:
-            return json.loads(paths[REPORT_FILE].read_bytes())
-    return {}
-
-
 def _bundle(
-    each: Deliverable, found: _Found, workspace: Workspace, folder: Path, fix: str
-) -> Bundle:
+    each: Deliverable, found: StoredBuild, workspace: Workspace, folder: Path, fix: str
+) -> ComparedBundle:
     graph, results, lock = found.graph, found.results, found.lock
     failed = tuple(_failures(each, found))
     step = graph.resolve(each.bundle.step)
@@ -284,7 +187,7 @@ def _bundle(
             )
     locked = lock.steps.get(step)
     digest = None if locked is None else locked.outputs.get(each.bundle.output)
-    return Bundle(
+    return ComparedBundle(
         each.recipe,
         each.name,
         sha256="" if digest is None else digest.sha256,
@@ -297,7 +200,7 @@ def _bundle(
 def _laid(
     each: Deliverable, artifact: Artifact, measured: Mapping[str, Any],
     workspace: Workspace, folder: Path,
-) -> Bundle:  # fmt: skip
+) -> ComparedBundle:  # fmt: skip
     """Lay a bundle as links into the store."""
     target = folder / each.recipe / each.name
     for name, blob in workspace.store.paths(artifact).items():
@@ -305,7 +208,7 @@ def _laid(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(blob)
     if not (target / MANIFEST).is_file():  # of a kind that a plug-in brings
-        return Bundle(
+        return ComparedBundle(
             each.recipe, each.name, folder=target, sha256=artifact.sha256,
             size_bytes=artifact.size_bytes,
         )  # fmt: skip
@@ -314,7 +217,7 @@ def _laid(
     )
 
 
-def _failures(each: Deliverable, found: _Found) -> Iterable[str]:
+def _failures(each: Deliverable, found: StoredBuild) -> Iterable[str]:
     for name in each.judged_by:
         step = found.graph.resolve(name)
         result = found.results.get(step)

@@ -6,9 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnxbuild.comparison.figures import Measured, figure_rows, judged, latencies, scored, sized
+from onnxbuild.comparison.figures import (
+    LatencyChange,
+    figure_rows,
+    judged,
+    latencies,
+    scored,
+    sized,
+)
 from onnxbuild.comparison.origins import origins
-from onnxbuild.comparison.sides import Bundle, Side
+from onnxbuild.comparison.sides import ComparedBundle, Side
 from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.onnxkit.differences.artifacts import first_difference
 from onnxbuild.onnxkit.differences.models import compare_models
@@ -38,7 +45,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedSides:
     """Two sides compared.
 
     Attributes:
@@ -47,15 +54,15 @@ class Comparison:
         differences: In the order of GROUPS.
         latencies: As they were recorded, or measured side by side; they decide nothing.
         pairs: (name, before, after) of the bundles that were compared.
-        figures: Bundle -> rows of (figure, before, after, change), as text.
+        figures: ComparedBundle -> rows of (figure, before, after, change), as text.
         notes: What could not be compared, and why.
     """
 
     before: Side
     after: Side
     differences: tuple[Difference, ...]
-    latencies: tuple[Measured, ...]
-    pairs: tuple[tuple[str, Bundle, Bundle], ...]
+    latencies: tuple[LatencyChange, ...]
+    pairs: tuple[tuple[str, ComparedBundle, ComparedBundle], ...]
     figures: dict[str, list[tuple[str, str, str, str]]]
     notes: tuple[str, ...]
 
@@ -65,7 +72,7 @@ class Comparison:
         return not self.differences
 
 
-def compare(before: Side, after: Side) -> Comparison:
+def compare(before: Side, after: Side) -> ComparedSides:
     """Compare two sides.
 
     Raises:
@@ -76,26 +83,34 @@ def compare(before: Side, after: Side) -> Comparison:
         Difference(group, sentence, (), data) for group, sentence, data in origins(before, after)
     ]
     found += alone
-    measured: list[Measured] = []
+    measured: list[LatencyChange] = []
     rows: dict[str, list[tuple[str, str, str, str]]] = {}
     notes: list[str] = []
+    together = (
+        before.lock is not None
+        and after.lock is not None
+        and before.lock.measurements == after.lock.measurements
+    )
     for old, new in pairs:
         name = _pair_name(old, new)
         for group, sentence, data in (*judged(old, new), *scored(old, new), *sized(old, new)):
             found.append(Difference(group, sentence, (name,), data))
         found += _models(old, new, name, notes)
-        measured += latencies(old, new, name)
+        if not (old.sha256 and old.sha256 == new.sha256):  # else only the machine differs
+            measured += latencies(old, new, name, together=together)
         rows[name] = figure_rows(old, new)
     merged = _merged(found)
     if not merged:
         merged = _unexplained(before, after)
     named = tuple((_pair_name(old, new), old, new) for old, new in pairs)
-    return Comparison(
+    return ComparedSides(
         before, after, tuple(merged), tuple(measured), named, rows, tuple(dict.fromkeys(notes))
     )
 
 
-def _pairs(before: Side, after: Side) -> tuple[list[tuple[Bundle, Bundle]], list[Difference]]:
+def _pairs(
+    before: Side, after: Side
+) -> tuple[list[tuple[ComparedBundle, ComparedBundle]], list[Difference]]:
     """Bundles that are compared, and those that one side has alone."""
     olds, news = before.bundles, after.bundles
     if len(olds) == len(news) == 1:
@@ -110,7 +125,7 @@ def _pairs(before: Side, after: Side) -> tuple[list[tuple[Bundle, Bundle]], list
     recipes = [{each.recipe for each in bundles} for bundles in (olds, news)]
     by_name = len(recipes[0]) == len(recipes[1]) == 1  # recipes may have other names
 
-    def key(each: Bundle) -> tuple[str, str]:
+    def key(each: ComparedBundle) -> tuple[str, str]:
         return ("" if by_name else each.recipe, each.name)
 
     theirs = {key(each): each for each in news}
@@ -130,16 +145,18 @@ def _pairs(before: Side, after: Side) -> tuple[list[tuple[Bundle, Bundle]], list
     return [(each, theirs[name]) for name, each in mine.items() if name in theirs], alone
 
 
-def _title(each: Bundle) -> str:
+def _title(each: ComparedBundle) -> str:
     return f"variant {each.name}"
 
 
-def _pair_name(old: Bundle, new: Bundle) -> str:
+def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
     recipes = f"{new.recipe}:" if "@" in new.recipe else ""
     return f"{recipes}{new.name}" if old.name == new.name else f"{old.name} -> {new.name}"
 
 
-def _models(old: Bundle, new: Bundle, name: str, notes: list[str]) -> Iterator[Difference]:
+def _models(
+    old: ComparedBundle, new: ComparedBundle, name: str, notes: list[str]
+) -> Iterator[Difference]:
     if old.sha256 and old.sha256 == new.sha256:
         return
     absent = [each for each in (old, new) if each.model is None and each.folder is None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onnxbuild.comparison.sides import Bundle
+from onnxbuild.comparison.sides import ComparedBundle
 
 Found = tuple[str, str, dict[str, Any]]
 """(group, sentence, data)."""
@@ -18,7 +18,7 @@ _MANY_DIGITS = 9  # of figures that four digits don't tell apart
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LatencyChange:
     """A latency on both sides.
 
     Attributes:
@@ -37,6 +37,7 @@ class Measured:
     before: tuple[float, float, float]
     after: tuple[float, float, float]
     speedup: tuple[float, float | None, float | None] | None = None
+    together: bool = True
 
     @property
     def known(self) -> bool:
@@ -44,11 +45,13 @@ class Measured:
         if self.speedup is not None:
             _, low, high = self.speedup
             return low is not None and high is not None and not low <= 1 <= high
-        return self.before[2] < self.after[1] or self.after[2] < self.before[1]
+        return self.together and (self.before[2] < self.after[1] or self.after[2] < self.before[1])
 
     @property
     def words(self) -> str:
         """The difference in words."""
+        if not self.together:
+            return "recorded at different times"
         if not self.known:
             return "no difference measured"
         ratio = self.before[0] / self.after[0] if self.speedup is None else self.speedup[0]
@@ -58,14 +61,15 @@ class Measured:
     def sentence(self) -> str:
         """Where, both times, and the difference."""
         where = f"{self.provider} at {self.point}"
-        return f"on {where}: {_ms(self.before)} -> {_ms(self.after)}: {self.words}"
+        times = f"on {where}: {_ms(self.before)} -> {_ms(self.after)}"
+        return f"{times}: {self.words}" if self.together else times
 
 
 def _ms(value: tuple[float, float, float]) -> str:
     return f"{value[0]:.3g} ms [{value[1]:.3g} to {value[2]:.3g}]"
 
 
-def judged(old: Bundle, new: Bundle) -> Iterator[Found]:
+def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
     """Yield what differs in the verdicts of gates."""
     ones, others = _verdicts(old), _verdicts(new)
     for name in dict.fromkeys((*ones, *others)):
@@ -82,7 +86,7 @@ def judged(old: Bundle, new: Bundle) -> Iterator[Found]:
             yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": each}
 
 
-def _verdicts(bundle: Bundle) -> dict[str, bool]:
+def _verdicts(bundle: ComparedBundle) -> dict[str, bool]:
     manifest = bundle.manifest
     if manifest is None:
         return {}
@@ -91,7 +95,7 @@ def _verdicts(bundle: Bundle) -> dict[str, bool]:
     return {name: passed for name, passed in found.items() if passed is not None}
 
 
-def scored(old: Bundle, new: Bundle) -> Iterator[Found]:
+def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
     """Yield what differs in accuracy."""
     ones, others = _scores(old), _scores(new)
     for name in dict.fromkeys((*ones, *others)):
@@ -103,7 +107,7 @@ def scored(old: Bundle, new: Bundle) -> Iterator[Found]:
         yield "accuracy", f"{name}: {texts} ({right - left:+.2g})", data
 
 
-def _scores(bundle: Bundle) -> dict[str, float]:
+def _scores(bundle: ComparedBundle) -> dict[str, float]:
     manifest = bundle.manifest
     if manifest is None:
         return {}
@@ -126,7 +130,7 @@ def _is_same(left: float, right: float) -> bool:
     return abs(left - right) <= _SAME_SHARE * max(abs(left), abs(right))
 
 
-def sized(old: Bundle, new: Bundle) -> Iterator[Found]:
+def sized(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
     """Yield the change of the model's size."""
     if _known_sizes(old, new) and old.size_bytes != new.size_bytes:
         left, right = old.size_bytes, new.size_bytes
@@ -135,27 +139,37 @@ def sized(old: Bundle, new: Bundle) -> Iterator[Found]:
         yield "size", f"{left:,} -> {right:,} bytes ({share})", data
 
 
-def _known_sizes(old: Bundle, new: Bundle) -> bool:
+def _known_sizes(old: ComparedBundle, new: ComparedBundle) -> bool:
     is_here = [each.model is not None or each.folder is not None for each in (old, new)]
     return all(is_here) and bool(old.size_bytes and new.size_bytes)
 
 
-def latencies(old: Bundle, new: Bundle, name: str) -> Iterator[Measured]:
-    """Yield recorded latencies that both sides have."""
+def latencies(
+    old: ComparedBundle, new: ComparedBundle, name: str, *, together: bool
+) -> Iterator[LatencyChange]:
+    """Yield recorded latencies that both sides have.
+
+    Args:
+        old: The one.
+        new: The other.
+        name: What to call both.
+        together: They were recorded in one measurement.
+    """
     others = {(each.provider, each.point): each for each in new.latencies}
     for each in old.latencies:
         match = others.get((each.provider, each.point))
         if match is not None and match != each:  # else it is one measurement
-            yield Measured(
+            yield LatencyChange(
                 name,
                 each.provider,
                 each.point,
                 (each.p50_ms, each.low_ms, each.high_ms),
                 (match.p50_ms, match.low_ms, match.high_ms),
+                together=together,
             )
 
 
-def figure_rows(old: Bundle, new: Bundle) -> list[tuple[str, str, str, str]]:
+def figure_rows(old: ComparedBundle, new: ComparedBundle) -> list[tuple[str, str, str, str]]:
     """Return (figure, before, after, change) of all figures that a side has, equal ones too."""
     rows = []
     for name, left, right in _all_figures(old, new):
@@ -166,7 +180,9 @@ def figure_rows(old: Bundle, new: Bundle) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _all_figures(old: Bundle, new: Bundle) -> Iterator[tuple[str, float | None, float | None]]:
+def _all_figures(
+    old: ComparedBundle, new: ComparedBundle
+) -> Iterator[tuple[str, float | None, float | None]]:
     if old.size_bytes or new.size_bytes:
         yield "size in bytes", old.size_bytes or None, new.size_bytes or None
     counts = [None if b.manifest is None else b.manifest.nodes for b in (old, new)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxbuild.adapters import git
 from onnxbuild.comparison.build_side import commit_side, recipe_side
-from onnxbuild.comparison.sides import Bundle, Side, bundle_in
+from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
 from onnxbuild.core.errors import NotReproducibleError, UsageError
 from onnxbuild.core.step import MODEL_FILE
 from onnxbuild.release_format.bundles import manifest_in, section_bundles
@@ -105,14 +105,9 @@ def _no_commit(text: str, store: str | None, stack: ExitStack) -> Side | None:
 
 
 def _model_side(path: Path, text: str) -> Side:
-    if path.suffix == ".ort":
-        raise UsageError(
-            f"{path} is in ORT format; diff compares ONNX graphs",
-            fix="name the .onnx file that it was made from",
-        )
     if path.suffix != ".onnx":
         raise UsageError(f"{path} is not an .onnx file", fix=_WHAT)
-    bundle = Bundle("", path.name, model=path, size_bytes=path.stat().st_size)
+    bundle = ComparedBundle("", path.name, model=path, size_bytes=path.stat().st_size)
     return Side(text, "model", path.name, (bundle,))
 
 
@@ -129,7 +124,7 @@ def _folder_side(path: Path, text: str) -> Side:
     return Side(text, "folder", text, tuple(kept), variant=path.name if len(names) == 1 else "")
 
 
-def _measured(folder: Path) -> Bundle:
+def _measured(folder: Path) -> ComparedBundle:
     """A bundle in a folder, with the measurements that are laid next to it."""
     reports = {}
     for path in sorted(folder.glob("benchmark*.json")):
@@ -178,7 +173,7 @@ def release_side(path: Path, text: str, stack: ExitStack) -> Side:
     return Side(text, "release", title, bundles, release.lock)
 
 
-def _released(release: Released) -> list[Bundle]:
+def _released(release: Released) -> list[ComparedBundle]:
     found = []
     for _, name, entry in section_bundles(release.about):
         figures = figures_of(entry, manifest_in(entry, release.read), release.lock)

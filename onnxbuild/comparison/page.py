@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnxbuild.comparison.compare import GROUPS, Comparison, Difference
+from onnxbuild.comparison.compare import GROUPS, ComparedSides, Difference
 from onnxbuild.comparison.figures import shown_pair
 from onnxbuild.comparison.text import latency_kind, summary
 from onnxbuild.onnxkit.pages.page import render
@@ -32,7 +32,7 @@ _KINDS = {
 }
 
 
-def page_of(found: Comparison) -> str:
+def page_of(found: ComparedSides) -> str:
     """Return the page; equal comparisons give equal pages."""
     groups = [
         {

@@ -11,8 +11,8 @@ from typing import Any
 
 from onnxbuild.api import Request, load
 from onnxbuild.bench import bench
-from onnxbuild.comparison.compare import Comparison
-from onnxbuild.comparison.figures import Measured
+from onnxbuild.comparison.compare import ComparedSides
+from onnxbuild.comparison.figures import LatencyChange
 from onnxbuild.comparison.open_side import recipe_of
 from onnxbuild.core.errors import BuildError, UsageError
 from onnxbuild.core.ports import EventSink
@@ -23,8 +23,8 @@ _BEFORE, _AFTER = "before", "after"
 
 
 def benched(
-    found: Comparison, recipe: str | None, store: str | None, events: Sequence[EventSink] = ()
-) -> Comparison:
+    found: ComparedSides, recipe: str | None, store: str | None, events: Sequence[EventSink] = ()
+) -> ComparedSides:
     """Return a comparison with latencies that are measured now in place of those that were recorded.
 
     Args:
@@ -84,14 +84,14 @@ def _copied(model: Path, folder: Path) -> Path:
 
 def _measured(
     names: Sequence[str], provider: str, report: Mapping[str, Any]
-) -> Iterator[Measured]:
+) -> Iterator[LatencyChange]:
     for point in report["points"]:
         for number, name in enumerate(names):
             old, new = (point["results"].get(f"{number}/{word}") for word in (_BEFORE, _AFTER))
             if old is None or new is None:
                 continue  # one of them does not run there
             ratio, low, high = new["against"][f"{number}/{_BEFORE}"]
-            yield Measured(
+            yield LatencyChange(
                 name, provider, point["point"], _median(old), _median(new), (ratio, low, high)
             )
 

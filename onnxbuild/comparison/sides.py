@@ -19,7 +19,7 @@ SideKind = Literal["model", "build", "folder", "release", "commit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class ComparedBundle:
     """One model of a side.
 
     Attributes:
@@ -64,7 +64,7 @@ class Side:
     given: str
     kind: SideKind
     title: str
-    bundles: tuple[Bundle, ...]
+    bundles: tuple[ComparedBundle, ...]
     lock: Lock | None = None
     variant: str = ""
     recipe: Path | None = None
@@ -77,7 +77,7 @@ def bundle_in(
     name: str = "",
     reports: Mapping[str, Any] | None = None,
     sha256: str = "",
-) -> Bundle:
+) -> ComparedBundle:
     """Return the bundle in a folder.
 
     Args:
@@ -94,7 +94,7 @@ def bundle_in(
     name = name or folder.name
     file = folder / manifest.file
     measured = {target: report for target, report in (reports or {}).items() if "points" in report}
-    return Bundle(
+    return ComparedBundle(
         recipe=recipe or manifest.name,
         name=name,
         model=file if file.suffix == Path(MODEL_FILE).suffix else None,

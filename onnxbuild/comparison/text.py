@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from onnxbuild.comparison.compare import GROUPS, Comparison, Difference
+from onnxbuild.comparison.compare import GROUPS, ComparedSides, Difference
 
-MOST_SHOWN = 10
+MOST_SHOWN = 6
 """Differences of a group that are shown."""
 
 
 def lines_of(
-    found: Comparison, *, width: int | None = None, most: int = MOST_SHOWN
+    found: ComparedSides, *, width: int | None = None, most: int = MOST_SHOWN
 ) -> Iterator[str]:
     """Yield the lines.
 
@@ -38,14 +38,16 @@ def lines_of(
     yield summary(found)
 
 
-def latency_kind(found: Comparison) -> str:
+def latency_kind(found: ComparedSides) -> str:
     """How the latencies were measured, in words."""
     if any(each.speedup is not None for each in found.latencies):
         return "measured now, side by side"
+    if all(each.together for each in found.latencies):
+        return "as recorded in one build"
     return "as each build recorded it, at another time; --bench measures side by side"
 
 
-def summary(found: Comparison) -> str:
+def summary(found: ComparedSides) -> str:
     """The last line."""
     count = len(found.differences)
     if not count:
@@ -53,7 +55,7 @@ def summary(found: Comparison) -> str:
     return f"{count} difference{'s' if count != 1 else ''}"
 
 
-def few_lines(found: Comparison, most: int) -> Iterator[str]:
+def few_lines(found: ComparedSides, most: int) -> Iterator[str]:
     """Yield the most important differences alone, one line each, and how many more there are."""
     sentences = [
         f"{each.group}: {text}"
@@ -67,7 +69,7 @@ def few_lines(found: Comparison, most: int) -> Iterator[str]:
         yield f"and {len(sentences) - most} more"
 
 
-def _sentences(own: Sequence[Difference], found: Comparison) -> list[str]:
+def _sentences(own: Sequence[Difference], found: ComparedSides) -> list[str]:
     """With the variants that each is of, where there are several."""
     if len(found.figures) <= 1:
         return [each.sentence for each in own]

@@ -147,8 +147,8 @@ def test_a_long_list_is_cut_with_a_count(files):
         graph = helper.make_graph(nodes, "g", values[:1], values[1:], initializer=weights)
         onnx.save(helper.make_model(graph), files.folder / f"{name}.onnx")
     lines = files("diff", "many.onnx", "more.onnx").out.splitlines()
-    assert len(lines) == 3 + 1 + 10 + 2
-    assert lines[-2] == "  and 15 more: --all, --json or --html FILE shows them"
+    assert len(lines) == 3 + 1 + 6 + 2
+    assert lines[-2] == "  and 19 more: --all, --json or --html FILE shows them"
     assert lines[-1] == "25 differences"
     assert len(files("diff", "many.onnx", "more.onnx", "--all").out.splitlines()) == 3 + 1 + 25 + 1
 

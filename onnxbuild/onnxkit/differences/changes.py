@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onnxbuild.onnxkit.differences.arrays import ArrayDifference, compare_arrays, shown
-from onnxbuild.onnxkit.differences.graph_view import GraphView, Source, operator
-from onnxbuild.onnxkit.differences.matching import Match
+from onnxbuild.onnxkit.differences.graph_view import GraphView, ValueSource, operator
+from onnxbuild.onnxkit.differences.match import Match
+from onnxbuild.onnxkit.differences.regions import around, regions_of
 from onnxbuild.onnxkit.model.external_data import weight_array
 from onnxbuild.onnxkit.model.graphs import subgraphs
 from onnxbuild.onnxkit.model.inspect import dtype_name
@@ -107,8 +108,8 @@ def changes_of(match: Match) -> list[Change]:
 
 
 def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:
-    for gone, new in _components(match):
-        after, before = _around(match, gone, new)
+    for gone, new in regions_of(match):
+        after, before = around(match, gone, new)
         folded = ""
         if gone and not new:
             near = [
@@ -126,65 +127,6 @@ def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:
             before=before,
             folded_into=folded,
         )
-
-
-def _components(match: Match) -> list[tuple[list[int], list[int]]]:
-    """Unmatched nodes that belong together: neighbours, and those that feed the same node or output."""
-    gone, new = match.left(), match.left_in_other()
-    parent: dict[tuple[int, int], tuple[int, int]] = {
-        (side, n): (side, n) for side, left in ((0, gone), (1, new)) for n in left
-    }
-
-    def root(key: tuple[int, int]) -> tuple[int, int]:
-        while parent[key] != key:
-            parent[key] = parent[parent[key]]
-            key = parent[key]
-        return key
-
-    def join(left: tuple[int, int], right: tuple[int, int]) -> None:
-        ends = sorted((root(left), root(right)))
-        parent[ends[1]] = ends[0]
-
-    entries: dict[tuple[str, int, int], tuple[int, int]] = {}
-    sides = ((0, match.one, match.to_other, gone), (1, match.other, match.to_one, new))
-    for side, view, known, left in sides:
-        for n in left:
-            for reader in view.readers[n]:
-                if reader.node not in known:
-                    join((side, n), (side, reader.node))
-                else:
-                    there = known[reader.node] if side == 0 else reader.node
-                    key = "node", there, reader.slot
-                    join(entries.setdefault(key, (side, n)), (side, n))
-            for _, place in view.exits[n]:
-                there = match.outputs.get(place, -1 - place) if side == 0 else place
-                join(entries.setdefault(("output", there, 0), (side, n)), (side, n))
-    groups: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-    for side, n in parent:
-        groups.setdefault(root((side, n)), ([], []))[side].append(n)
-    return list(groups.values())
-
-
-def _around(
-    match: Match, gone: Sequence[int], new: Sequence[int]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Labels of what is right before and right after: of the new nodes, else of those that are gone."""
-    view, own = (match.other, new) if new else (match.one, gone)
-    inside = set(own)
-    before: dict[str, None] = {}
-    after: dict[str, None] = {}
-    for n in own:
-        for source in view.sources[n]:
-            if source.kind == "node" and source.node not in inside:
-                before[view.label(source.node)] = None
-            elif source.kind == "input":
-                before[f"input '{source.name}'"] = None
-        for reader in view.readers[n]:
-            if reader.node not in inside:
-                after[view.label(reader.node)] = None
-        for _, place in view.exits[n]:
-            after[f"output '{view.outputs[place]}'"] = None
-    return tuple(before), tuple(after)
 
 
 def _attributes(match: Match) -> Iterator[AttributeChanged]:
@@ -225,8 +167,8 @@ def _moved(match: Match) -> Iterator[InputMoved]:
     for n, there in sorted(match.to_other.items()):
         ones, others = match.one.sources[n], match.other.sources[there]
         for slot in range(max(len(ones), len(others))):
-            old = ones[slot] if slot < len(ones) else Source("none")
-            new = others[slot] if slot < len(others) else Source("none")
+            old = ones[slot] if slot < len(ones) else ValueSource("none")
+            new = others[slot] if slot < len(others) else ValueSource("none")
             if not _is_same(match, old, new):
                 yield InputMoved(
                     match.one.label(n), slot, _origin(match.one, old), _origin(match.other, new)
@@ -239,7 +181,7 @@ def _moved(match: Match) -> Iterator[InputMoved]:
             yield InputMoved(label, -1, _origin(match.one, old), _origin(match.other, new))
 
 
-def _is_same(match: Match, old: Source, new: Source) -> bool:
+def _is_same(match: Match, old: ValueSource, new: ValueSource) -> bool:
     """Return whether two sources are one, or another sentence says how they differ."""
     if old.kind == "node" and old.node not in match.to_other:
         return True
@@ -258,7 +200,7 @@ def _is_same(match: Match, old: Source, new: Source) -> bool:
     return old.kind == new.kind
 
 
-def _origin(view: GraphView, source: Source) -> str:
+def _origin(view: GraphView, source: ValueSource) -> str:
     if source.kind == "node":
         return view.label(source.node)
     if source.kind == "none":
@@ -271,8 +213,8 @@ def _weights(match: Match) -> Iterator[WeightChanged]:
     for n, there in sorted(match.to_other.items()):
         ones, others = match.one.sources[n], match.other.sources[there]
         for slot in range(max(len(ones), len(others))):
-            old = ones[slot] if slot < len(ones) else Source("none")
-            new = others[slot] if slot < len(others) else Source("none")
+            old = ones[slot] if slot < len(ones) else ValueSource("none")
+            new = others[slot] if slot < len(others) else ValueSource("none")
             if not {old.kind, new.kind} <= {"weight", "none"} or old.kind == new.kind == "none":
                 continue
             if (old.name, new.name) in done:
@@ -283,7 +225,7 @@ def _weights(match: Match) -> Iterator[WeightChanged]:
                 yield found
 
 
-def _weight(match: Match, old: Source, new: Source, node: str) -> WeightChanged | None:
+def _weight(match: Match, old: ValueSource, new: ValueSource, node: str) -> WeightChanged | None:
     one, other = match.one.weights.get(old.name), match.other.weights.get(new.name)
     types = ("" if one is None else tensor_type(one), "" if other is None else tensor_type(other))
     name = old.name or new.name

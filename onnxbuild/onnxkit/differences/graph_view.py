@@ -18,7 +18,7 @@ _CONSTANT = "Constant"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValueSource:
     """Where a value comes from.
 
     Attributes:
@@ -36,7 +36,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ValueReader:
     """A node's input that reads a value.
 
     Attributes:
@@ -68,30 +68,30 @@ class GraphView:
     _digests: dict[str, str] = field(default_factory=dict)
 
     @cached_property
-    def sources(self) -> list[list[Source]]:
+    def sources(self) -> list[list[ValueSource]]:
         """For each node, where its inputs come from; then the values that its subgraphs capture, by name."""
         return [[self.source(name) for name in _names(node)] for node in self.nodes]
 
     @cached_property
-    def readers(self) -> list[list[Reader]]:
+    def readers(self) -> list[list[ValueReader]]:
         """For each node, who reads its outputs."""
-        found: list[list[Reader]] = [[] for _ in self.nodes]
+        found: list[list[ValueReader]] = [[] for _ in self.nodes]
         for number, sources in enumerate(self.sources):
             for slot, source in enumerate(sources):
                 if source.kind == "node":
-                    found[source.node].append(Reader(number, slot, source.port))
+                    found[source.node].append(ValueReader(number, slot, source.port))
         return found
 
     @cached_property
-    def _of_inputs(self) -> dict[str, list[Reader]]:
-        found: dict[str, list[Reader]] = {}
+    def _of_inputs(self) -> dict[str, list[ValueReader]]:
+        found: dict[str, list[ValueReader]] = {}
         for number, sources in enumerate(self.sources):
             for slot, source in enumerate(sources):
                 if source.kind == "input":
-                    found.setdefault(source.name, []).append(Reader(number, slot, 0))
+                    found.setdefault(source.name, []).append(ValueReader(number, slot, 0))
         return found
 
-    def input_readers(self, name: str) -> list[Reader]:
+    def input_readers(self, name: str) -> list[ValueReader]:
         """Return who reads an input of the graph."""
         return self._of_inputs.get(name, [])
 
@@ -114,16 +114,16 @@ class GraphView:
             if name
         }
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> ValueSource:
         """Return where a value comes from."""
         if not name:
-            return Source("none")
+            return ValueSource("none")
         if name in self._makers:
             number, port = self._makers[name]
-            return Source("node", name, number, port)
+            return ValueSource("node", name, number, port)
         if name in self.weights:
-            return Source("weight", name)
-        return Source("input" if name in self._inputs else "outer", name)
+            return ValueSource("weight", name)
+        return ValueSource("input" if name in self._inputs else "outer", name)
 
     @cached_property
     def _inputs(self) -> frozenset[str]:

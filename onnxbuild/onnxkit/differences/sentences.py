@@ -96,15 +96,27 @@ def _graph(changes: Iterable[Change | Inside]) -> Iterator[Said]:
             ],
         }
         yield Said(GRAPH, _inside(where, _nodes(first, len(same))), data)
+    yield from _attributes((w, c) for w, c in rest if isinstance(c, AttributeChanged))
     for where, each in rest:
-        data = {"where": where, **dataclasses.asdict(each)}
-        if isinstance(each, AttributeChanged):
-            text = changed(f"attribute '{each.name}' of {each.node}", each.old, each.new)
-            yield Said(GRAPH, _inside(where, text), {"kind": "attribute", **data})
-        else:
+        if isinstance(each, InputMoved):
             subject = each.node if each.slot < 0 else f"input {each.slot} of {each.node}"
             text = f"{subject} comes from {each.new} instead of {each.old}"
-            yield Said(GRAPH, _inside(where, text), {"kind": "connection", **data})
+            data = {"kind": "connection", "where": where, **dataclasses.asdict(each)}
+            yield Said(GRAPH, _inside(where, text), data)
+
+
+def _attributes(found: Iterable[tuple[str, AttributeChanged]]) -> Iterator[Said]:
+    """Say the same change of several nodes of one operator once."""
+    groups: dict[tuple[str, ...], list[AttributeChanged]] = {}
+    for where, each in found:
+        key = where, each.node.partition(" ")[0], each.name, each.old, each.new
+        groups.setdefault(key, []).append(each)
+    for (where, operator, name, old, new), same in groups.items():
+        data = {"kind": "attribute", "where": where, "name": name, "old": old, "new": new}
+        nodes = [each.node for each in same]
+        of = nodes[0] if len(nodes) == 1 else f"{len(nodes)} {operator} nodes"
+        text = changed(f"attribute '{name}' of {of}", old, new)
+        yield Said(GRAPH, _inside(where, text), {**data, "nodes": nodes})
 
 
 def _placed(change: Change | Inside) -> tuple[str, Change]:
@@ -177,8 +189,8 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
             for (where, each), one in zip(same, data, strict=True):
                 yield Said(WEIGHTS, _inside(where, changed(_named(each), each.old, each.new)), one)
         else:
-            names = f"'{same[0][1].name}' is the first"
-            text = f"{len(same)} weights are {new} instead of {old}: {names}"
+            first = same[0][1].name
+            text = f"{len(same)} weights are {new} instead of {old}, first '{first}'"
             yield Said(WEIGHTS, text, {"kind": "weights", "weights": data})
     by_values.sort(key=lambda pair: -_size(pair[1]))
     for where, each in by_values:
@@ -201,10 +213,14 @@ def _weights(changes: Iterable[Change | Inside]) -> Iterator[Said]:
 
 
 def _types(each: WeightChanged) -> tuple[str, str]:
-    """Types alone where the shape is the same, so that equal changes are one sentence."""
+    """Types alone where the shape is the same, and ranks where it is not, so that equal changes are one sentence."""
     old, _, old_shape = each.old.partition(" ")
     new, _, new_shape = each.new.partition(" ")
-    return (old, new) if old_shape == new_shape else (each.old, each.new)
+    if old_shape == new_shape:
+        return old, new
+    if old == new and new_shape in {"[]", "[1]"} and "," not in old_shape:
+        return f"one {old} for each channel", f"a single {new}"
+    return each.old, each.new
 
 
 def _named(each: WeightChanged) -> str:

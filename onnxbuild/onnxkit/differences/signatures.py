@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxbuild.onnxkit.differences.graph_view import GraphView, Source, operator
+from onnxbuild.onnxkit.differences.graph_view import GraphView, ValueSource, operator
 from onnxbuild.onnxkit.model.graphs import graphs_below, subgraphs
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _before(
 ) -> tuple[str, ...]:
     found = [""] * len(own)
 
-    def of(source: Source) -> str:
+    def of(source: ValueSource) -> str:
         if source.kind == "node":
             return f"{source.port} of {found[source.node]}"
         if source.kind == "weight":

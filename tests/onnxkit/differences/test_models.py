@@ -241,7 +241,7 @@ def test_another_type_of_all_weights_is_one_sentence(sentences):
         return model(nodes, weights)
 
     said = sentences(halves(np.float16), halves(np.float64))
-    assert said == ["5 weights are float64 instead of float16: 'h0' is the first"]
+    assert said == ["5 weights are float64 instead of float16, first 'h0'"]
 
 
 def test_the_signature(sentences):
