@@ -80,7 +80,7 @@ def command(
 
             html.write_text(page_of(found), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(to_json(found), indent=2, allow_nan=False))
+        click.echo(json.dumps(to_json(found), indent=2, allow_nan=False, default=str))
     else:
         from onnxbuild.adapters.console.standard_streams import columns
 

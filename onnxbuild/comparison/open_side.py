@@ -9,8 +9,9 @@ from pathlib import Path
 from onnxbuild.adapters import git
 from onnxbuild.comparison.build_side import commit_side, recipe_side
 from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
-from onnxbuild.core.errors import NotReproducibleError, UsageError
+from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
 from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.model.model_files import external_files
 from onnxbuild.release_format.bundles import manifest_in, section_bundles
 from onnxbuild.release_format.checksums import check_sums
 from onnxbuild.release_format.figures import figures_of
@@ -107,8 +108,13 @@ def _no_commit(text: str, store: str | None, stack: ExitStack) -> Side | None:
 def _model_side(path: Path, text: str) -> Side:
     if path.suffix != ".onnx":
         raise UsageError(f"{path} is not an .onnx file", fix=_WHAT)
-    bundle = ComparedBundle("", path.name, model=path, size_bytes=path.stat().st_size)
-    return Side(text, "model", path.name, (bundle,))
+    try:
+        names = (path.name, *external_files(path))
+    except StepError as error:
+        raise UsageError(error.what, where=error.where, fix=error.fix) from error
+    sizes = [each.stat().st_size for name in names if (each := path.with_name(name)).is_file()]
+    bundle = ComparedBundle("", path.name, model=path, size_bytes=sum(sizes))
+    return Side(text, "model", text, (bundle,))
 
 
 def _folder_side(path: Path, text: str) -> Side:

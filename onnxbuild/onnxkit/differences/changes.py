@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import onnx
 
 
+_TYPES = ("to", "dtype")
+"""Attributes of Cast, RandomNormal and others that name a type by its number."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodesChanged:
     """Nodes that are next to each other, on one side alone.
@@ -158,6 +162,8 @@ def _attribute_text(attribute: onnx.AttributeProto | None) -> str:
     if isinstance(value, onnx.TensorProto):
         array = weight_array(value)
         return f"{tensor_type(value)} {shown(array.tolist() if array.size < 16 else '...')}"  # noqa: PLR2004
+    if attribute.name in _TYPES and isinstance(value, int):
+        return dtype_name(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return shown(value)

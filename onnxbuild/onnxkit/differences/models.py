@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.core.errors import UsageError
+from onnxbuild.core.errors import StepError, UsageError
 from onnxbuild.onnxkit.differences.changes import Change, changes_of, inner_pairs
 from onnxbuild.onnxkit.differences.graph_view import (
     GraphView,
@@ -99,9 +99,20 @@ def compare_models(one: Path, other: Path) -> ModelDifferences:
         other: Another.
 
     Raises:
-        StepError: One of them is not ONNX, or lacks its weights.
+        StepError: One of them is not ONNX, is damaged, or lacks its weights.
         UsageError: One has no graph.
     """
+    try:
+        return _compared(one, other)
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+        raise StepError(
+            f"a model is damaged: {type(error).__name__}: {error}",
+            where=f"{one}, {other}",
+            fix="onnx.checker.check_model says which one",
+        ) from error
+
+
+def _compared(one: Path, other: Path) -> ModelDifferences:
     loaded = [_load(path) for path in (one, other)]
     sizes = _size(one), _size(other)
     if sizes[0] == sizes[1] and _same_bytes(one, other):

@@ -133,6 +133,19 @@ def test_one_attribute(sentences):
     assert sentences(other, third) == ["attribute 'alpha' of Gemm 'gemm1': 0.5 -> 0.25"]
 
 
+def test_types_are_called_by_their_names(sentences):
+    def cast(to):
+        nodes = [
+            helper.make_node("Cast", ["x"], ["c"], to=to, name="cast"),
+            helper.make_node("Cast", ["c"], ["y"], to=1, name="back"),
+        ]
+        return model(nodes)
+
+    assert sentences(cast(TensorProto.FLOAT16), cast(TensorProto.BFLOAT16)) == [
+        "attribute 'to' of Cast 'cast': float16 -> bfloat16"
+    ]
+
+
 def test_one_opset(sentences):
     assert sentences(network(), network(opset=19)) == ["opset: 18 -> 19"]
 
@@ -338,6 +351,25 @@ def test_what_is_no_model_is_refused(tmp_path, content):
         compare_models(path, good)
     with pytest.raises(BuildError):
         compare_models(good, Path(tmp_path / "missing.onnx"))
+
+
+def test_a_damaged_model_is_refused_or_compared_and_nothing_else(tmp_path):
+    good, bad = tmp_path / "good.onnx", tmp_path / "bad.onnx"
+    onnx.save(network(), good)
+    content = good.read_bytes()
+    refused = compared = 0
+    random = np.random.default_rng(3)
+    for _ in range(400):
+        changed = bytearray(content)
+        for place in random.integers(len(content), size=2):
+            changed[place] = random.integers(256)
+        bad.write_bytes(changed)
+        try:
+            say(compare_models(good, bad))
+            compared += 1
+        except BuildError:
+            refused += 1
+    assert min(refused, compared) > 40
 
 
 def test_ten_thousand_nodes_take_seconds(tmp_path):
