@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 
 from onnxbuild.cli.options import store_option
+from onnxbuild.core.errors import BuildError, UsageError
 
 EXIT_DIFFER = 1
+"""What failed has another exit code here than elsewhere: 2."""
 
 
 @click.command("diff")
@@ -67,18 +69,23 @@ def command(
     from onnxbuild.comparison.open_side import open_sides
     from onnxbuild.comparison.text import lines_of
 
-    with ExitStack() as stack:
-        found = compare(*open_sides((before, after), recipe, store, stack))
-        if bench:
-            from onnxbuild.adapters.console.sinks import PlainLines
-            from onnxbuild.comparison.side_by_side import benched
+    try:
+        with ExitStack() as stack:
+            found = compare(*open_sides((before, after), recipe, store, stack))
+            if bench:
+                from onnxbuild.adapters.console.sinks import PlainLines
+                from onnxbuild.comparison.side_by_side import benched
 
-            progress = PlainLines(lambda text: click.echo(text, err=True), verbose=False)
-            found = benched(found, recipe, store, [progress])
-        if html is not None:
-            from onnxbuild.comparison.page import page_of
+                progress = PlainLines(lambda text: click.echo(text, err=True), verbose=False)
+                found = benched(found, recipe, store, [progress])
+            if html is not None:
+                from onnxbuild.comparison.page import page_of
 
-            html.write_text(page_of(found), encoding="utf-8")
+                html.write_text(page_of(found), encoding="utf-8")
+    except BuildError as error:
+        if error.exit_code != EXIT_DIFFER:
+            raise
+        raise UsageError(error.what, where=error.where, fix=error.fix) from error
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2, allow_nan=False, default=str))
     else:
