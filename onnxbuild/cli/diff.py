@@ -81,7 +81,7 @@ def command(
             if html is not None:
                 from onnxbuild.comparison.page import page_of
 
-                html.write_text(page_of(found), encoding="utf-8")
+                _write(html, page_of(found))
     except BuildError as error:
         if error.exit_code != EXIT_DIFFER:
             raise
@@ -98,3 +98,12 @@ def command(
         if html is not None:
             click.echo(f"wrote {html}")
     ctx.exit(0 if found.equal else EXIT_DIFFER)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"can't write {path}: {error.strerror}", fix="--html FILE in a folder that is there"
+        ) from error

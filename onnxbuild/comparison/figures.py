@@ -170,13 +170,16 @@ def latencies(
 
 
 def figure_rows(old: ComparedBundle, new: ComparedBundle) -> list[tuple[str, str, str, str]]:
-    """Return (figure, before, after, change) of all figures that a side has, equal ones too."""
+    """Return (figure, before, after, change) of all figures but times that a side has, equal ones too."""
     rows = []
     for name, left, right in _all_figures(old, new):
         change = (
             "" if left is None or right is None or _is_same(left, right) else _moved(left, right)
         )
-        rows.append((name, _cell(left), _cell(right), change))
+        cells = _cell(left), _cell(right)
+        if change and isinstance(left, float) and isinstance(right, float):
+            cells = shown_pair(left, right)
+        rows.append((name, *cells, change))
     return rows
 
 
@@ -194,10 +197,6 @@ def _all_figures(
     ones, others = _scores(old), _scores(new)
     for name in dict.fromkeys((*ones, *others)):
         yield name, ones.get(name), others.get(name)
-    times = [{(t.provider, t.point): t.p50_ms for t in b.latencies} for b in (old, new)]
-    for provider, point in dict.fromkeys((*times[0], *times[1])):
-        key = provider, point
-        yield f"p50 in ms on {provider} at {point}", times[0].get(key), times[1].get(key)
 
 
 def _cell(value: float | None) -> str:
