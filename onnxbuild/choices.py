@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnxbuild.api import BuildResult, Request, build
 from onnxbuild.catalog import CATALOG, all_features
+from onnxbuild.core.action import ActionResult
 from onnxbuild.core.graph import Graph
 from onnxbuild.core.ports import EventSink, Executor
 from onnxbuild.core.step import StepKind
@@ -14,24 +15,37 @@ from onnxbuild.wiring import RunOptions, Workspace
 
 
 def choices_of(result: BuildResult, recipes: Collection[str] | None = None) -> dict[str, str]:
-    """Return a build's choices by name.
+    """Return a build's choices by name; see `choices_in`.
+
+    Args:
+        result: The build.
+        recipes: Names of the recipes whose choices are wanted; None for all.
+    """
+    return choices_in(result.graph, result.report.results, recipes)
+
+
+def choices_in(
+    graph: Graph, results: Mapping[str, ActionResult], recipes: Collection[str] | None = None
+) -> dict[str, str]:
+    """Return the choices that steps made, by name.
 
     The way in which a variant's model is made is named `RECIPE:VARIANT`; every other choice has the name
     of the step that made it, as session settings have: `RECIPE:VARIANT/session`, or
     `RECIPE:VARIANT/session-TARGET` on others than the first target.
 
     Args:
-        result: The build.
+        graph: The steps.
+        results: Step -> what it gave; only those that are there.
         recipes: Names of the recipes whose choices are wanted; None for all.
     """
     made = {each.kind: each for feature in all_features() for each in feature.choices}
     found: dict[str, str] = {}
-    for name, address in result.graph.addresses.items():
+    for name, address in graph.addresses.items():
         if not address.variant or (recipes is not None and address.recipe not in recipes):
             continue
-        step = result.graph.resolve(name)
-        choice = made.get(result.graph.steps[step].kind)
-        chosen = result.report.results.get(step)
+        step = graph.resolve(name)
+        choice = made.get(graph.steps[step].kind)
+        chosen = results.get(step)
         if choice is not None and chosen is not None:
             key = f"{address.recipe}:{address.variant}" if choice.is_model else name
             found[key] = str(chosen.metrics["chosen"])

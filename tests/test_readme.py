@@ -15,7 +15,13 @@ import yaml
 
 from tests.pages import ROOT, assert_shown, commands, environment, said
 
-PAGES = {"README.md": 2, "docs/tour.md": 12, "docs/release.md": 4, "docs/providers.md": 3}
+PAGES = {
+    "README.md": 2,
+    "docs/tour.md": 12,
+    "docs/release.md": 4,
+    "docs/diff.md": 5,
+    "docs/providers.md": 3,
+}
 """Page -> how many commands it shows; a reader takes the pages in this order."""
 
 _YAML = re.compile(r"```yaml\n(.*?)```", re.DOTALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,43 @@ def committed(project: Path, file: Path) -> Committed | None:
     if head.returncode != 0 or blob.returncode != 0:
         return None
     return Committed(head.stdout.decode("ascii").strip(), blob.stdout != real.read_bytes())
+
+
+def commit_of(project: Path, revision: str) -> str | None:
+    """Return the commit that a revision names (`HEAD~1`, a branch, a tag), in full; None if it names none.
+
+    Args:
+        project: A folder of the repository.
+        revision: As typed.
+    """
+    wanted = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        found = _git(project, "rev-parse", *wanted)
+    except (FileNotFoundError, ValueError):  # no git; a NUL byte
+        return None
+    return found.stdout.decode("ascii").strip() if found.returncode == 0 else None
+
+
+def export_commit(project: Path, commit: str, folder: Path) -> None:
+    """Write the files of a project as a commit has them.
+
+    Args:
+        project: The project's root, which may be below the repository's.
+        commit: In full.
+        folder: Where; it must be there.
+
+    Raises:
+        BuildError: git refuses: the commit does not have the project, say.
+    """
+    archive = folder.with_name(f"{folder.name}.tar")
+    done = _git(project, "archive", "--format=tar", f"--output={archive}", commit)
+    if done.returncode != 0:
+        raise _refused(done)
+    try:
+        with tarfile.open(archive, "r:") as files:
+            files.extractall(folder, filter="data")
+    finally:
+        archive.unlink(missing_ok=True)
 
 
 def _sides(root: Path, used: Iterable[Path]) -> tuple[list[Path], tuple[Path, ...]]:

@@ -11,6 +11,7 @@ VERBS = {
     "plan": "Show what `run` would build, and why.",
     "why": "Show the inputs that made a step run, or would make it run.",
     "diagnose": "Find the step and the nodes that a variant's error comes from, and a remedy.",
+    "diff": "Compare two builds, variants, releases, commits or models: what differs.",
     "bench": "Measure variants side by side, and compare them with other models.",
     "lock": "Record all inputs and outputs of a recipe's build in a lock file.",
     "reproduce": "Build again from nothing in another folder, and compare every byte.",

@@ -83,6 +83,7 @@ def command(
     differs from the lock or the commit.
     """  # noqa: D301 - click's own mark for text that keeps its lines
     from onnxbuild.cli.run import print_end
+    from onnxbuild.comparison.previous_release import lines_about_previous
     from onnxbuild.registry.command import push as push_command
     from onnxbuild.registry.reference import parse_reference
     from onnxbuild.release.release import ReleaseRequest, make_release
@@ -107,6 +108,8 @@ def command(
         print_end(result)
         ctx.exit(result.exit_code)
     _show(release)
+    for line in lines_about_previous(release.published.folder, wanted.previous):
+        click.echo(line)
     if destination is not None:
         folder = os.path.relpath(release.published.folder)
         ctx.invoke(push_command, source=folder, destination=destination)

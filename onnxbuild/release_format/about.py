@@ -128,7 +128,7 @@ def about(
                 "bundle": f"{section.folder}/{below}{name}",
                 "step": each.bundle.step,
                 **_judged_by(recipe, each, graph, matrix=matrix),
-                "benchmarks": _compared_in(each, graph),
+                "benchmarks": compared_in(each, graph),
             }
         for name in _reported(recipe, graph):
             file = graph.addresses[name].local
@@ -165,7 +165,7 @@ def _judged_by(recipe: Recipe, each: Deliverable, graph: Graph, *, matrix: bool)
     return {"golden": golden, "reference": reference}
 
 
-def _compared_in(each: Deliverable, graph: Graph) -> dict[str, str]:
+def compared_in(each: Deliverable, graph: Graph) -> dict[str, str]:
     """Target -> the step that measures a bundle there, side by side with the others."""
     kinds = {found.side_by_side.kind for found in all_features() if found.side_by_side}
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,13 @@ def figures_of(variant: Mapping[str, Any], manifest: Manifest, lock: Lock) -> Fi
         cosines=_numbers({name: each["cosine_min"] for name, each in metrics.items()}),
         equals=_numbers({name: each.get("equal_min") for name, each in metrics.items()}),
         scores=_numbers({name: each["score"] for name, each in manifest.evaluation.items()}),
-        latencies=tuple(_latencies(variant, lock)),
+        latencies=latencies_of(
+            variant["variant"],
+            {
+                provider: lock.measurements[step]
+                for provider, step in variant["benchmarks"].items()
+            },
+        ),
     )
 
 
@@ -82,23 +88,29 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _latencies(variant: Mapping[str, Any], lock: Lock) -> Iterator[Latency]:
-    for provider, step in sorted(variant["benchmarks"].items()):  # as release.json has them
-        for point in lock.measurements[step]["points"]:
-            results = point["results"]
-            found, base = results.get(variant["variant"]), results.get(BASELINE)
-            if found is None:
-                continue  # none of it runs on that target
-            yield Latency(
-                provider=provider,
-                point=point["point"],
-                p50_ms=found["p50_ms"],
-                low_ms=found["p50_low_ms"],
-                high_ms=found["p50_high_ms"],
-                ratio=None if base is None else found["p50_ms"] / base["p50_ms"],
-                speedup=(
-                    found.get("speedup"),
-                    found.get("speedup_low"),
-                    found.get("speedup_high"),
-                ),
-            )
+def latencies_of(variant: str, reports: Mapping[str, Any]) -> tuple[Latency, ...]:
+    """Return what was measured of a variant.
+
+    Args:
+        variant: Its name.
+        reports: Provider -> the report of the measurement there.
+    """
+    return tuple(
+        _latency(provider, point, found)
+        for provider, report in sorted(reports.items())  # as release.json has them
+        for point in report["points"]
+        if (found := point["results"].get(variant)) is not None  # none: it does not run there
+    )
+
+
+def _latency(provider: str, point: Mapping[str, Any], found: Mapping[str, Any]) -> Latency:
+    base = point["results"].get(BASELINE)
+    return Latency(
+        provider=provider,
+        point=point["point"],
+        p50_ms=found["p50_ms"],
+        low_ms=found["p50_low_ms"],
+        high_ms=found["p50_high_ms"],
+        ratio=None if base is None else found["p50_ms"] / base["p50_ms"],
+        speedup=(found.get("speedup"), found.get("speedup_low"), found.get("speedup_high")),
+    )

@@ -21,6 +21,7 @@ ARGUMENTS = {
     "release": ("release", "tiny.yaml", "--version", "2", "--allow-dirty"),
     "verify": ("verify", "dist/tiny-1"),
     "init": ("init", "models/tiny.py:load", "--name", "first"),
+    "diff": ("diff", "tiny.yaml", "artifacts/out/tiny"),
     "inspect": ("inspect", "artifacts/out/tiny/fp32/model.onnx"),
     "push": ("push", "tiny:fp32", "oci:pushed:1"),
     "pull": ("pull", "oci:released:1"),

@@ -135,10 +135,11 @@ def _tails(measured: Measured, name: str) -> dict[str, object]:
 
 
 def _against(measured: Measured, name: str, comparison_models: Sequence[str]) -> dict[str, object]:
-    """How many times as fast as each comparison model."""
-    if not comparison_models or name in comparison_models:
+    """How many times as fast as each other comparison model."""
+    others = [other for other in comparison_models if other != name]
+    if not others:
         return {}
-    ratios = {other: ratio_of(*measured.pair(other, name)) for other in comparison_models}
+    ratios = {other: ratio_of(*measured.pair(other, name)) for other in others}
     return {"against": {other: _rounded(ratio) for other, ratio in ratios.items()}}
 
 

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxbuild.onnxkit.model.diff import first_difference, json_difference
-from onnxbuild.onnxkit.model.diff_arrays import array_difference
+from onnxbuild.onnxkit.differences.arrays import array_difference
+from onnxbuild.onnxkit.differences.artifacts import first_difference, json_difference
 from onnxbuild.onnxkit.model.model_files import save_model
 from tests.onnxkit.models import branching, linear, weight
 

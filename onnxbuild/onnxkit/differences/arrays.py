@@ -1,7 +1,8 @@
-"""Where two arrays part, and by how much."""
+"""Two arrays: how many elements differ, which first, and by how much."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,24 +12,62 @@ _CHUNK_ELEMENTS = 1 << 20
 _WIDEST = 60
 
 
+@dataclass(frozen=True, slots=True)
+class ArrayDifference:
+    """How far two arrays of one dtype and shape are apart.
+
+    Attributes:
+        count: Elements that differ in their bits.
+        size: Elements in all.
+        first: Index of the first of them.
+        old: That element of the one array, as text.
+        new: That of the other.
+        max_abs: Largest absolute difference; infinite with a NaN or an infinity on one side, None
+            where elements are no numbers.
+        max_rel: The same, as a share of the one array's largest magnitude; None where that is 0.
+    """
+
+    count: int
+    size: int
+    first: tuple[int, ...]
+    old: str
+    new: str
+    max_abs: float | None
+    max_rel: float | None
+
+
 def array_difference(one: np.ndarray, other: np.ndarray) -> str:
     """Return how many elements differ, the first of them, and the largest difference.
 
+    Returns: Empty if the arrays are equal.
+    """
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return f"{array_type(one)} -> {array_type(other)}"
+    found = compare_arrays(one, other)
+    if found is None:
+        return ""
+    both = f"{found.old} -> {found.new}"
+    gap = "" if found.max_abs is None else f", by at most {found.max_abs:.3g}"
+    counts = f"{found.count:,} of {found.size:,} differ"
+    return f"{array_type(one)}: {counts}{gap}, the first at {list(found.first)}: {both}"
+
+
+def compare_arrays(one: np.ndarray, other: np.ndarray) -> ArrayDifference | None:
+    """Return how far two arrays of one dtype and shape are apart; None if they are equal.
+
     Elements are compared by their bits: -0.0 and 0.0, or two kinds of NaN, are different bytes of a
     file. Only chunks are held in memory as float64.
-
-    Returns: Empty if the arrays are equal.
     """
     import numpy as np
 
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return f"{_type(one)} -> {_type(other)}"
-    first, count, largest = -1, 0, 0.0
+    first, count, largest, magnitude = -1, 0, 0.0, 0.0
     has_numbers = one.dtype.kind not in "OSUTMm"
     ones, others = one.reshape(-1), other.reshape(-1)
     for start in range(0, ones.size, _CHUNK_ELEMENTS):
         left = np.ascontiguousarray(ones[start : start + _CHUNK_ELEMENTS])
         right = np.ascontiguousarray(others[start : start + _CHUNK_ELEMENTS])
+        if has_numbers:
+            magnitude = max(magnitude, _largest_magnitude(left))
         differs = _differing(left, right)
         if not differs.any():
             continue
@@ -37,11 +76,16 @@ def array_difference(one: np.ndarray, other: np.ndarray) -> str:
         if has_numbers:
             largest = max(largest, _largest_gap(left[differs], right[differs]))
     if not count:
-        return ""
-    index = [int(n) for n in np.unravel_index(first, one.shape)]
-    both = f"{_element(ones[first])} -> {_element(others[first])}"
-    gap = f", by at most {largest:.3g}" if has_numbers else ""
-    return f"{_type(one)}: {count:,} of {one.size:,} differ{gap}, the first at {index}: {both}"
+        return None
+    return ArrayDifference(
+        count=count,
+        size=one.size,
+        first=tuple(int(n) for n in np.unravel_index(first, one.shape)),
+        old=_element(ones[first]),
+        new=_element(others[first]),
+        max_abs=largest if has_numbers else None,
+        max_rel=largest / magnitude if has_numbers and magnitude else None,
+    )
 
 
 def _differing(left: np.ndarray, right: np.ndarray) -> Any:
@@ -66,7 +110,17 @@ def _largest_gap(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.nan_to_num(gaps, nan=np.inf).max())
 
 
-def _type(array: np.ndarray) -> str:
+def _largest_magnitude(values: np.ndarray) -> float:
+    """The largest finite magnitude; 0 where there is none."""
+    import numpy as np
+
+    wide = np.complex128 if values.dtype.kind == "c" else np.float64
+    sizes = np.abs(values.astype(wide))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
+
+
+def array_type(array: np.ndarray) -> str:
+    """An array's dtype and shape, for a message."""
     return f"{array.dtype} {list(array.shape)}"
 
 

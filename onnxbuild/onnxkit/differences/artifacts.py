@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxbuild.core.errors import StepError
-from onnxbuild.onnxkit.model.diff_arrays import array_difference, shown
-from onnxbuild.onnxkit.model.diff_models import model_difference
+from onnxbuild.onnxkit.differences.arrays import array_difference, shown
+from onnxbuild.onnxkit.differences.first_difference import model_difference
 
 _CHUNK_BYTES = 1 << 20
 _LONGEST_TEXT_BYTES = 1 << 22

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxbuild.onnxkit.model.diff_arrays import array_difference, cut, shown
-from onnxbuild.onnxkit.model.graphs import element_count
+from onnxbuild.onnxkit.differences.arrays import array_difference, cut, shown
+from onnxbuild.onnxkit.model.external_data import is_outside, weight_array
 from onnxbuild.onnxkit.model.model_files import load_model
 
 if TYPE_CHECKING:
@@ -44,10 +44,9 @@ class _Pair:
 
     def __init__(self, one: Path, other: Path) -> None:
         self._one, self._other = one, other
-        self._folders: tuple[Path, Path] = (one.parent, other.parent)
 
     def differences(self) -> Iterator[_Found]:
-        one, other = (load_model(path, weights="left") for path in (self._one, self._other))
+        one, other = (load_model(path, weights="mapped") for path in (self._one, self._other))
         yield from self._graphs(one.graph, other.graph, "")
         functions = {f"{f.domain}:{f.name}": f for f in other.functions}
         for each in one.functions:
@@ -118,7 +117,9 @@ class _Pair:
                 if attribute.HasField("g") and match.HasField("g"):
                     below += self._graphs(attribute.g, match.g, label)
                 elif attribute.HasField("t") and match.HasField("t"):
-                    named.append(f"{label}{self._tensors(attribute.t, match.t) or 'spelling'}")
+                    said = self._tensors(attribute.t, match.t)
+                    if said or not is_outside(attribute.t):
+                        named.append(f"{label}{said or 'spelling'}")
                 else:
                     values = (_attribute_value(each) for each in (attribute, match))
                     named.append(label + " -> ".join(values))
@@ -130,31 +131,7 @@ class _Pair:
     def _tensors(self, one: onnx.TensorProto, other: onnx.TensorProto) -> str:
         if one.data_type != other.data_type or list(one.dims) != list(other.dims):
             return f"{_tensor_type(one)} -> {_tensor_type(other)}"
-        arrays = [_array(t, folder) for t, folder in zip((one, other), self._folders, strict=True)]
-        return array_difference(*arrays)
-
-
-def _array(tensor: onnx.TensorProto, folder: Path) -> Any:
-    """A tensor's elements; those in an external file are mapped, not read."""
-    import numpy as np
-    import onnx
-
-    if tensor.data_location != onnx.TensorProto.EXTERNAL:
-        return onnx.numpy_helper.to_array(tensor)
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    count, offset = element_count(tensor), int(entries.get("offset", 0))
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
-    length = int(entries.get("length", count * dtype.itemsize))
-    path = folder / entries["location"]
-    if length == count * dtype.itemsize and count:
-        flat = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=(count,))
-        return flat.reshape(tuple(tensor.dims))
-    with path.open("rb") as file:  # several elements a byte
-        file.seek(offset)
-        inside = onnx.TensorProto(
-            data_type=tensor.data_type, dims=tensor.dims, raw_data=file.read(length)
-        )
-    return onnx.numpy_helper.to_array(inside)
+        return array_difference(weight_array(one), weight_array(other))
 
 
 def _values(ones: Any, others: Any, noun: str) -> Iterator[_Found]:

@@ -1,0 +1,109 @@
+"""`onnxbuild diff`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from onnxbuild.cli.options import store_option
+from onnxbuild.core.errors import BuildError, UsageError
+
+EXIT_DIFFER = 1
+"""What failed has another exit code here than elsewhere: 2."""
+
+
+@click.command("diff")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.argument("recipe", required=False, metavar="[RECIPE[:VARIANT]]")
+@click.option(
+    "--bench", is_flag=True, help="Measure both side by side, now, on the recipe's inputs."
+)
+@click.option("--all", "everything", is_flag=True, help="Cut no list.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON; see docs/diff.md.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page, side by side, too.",
+)
+@store_option()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    before: str,
+    after: str,
+    recipe: str | None,
+    bench: bool,
+    everything: bool,
+    as_json: bool,
+    html: Path | None,
+    store: str | None,
+) -> None:
+    """Compare two builds, variants, releases, commits or models: what differs, in sentences.
+
+    \b
+    onnxbuild diff HEAD~1 recipes/digits.yaml          a commit and the build at hand
+    onnxbuild diff HEAD~1 HEAD digits:int8             two commits; the third names the recipe
+    onnxbuild diff digits:fp32 digits:int8             two variants
+    onnxbuild diff dist/digits-1.0.0 dist/digits-1.1.0.tar
+    onnxbuild diff old.onnx digits:int8 --html diff.html
+
+    A and B are each a recipe (its build as it stands), RECIPE:VARIANT, a folder below out/, a release (folder
+    or .tar), an .onnx file, or a commit. What is the name of a file or a recipe is that; anything else is
+    asked of git. A commit's build is looked up in the store, by the lock that is committed next to the
+    recipe, or else by the files that the commit has; nothing is run.
+
+    Compared are verdicts, accuracy, signature, recipe, inputs, tools, graph, weights and size. Latency
+    is shown as each build recorded it; it differs each time, so it never decides the exit code.
+
+    Exit codes: 0 equal, 1 they differ, 2 one can't be compared, 4 a release is damaged.
+    """  # noqa: D301 - click's own mark for text that keeps its lines
+    from onnxbuild.comparison.as_json import as_json as to_json
+    from onnxbuild.comparison.compare import compare
+    from onnxbuild.comparison.open_side import open_sides
+    from onnxbuild.comparison.text import lines_of
+
+    try:
+        with ExitStack() as stack:
+            found = compare(*open_sides((before, after), recipe, store, stack))
+            if bench:
+                from onnxbuild.adapters.console.sinks import PlainLines
+                from onnxbuild.comparison.side_by_side import benched
+
+                progress = PlainLines(lambda text: click.echo(text, err=True), verbose=False)
+                found = benched(found, recipe, store, [progress])
+            if html is not None:
+                from onnxbuild.comparison.page import page_of
+
+                _write(html, page_of(found))
+    except BuildError as error:
+        if error.exit_code != EXIT_DIFFER:
+            raise
+        raise UsageError(error.what, where=error.where, fix=error.fix) from error
+    if as_json:
+        click.echo(json.dumps(to_json(found), indent=2, allow_nan=False, default=str))
+    else:
+        from onnxbuild.adapters.console.standard_streams import columns
+
+        width = columns() if sys.stdout.isatty() else None
+        most = {"most": sys.maxsize} if everything else {}
+        for line in lines_of(found, width=width, **most):
+            click.echo(line)
+        if html is not None:
+            click.echo(f"wrote {html}")
+    ctx.exit(0 if found.equal else EXIT_DIFFER)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"can't write {path}: {error.strerror}", fix="--html FILE in a folder that is there"
+        ) from error

@@ -1,0 +1,225 @@
+"""A build as one side: the recipe as it stands, or as a commit has it; from the store, nothing is run."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxbuild.adapters import git
+from onnxbuild.api import Request, load
+from onnxbuild.comparison.sides import ComparedBundle, Side, SideKind, bundle_in
+from onnxbuild.comparison.stored_build import StoredBuild, decided, lock_of_recipe, locked
+from onnxbuild.core.artifact import Artifact
+from onnxbuild.core.errors import UsageError, did_you_mean
+from onnxbuild.core.graph import Deliverable, Graph
+from onnxbuild.recipe.project import find_project, is_marked
+from onnxbuild.release_format.about import compared_in
+from onnxbuild.release_format.layout import MANIFEST
+from onnxbuild.wiring import Workspace, open_workspace
+
+_PACKAGE = "package"
+_COMMIT_DIGITS = 12
+
+
+def recipe_side(
+    recipe: Path, variant: str, given: str, store: str | None, stack: ExitStack
+) -> Side:
+    """Return the build of a recipe as it stands.
+
+    Args:
+        recipe: Its file.
+        variant: The only bundle that is meant; empty for all.
+        given: As typed.
+        store: `--store`.
+        stack: Keeps what is laid for as long as it is looked at.
+
+    Raises:
+        RecipeErrors, UsageError: The recipe is faulty, it is not built, or has no such variant.
+    """
+    request = Request((recipe,), store=store)
+    fix = f"onnxbuild run {recipe}" + (f" --store {store}" if store else "")
+    title = f"{_name(recipe, variant)} as built"
+    return _side(request, _Asked(given, "build", title, variant, recipe, fix), stack)
+
+
+def commit_side(
+    revision: str, recipe: Path, variant: str, store: str | None, stack: ExitStack
+) -> Side:
+    """Return the build of a recipe as a commit has it: by its lock, else by what the store has of its files.
+
+    Args:
+        revision: As typed.
+        recipe: The recipe's file in the working tree; it need not be there any more.
+        variant: The only bundle that is meant; empty for all.
+        store: `--store`.
+        stack: As for `recipe_side`.
+
+    Raises:
+        RecipeErrors, UsageError: There is no such commit, the recipe is not in it, or faulty there, or the
+            build is not in the store.
+    """
+    project = find_project(recipe)
+    commit = git.commit_of(project, revision)
+    if commit is None:
+        raise UsageError(
+            f"there is no commit '{revision}'", where=str(project), fix="git log --oneline"
+        )
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxbuild-diff-")))
+    tree = folder / "project"
+    tree.mkdir()
+    git.export_commit(project, commit, tree)
+    if is_marked(project) and not is_marked(tree):
+        (tree / ".git").mkdir()  # so that names in keys start from the same root
+    inside = os.path.relpath(recipe.absolute(), project)
+    there = tree / inside
+    if not there.is_file():
+        raise UsageError(
+            f"the commit {revision} has no {inside}",
+            fix="name a recipe that both commits have, or an older release",
+        )
+    own = Request((recipe,), store=store)
+    at_commit = Request((there,), store=str(own.store_root))
+    shown = os.path.relpath(own.store_root)
+    fix = (
+        f"git worktree add ../{recipe.stem}-{commit[:_COMMIT_DIGITS]} {commit[:_COMMIT_DIGITS]} && "
+        f"onnxbuild run ../{recipe.stem}-{commit[:_COMMIT_DIGITS]}/{inside} --store {shown}"
+    )
+    title = f"{_name(recipe, variant)} at {commit[:_COMMIT_DIGITS]} ({revision})"
+    return _side(at_commit, _Asked(revision, "commit", title, variant, recipe, fix), stack)
+
+
+def _name(recipe: Path, variant: str) -> str:
+    return f"{recipe.stem}:{variant}" if variant else recipe.stem
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is looked for.
+
+    Attributes:
+        given: As typed.
+        kind: What it is.
+        title: What to call it.
+        variant: The only bundle that is meant; empty for all.
+        recipe: The recipe's file in the working tree.
+        fix: What to type to build it.
+    """
+
+    given: str
+    kind: SideKind
+    title: str
+    variant: str
+    recipe: Path
+    fix: str
+
+
+def _side(request: Request, asked: _Asked, stack: ExitStack) -> Side:
+    """Find a build in the store.
+
+    Args:
+        request: Where its recipe is, and the store.
+        asked: What is looked for.
+        stack: As for `recipe_side`.
+    """
+    (recipe,) = request.recipes
+    workspace = stack.enter_context(
+        closing(open_workspace(request.project, request.store_root, make=False))
+    )
+    loaded = load(request)
+    lock = lock_of_recipe(recipe, loaded.recipes) if asked.kind == "commit" else None
+    if lock is not None:
+        found = locked(lock, loaded.recipes, workspace)
+    else:
+        found = decided(recipe, request, loaded.recipes, workspace)
+    wanted = _wanted(found.graph, recipe, asked.variant)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxbuild-diff-")))
+    bundles = [_bundle(each, found, workspace, folder, asked.fix) for each in wanted]
+    missing = [each for each in bundles if not each.sha256 and not each.failed]
+    if missing:
+        names = ", ".join(f"{each.recipe}:{each.name}" for each in missing)
+        raise UsageError(
+            f"{names} {'is' if len(missing) == 1 else 'are'} not built as the recipe stands"
+            + (f" at {asked.given}" if asked.kind == "commit" else ""),
+            fix=asked.fix,
+        )
+    return Side(
+        asked.given, asked.kind, asked.title, tuple(bundles), found.lock, asked.variant,
+        asked.recipe,
+    )  # fmt: skip
+
+
+def _wanted(graph: Graph, recipe: Path, variant: str) -> list[Deliverable]:
+    made = [each for each in graph.deliverables if each.family != _PACKAGE]
+    if not variant:
+        return made
+    found = [each for each in made if each.name == variant]
+    if not found:
+        known = list(dict.fromkeys(each.name for each in made))
+        raise UsageError(
+            f"{recipe.name} has no variant '{variant}'; it has {', '.join(known)}",
+            fix=did_you_mean(variant, known),
+        )
+    return found
+
+
+def _bundle(
+    each: Deliverable, found: StoredBuild, workspace: Workspace, folder: Path, fix: str
+) -> ComparedBundle:
+    graph, results, lock = found.graph, found.results, found.lock
+    failed = tuple(_failures(each, found))
+    step = graph.resolve(each.bundle.step)
+    measured = {
+        target: lock.measurements[graph.resolve(name)]
+        for target, name in compared_in(each, graph).items()
+        if graph.resolve(name) in lock.measurements
+    }
+    result = results.get(step)
+    if result is not None and each.bundle.output in result.outputs:
+        artifact = result.outputs[each.bundle.output]
+        if not workspace.store.faults(artifact):
+            return replace(
+                _laid(each, artifact, measured, workspace, folder), failed=failed, fix=fix
+            )
+    locked = lock.steps.get(step)
+    digest = None if locked is None else locked.outputs.get(each.bundle.output)
+    return ComparedBundle(
+        each.recipe,
+        each.name,
+        sha256="" if digest is None else digest.sha256,
+        size_bytes=0 if digest is None else digest.size_bytes,
+        failed=failed,
+        fix=fix,
+    )
+
+
+def _laid(
+    each: Deliverable, artifact: Artifact, measured: Mapping[str, Any],
+    workspace: Workspace, folder: Path,
+) -> ComparedBundle:  # fmt: skip
+    """Lay a bundle as links into the store."""
+    target = folder / each.recipe / each.name
+    for name, blob in workspace.store.paths(artifact).items():
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(blob)
+    if not (target / MANIFEST).is_file():  # of a kind that a plug-in brings
+        return ComparedBundle(
+            each.recipe, each.name, folder=target, sha256=artifact.sha256,
+            size_bytes=artifact.size_bytes,
+        )  # fmt: skip
+    return bundle_in(
+        target, recipe=each.recipe, name=each.name, reports=measured, sha256=artifact.sha256
+    )
+
+
+def _failures(each: Deliverable, found: StoredBuild) -> Iterable[str]:
+    for name in each.judged_by:
+        step = found.graph.resolve(name)
+        result = found.results.get(step)
+        for finding in result.findings if result is not None else ():
+            yield f"{found.graph.addresses[name].local}: {finding.what}"

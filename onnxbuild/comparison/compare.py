@@ -1,0 +1,225 @@
+"""Compare two sides: verdicts, accuracy, signature, recipe, inputs, tools, graph, weights, size, latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from onnxbuild.comparison.figures import (
+    LatencyChange,
+    figure_rows,
+    judged,
+    latencies,
+    scored,
+    sized,
+)
+from onnxbuild.comparison.origins import origins
+from onnxbuild.comparison.sides import ComparedBundle, Side
+from onnxbuild.core.errors import StepError, UsageError
+from onnxbuild.onnxkit.differences.artifacts import first_difference
+from onnxbuild.onnxkit.differences.models import compare_models
+from onnxbuild.onnxkit.differences.sentences import OPSET, say
+
+GROUPS = (
+    "verdicts", "accuracy", "signature", "recipe", "inputs", "tools", "graph", "weights", "size",
+)  # fmt: skip
+"""The most important first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference.
+
+    Attributes:
+        group: One of GROUPS.
+        sentence: For a person.
+        variants: Names of the bundles that it is of; empty for all of a side.
+        data: The same as JSON values.
+    """
+
+    group: str
+    sentence: str
+    variants: tuple[str, ...] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """Two sides compared.
+
+    Attributes:
+        before: The one.
+        after: The other.
+        differences: In the order of GROUPS.
+        latencies: As they were recorded, or measured side by side; they decide nothing.
+        pairs: (name, before, after) of the bundles that were compared.
+        figures: ComparedBundle -> rows of (figure, before, after, change), as text.
+        notes: What could not be compared, and why.
+    """
+
+    before: Side
+    after: Side
+    differences: tuple[Difference, ...]
+    latencies: tuple[LatencyChange, ...]
+    pairs: tuple[tuple[str, ComparedBundle, ComparedBundle], ...]
+    figures: dict[str, list[tuple[str, str, str, str]]]
+    notes: tuple[str, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs; measured times, which differ each time, do not count."""
+        return not self.differences
+
+
+def compare(before: Side, after: Side) -> ComparedSides:
+    """Compare two sides.
+
+    Raises:
+        UsageError: Their models can't be paired, or one of them is not ONNX.
+    """
+    pairs, alone = _pairs(before, after)
+    found: list[Difference] = [
+        Difference(group, sentence, (), data) for group, sentence, data in origins(before, after)
+    ]
+    found += alone
+    measured: list[LatencyChange] = []
+    rows: dict[str, list[tuple[str, str, str, str]]] = {}
+    notes: list[str] = []
+    together = (
+        before.lock is not None
+        and after.lock is not None
+        and before.lock.measurements == after.lock.measurements
+    )
+    for old, new in pairs:
+        name = _pair_name(old, new)
+        for group, sentence, data in (*judged(old, new), *scored(old, new), *sized(old, new)):
+            found.append(Difference(group, sentence, (name,), data))
+        found += _models(old, new, name, notes)
+        if not (old.sha256 and old.sha256 == new.sha256):  # else only the machine differs
+            measured += latencies(old, new, name, together=together)
+        rows[name] = figure_rows(old, new)
+    merged = _merged(found)
+    if not merged:
+        merged = _unexplained(before, after)
+    named = tuple((_pair_name(old, new), old, new) for old, new in pairs)
+    return ComparedSides(
+        before, after, tuple(merged), tuple(measured), named, rows, tuple(dict.fromkeys(notes))
+    )
+
+
+def _pairs(
+    before: Side, after: Side
+) -> tuple[list[tuple[ComparedBundle, ComparedBundle]], list[Difference]]:
+    """Bundles that are compared, and those that one side has alone."""
+    olds, news = before.bundles, after.bundles
+    if len(olds) == len(news) == 1:
+        return [(olds[0], news[0])], []
+    for side, other in ((before, after), (after, before)):
+        if side.kind == "model" and len(other.bundles) > 1:
+            names = ", ".join(each.name for each in other.bundles)
+            raise UsageError(
+                f"{other.given} has {len(other.bundles)} models: {names}; which one?",
+                fix=f"onnxbuild diff {side.given} {other.title.split()[0]}:{other.bundles[0].name}",
+            )
+    recipes = [{each.recipe for each in bundles} for bundles in (olds, news)]
+    by_name = len(recipes[0]) == len(recipes[1]) == 1  # recipes may have other names
+
+    def key(each: ComparedBundle) -> tuple[str, str]:
+        return ("" if by_name else each.recipe, each.name)
+
+    theirs = {key(each): each for each in news}
+    mine = {key(each): each for each in olds}
+    if before.variant or after.variant:  # one side means one variant alone
+        wanted = mine if before.variant else theirs
+        mine = {name: each for name, each in mine.items() if name in wanted}
+        theirs = {name: each for name, each in theirs.items() if name in wanted}
+    alone = [
+        Difference(
+            "verdicts", f"{_title(each)} is {word}", (), {"kind": "bundle", "name": each.name}
+        )
+        for ones, others, word in ((mine, theirs, "gone"), (theirs, mine, "new"))
+        for name, each in ones.items()
+        if name not in others
+    ]
+    return [(each, theirs[name]) for name, each in mine.items() if name in theirs], alone
+
+
+def _title(each: ComparedBundle) -> str:
+    return f"variant {each.name}"
+
+
+def _pair_name(old: ComparedBundle, new: ComparedBundle) -> str:
+    recipes = f"{new.recipe}:" if "@" in new.recipe else ""
+    return f"{recipes}{new.name}" if old.name == new.name else f"{old.name} -> {new.name}"
+
+
+def _models(
+    old: ComparedBundle, new: ComparedBundle, name: str, notes: list[str]
+) -> Iterator[Difference]:
+    if old.sha256 and old.sha256 == new.sha256:
+        return
+    absent = [each for each in (old, new) if each.model is None and each.folder is None]
+    if absent:
+        if old.sha256 and new.sha256:
+            sizes = {"before": old.size_bytes, "after": new.size_bytes}
+            text = "the bundle differs, and its files are not in the store on both sides"
+            yield Difference("graph", text, (name,), {"kind": "bundle", **sizes})
+        notes += [
+            f"to see what differs in the models: {each.fix}" for each in absent if not each.failed
+        ]
+        return
+    if old.model is not None and new.model is not None:
+        try:
+            found = compare_models(old.model, new.model)
+        except StepError as error:
+            raise UsageError(error.what, where=error.where, fix=error.fix) from error
+        said = say(found)
+        for one in said:
+            group = "graph" if one.group == OPSET else one.group
+            yield Difference(group, one.sentence, (name,), one.data)
+        if not said and not found.same_bytes:
+            text = "the same graph and weights, written in another way: the files' bytes differ"
+            yield Difference("graph", text, (name,), {"kind": "bytes"})
+    elif old.folder is not None and new.folder is not None:
+        first = first_difference(old.folder, new.folder)
+        if first is not None:
+            data = {"kind": "file", "file": first.file, "what": first.what, "more": first.more}
+            yield Difference("graph", str(first), (name,), data)
+    else:
+        text = "one is an ONNX model, the other is not"
+        yield Difference("graph", text, (name,), {"kind": "form"})
+
+
+def _merged(found: Iterable[Difference]) -> list[Difference]:
+    """Equal sentences of several variants as one, in the order of GROUPS."""
+    by_text: dict[tuple[str, str], Difference] = {}
+    for each in found:
+        key = each.group, each.sentence
+        known = by_text.get(key)
+        if known is not None:
+            by_text[key] = replace(known, variants=(*known.variants, *each.variants))
+        else:
+            by_text[key] = each
+    return sorted(by_text.values(), key=lambda each: GROUPS.index(each.group))
+
+
+def _unexplained(before: Side, after: Side) -> list[Difference]:
+    """Steps that gave other outputs though nothing that is known differs."""
+    if before.lock is None or after.lock is None:
+        return []
+    one, other = before.lock.steps, after.lock.steps
+    names: Sequence[str] = [
+        name
+        for name in one
+        if name in other
+        for output in one[name].outputs
+        if output in other[name].outputs
+        and one[name].outputs[output] != other[name].outputs[output]
+    ]
+    if not names:
+        return []
+    first = names[0]
+    more = f" (and {len(names) - 1} more after it)" if len(names) > 1 else ""
+    text = f"step {first} gave another output{more}, though no model differs"
+    return [Difference("inputs", text, (), {"kind": "steps", "steps": list(names)})]

@@ -1,0 +1,211 @@
+"""Numbers of two bundles: verdicts, accuracy, size and latency, each with its change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onnxbuild.comparison.sides import ComparedBundle
+
+Found = tuple[str, str, dict[str, Any]]
+"""(group, sentence, data)."""
+
+_MEASURES = (("max_abs", "largest error"), ("cosine_min", "least cosine"), ("equal_min", "least share of equal elements"))  # fmt: skip
+_SAME_SHARE = 1e-9
+_MOST_TIMES = 10  # from here on, times are shown instead of a percentage
+_MANY_DIGITS = 9  # of figures that four digits don't tell apart
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyChange:
+    """A latency on both sides.
+
+    Attributes:
+        variant: The bundle's name.
+        provider: Where it was measured.
+        point: The sizes, `batch=1`.
+        before: Median in ms, and the 95 % interval of it: (median, low, high).
+        after: The same of the other.
+        speedup: How many times as fast the other is, with its interval, where they were measured side
+            by side; None for recorded latencies.
+    """
+
+    variant: str
+    provider: str
+    point: str
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
+    speedup: tuple[float, float | None, float | None] | None = None
+    together: bool = True
+
+    @property
+    def known(self) -> bool:
+        """Whether a difference was measured: the intervals have nothing in common, or 1 is not in that of the ratio."""
+        if self.speedup is not None:
+            _, low, high = self.speedup
+            return low is not None and high is not None and not low <= 1 <= high
+        return self.together and (self.before[2] < self.after[1] or self.after[2] < self.before[1])
+
+    @property
+    def words(self) -> str:
+        """The difference in words."""
+        if not self.together:
+            return "recorded at different times"
+        if not self.known:
+            return "no difference measured"
+        ratio = self.before[0] / self.after[0] if self.speedup is None else self.speedup[0]
+        return f"{ratio:.3g} x as fast" if ratio >= 1 else f"takes {1 / ratio:.3g} x as long"
+
+    @property
+    def sentence(self) -> str:
+        """Where, both times, and the difference."""
+        where = f"{self.provider} at {self.point}"
+        times = f"on {where}: {_ms(self.before)} -> {_ms(self.after)}"
+        return f"{times}: {self.words}" if self.together else times
+
+
+def _ms(value: tuple[float, float, float]) -> str:
+    return f"{value[0]:.3g} ms [{value[1]:.3g} to {value[2]:.3g}]"
+
+
+def judged(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+    """Yield what differs in the verdicts of gates."""
+    ones, others = _verdicts(old), _verdicts(new)
+    for name in dict.fromkeys((*ones, *others)):
+        left, right = ones.get(name), others.get(name)
+        if left is None or right is None or left == right:
+            continue
+        data = {"kind": "verdict", "gate": name, "before": left, "after": right}
+        yield "verdicts", f"{name} {'passes' if right else 'fails'} now", data
+    for each in new.failed:
+        if each not in old.failed:
+            yield "verdicts", f"fails now: {each}", {"kind": "failed", "what": each}
+    for each in old.failed:
+        if each not in new.failed:
+            yield "verdicts", f"no longer fails: {each}", {"kind": "mended", "what": each}
+
+
+def _verdicts(bundle: ComparedBundle) -> dict[str, bool]:
+    manifest = bundle.manifest
+    if manifest is None:
+        return {}
+    found = {f"validation on {n}": v.passed for n, v in manifest.validation.items()}
+    found |= {f"evaluation on {n}": v.get("passed") for n, v in manifest.evaluation.items()}
+    return {name: passed for name, passed in found.items() if passed is not None}
+
+
+def scored(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+    """Yield what differs in accuracy."""
+    ones, others = _scores(old), _scores(new)
+    for name in dict.fromkeys((*ones, *others)):
+        left, right = ones.get(name), others.get(name)
+        if left is None or right is None or _is_same(left, right):
+            continue
+        data = {"kind": "figure", "name": name, "before": left, "after": right}
+        texts = " -> ".join(shown_pair(left, right))
+        yield "accuracy", f"{name}: {texts} ({right - left:+.2g})", data
+
+
+def _scores(bundle: ComparedBundle) -> dict[str, float]:
+    manifest = bundle.manifest
+    if manifest is None:
+        return {}
+    found: dict[str, Any] = {
+        f"score on {name}": each.get("score") for name, each in manifest.evaluation.items()
+    }
+    for name, verdict in manifest.validation.items():
+        metrics: Mapping[str, Any] = verdict.metrics or {}
+        found |= {f"{title} on {name}": metrics.get(key) for key, title in _MEASURES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def shown_pair(left: float, right: float) -> tuple[str, str]:
+    """Return two figures as text, with as many digits as tell them apart."""
+    digits = 4 if f"{left:.4g}" != f"{right:.4g}" else _MANY_DIGITS
+    return f"{left:.{digits}g}", f"{right:.{digits}g}"
+
+
+def _is_same(left: float, right: float) -> bool:
+    return abs(left - right) <= _SAME_SHARE * max(abs(left), abs(right))
+
+
+def sized(old: ComparedBundle, new: ComparedBundle) -> Iterator[Found]:
+    """Yield the change of the model's size."""
+    if _known_sizes(old, new) and old.size_bytes != new.size_bytes:
+        left, right = old.size_bytes, new.size_bytes
+        data = {"kind": "size", "before": left, "after": right}
+        share = f"{(right - left) / left * 100:+.3g} %"
+        yield "size", f"{left:,} -> {right:,} bytes ({share})", data
+
+
+def _known_sizes(old: ComparedBundle, new: ComparedBundle) -> bool:
+    is_here = [each.model is not None or each.folder is not None for each in (old, new)]
+    return all(is_here) and bool(old.size_bytes and new.size_bytes)
+
+
+def latencies(
+    old: ComparedBundle, new: ComparedBundle, name: str, *, together: bool
+) -> Iterator[LatencyChange]:
+    """Yield recorded latencies that both sides have.
+
+    Args:
+        old: The one.
+        new: The other.
+        name: What to call both.
+        together: They were recorded in one measurement.
+    """
+    others = {(each.provider, each.point): each for each in new.latencies}
+    for each in old.latencies:
+        match = others.get((each.provider, each.point))
+        if match is not None and match != each:  # else it is one measurement
+            yield LatencyChange(
+                name,
+                each.provider,
+                each.point,
+                (each.p50_ms, each.low_ms, each.high_ms),
+                (match.p50_ms, match.low_ms, match.high_ms),
+                together=together,
+            )
+
+
+def figure_rows(old: ComparedBundle, new: ComparedBundle) -> list[tuple[str, str, str, str]]:
+    """Return (figure, before, after, change) of all figures but times that a side has, equal ones too."""
+    rows = []
+    for name, left, right in _all_figures(old, new):
+        change = (
+            "" if left is None or right is None or _is_same(left, right) else _moved(left, right)
+        )
+        cells = _cell(left), _cell(right)
+        if change and isinstance(left, float) and isinstance(right, float):
+            cells = shown_pair(left, right)
+        rows.append((name, *cells, change))
+    return rows
+
+
+def _all_figures(
+    old: ComparedBundle, new: ComparedBundle
+) -> Iterator[tuple[str, float | None, float | None]]:
+    if old.size_bytes or new.size_bytes:
+        yield "size in bytes", old.size_bytes or None, new.size_bytes or None
+    counts = [None if b.manifest is None else b.manifest.nodes for b in (old, new)]
+    if any(counts):
+        yield "nodes", *counts  # type: ignore[misc]
+    weights = [None if b.manifest is None else b.manifest.parameters for b in (old, new)]
+    if any(weights):
+        yield "parameters", *weights  # type: ignore[misc]
+    ones, others = _scores(old), _scores(new)
+    for name in dict.fromkeys((*ones, *others)):
+        yield name, ones.get(name), others.get(name)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _moved(left: float, right: float) -> str:
+    if left and not 1 / _MOST_TIMES < abs(right / left) < _MOST_TIMES:
+        return f"{right / left:.3g} x"
+    return f"{(right - left) / abs(left) * 100:+.3g} %" if left else f"{right - left:+.3g}"

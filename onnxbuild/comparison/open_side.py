@@ -1,0 +1,194 @@
+"""Say what a text on the command line means: a model file, a build, a variant, a release or a commit."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from onnxbuild.adapters import git
+from onnxbuild.comparison.build_side import commit_side, recipe_side
+from onnxbuild.comparison.sides import ComparedBundle, Side, bundle_in
+from onnxbuild.core.errors import NotReproducibleError, StepError, UsageError
+from onnxbuild.core.step import MODEL_FILE
+from onnxbuild.onnxkit.model.model_files import external_files
+from onnxbuild.release_format.bundles import manifest_in, section_bundles
+from onnxbuild.release_format.checksums import check_sums
+from onnxbuild.release_format.figures import figures_of
+from onnxbuild.release_format.forms import printable, read_json
+from onnxbuild.release_format.layout import MANIFEST, RELEASE_FILE, release_name
+from onnxbuild.release_format.opened import opened
+from onnxbuild.release_format.released import Released, read_release
+from onnxbuild.typed_names import find_recipe, split_name
+
+_RECIPE_ENDINGS = (".yaml", ".yml")
+_WHAT = (
+    "name an .onnx file, a recipe (recipes/bert.yaml), a variant (bert:int8), a folder below out/, a release "
+    "(dist/bert-1.0.0 or its .tar) or a commit (HEAD~1)"
+)
+
+
+def open_sides(
+    texts: tuple[str, str], recipe: str | None, store: str | None, stack: ExitStack
+) -> tuple[Side, Side]:
+    """Return both sides.
+
+    Args:
+        texts: As typed.
+        recipe: `RECIPE` or `RECIPE:VARIANT`, of commits; None where the other side names it.
+        store: `--store`.
+        stack: Keeps what is unpacked or laid for as long as it is looked at.
+
+    Raises:
+        UsageError: A text means nothing that can be compared, or it is not built.
+        NotReproducibleError: A release is not as it was made.
+    """
+    first: list[Side | None] = [_no_commit(text, store, stack) for text in texts]
+    file, variant = recipe_of(recipe, store) if recipe else _other_recipe(first)
+    sides = []
+    for text, side in zip(texts, first, strict=True):
+        if side is not None:
+            sides.append(side)
+            continue
+        _check_commit(text, file)
+        if file is None:
+            raise UsageError(
+                f"'{text}' is a commit; of which recipe?",
+                fix=f"onnxbuild diff {texts[0]} {texts[1]} recipes/NAME.yaml",
+            )
+        sides.append(commit_side(text, file, variant, store, stack))
+    return sides[0], sides[1]
+
+
+def _other_recipe(sides: list[Side | None]) -> tuple[Path | None, str]:
+    """The recipe of the side that names one, and its variant."""
+    known = [side for side in sides if side is not None and side.recipe is not None]
+    return (known[0].recipe, known[0].variant) if known else (None, "")
+
+
+def recipe_of(text: str, store: str | None) -> tuple[Path, str]:
+    """Return the file and the variant (or nothing) of `RECIPE` or `RECIPE:VARIANT`."""
+    if Path(text).is_file() or ":" not in text:
+        return find_recipe(text, store), ""
+    return split_name(text, store)
+
+
+def _check_commit(text: str, recipe: Path | None) -> None:
+    where = Path.cwd() if recipe is None else recipe.absolute().parent
+    if git.commit_of(where, text) is not None:
+        return
+    if Path(text).suffix in (".onnx", ".tar", *_RECIPE_ENDINGS) or "/" in text:
+        raise UsageError(f"there is no {text}", fix=_WHAT)
+    raise UsageError(f"'{text}' is no file, recipe or commit here", fix=_WHAT)
+
+
+def _no_commit(text: str, store: str | None, stack: ExitStack) -> Side | None:
+    """The side that a text means; None where it can only be a commit."""
+    path = Path(text)
+    if path.is_file() and path.suffix in _RECIPE_ENDINGS:
+        return recipe_side(path, "", text, store, stack)
+    if (path.is_file() and path.suffix == ".tar") or (path / RELEASE_FILE).is_file():
+        return release_side(path, text, stack)
+    if path.is_dir():
+        return _folder_side(path, text)
+    if path.is_file():
+        return _model_side(path, text)
+    if ":" in text:
+        recipe, variant = split_name(text, store)
+        return recipe_side(recipe, variant, text, store, stack)
+    if "/" in text or path.suffix:
+        return None
+    try:
+        recipe = find_recipe(text, store)
+    except UsageError:
+        return None
+    return recipe_side(recipe, "", text, store, stack)
+
+
+def _model_side(path: Path, text: str) -> Side:
+    if path.suffix != ".onnx":
+        raise UsageError(f"{path} is not an .onnx file", fix=_WHAT)
+    try:
+        names = (path.name, *external_files(path))
+    except StepError as error:
+        raise UsageError(error.what, where=error.where, fix=error.fix) from error
+    sizes = [each.stat().st_size for name in names if (each := path.with_name(name)).is_file()]
+    bundle = ComparedBundle("", path.name, model=path, size_bytes=sum(sizes))
+    return Side(text, "model", text, (bundle,))
+
+
+def _folder_side(path: Path, text: str) -> Side:
+    """A bundle, or a folder of bundles, as below out/."""
+    names = [path] if (path / MANIFEST).is_file() else sorted(path.iterdir())
+    folders = [each for each in names if (each / MANIFEST).is_file()]
+    if not folders and (path / MODEL_FILE).is_file():
+        return replace(_model_side(path / MODEL_FILE, text), title=text)
+    if not folders:
+        raise UsageError(f"there is no bundle in {path}: no manifest.json", fix=_WHAT)
+    bundles = tuple(_measured(each) for each in folders)
+    kept = [each for each in bundles if each.manifest is not None]
+    return Side(text, "folder", text, tuple(kept), variant=path.name if len(names) == 1 else "")
+
+
+def _measured(folder: Path) -> ComparedBundle:
+    """A bundle in a folder, with the measurements that are laid next to it."""
+    reports = {}
+    for path in sorted(folder.glob("benchmark*.json")):
+        try:
+            report = read_json(path.read_bytes())
+            if isinstance(report, dict) and isinstance(report.get("provider"), str):
+                reports[report["provider"]] = report
+        except (OSError, ValueError):
+            continue
+    try:
+        return bundle_in(folder, reports=reports)
+    except (KeyError, TypeError):
+        return bundle_in(folder)  # measurements of another form
+
+
+def release_side(path: Path, text: str, stack: ExitStack) -> Side:
+    """Return a release; its checksums must hold.
+
+    Args:
+        path: Its folder or archive.
+        text: As typed.
+        stack: Keeps it unpacked.
+
+    Raises:
+        UsageError: It is none.
+        NotReproducibleError: Its files are not those that were released.
+    """
+    folder = stack.enter_context(opened(path))
+    files = check_sums(folder)
+    if files.faults:
+        raise NotReproducibleError(
+            f"the release is damaged: {files.faults[0]}",
+            where=str(path),
+            fix=f"onnxbuild verify {path}",
+        )
+    release = read_release(files)
+    try:
+        bundles = tuple(_released(release))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise NotReproducibleError(
+            f"the release can't be read: {printable(f'{type(error).__name__}: {error}')}",
+            where=str(path),
+            fix=f"onnxbuild verify {path}",
+        ) from error
+    title = release_name(release.about["name"], release.about["version"])
+    return Side(text, "release", title, bundles, release.lock)
+
+
+def _released(release: Released) -> list[ComparedBundle]:
+    found = []
+    for _, name, entry in section_bundles(release.about):
+        figures = figures_of(entry, manifest_in(entry, release.read), release.lock)
+        bundle = bundle_in(
+            release.folder / entry["bundle"], recipe=entry["recipe"], name=entry["variant"]
+        )
+        locked = release.lock.steps.get(entry["step"])
+        digests = [] if locked is None else [*locked.outputs.values()]
+        sha256 = digests[0].sha256 if len(digests) == 1 else ""
+        found.append(replace(bundle, latencies=figures.latencies, sha256=sha256))
+        del name
+    return found

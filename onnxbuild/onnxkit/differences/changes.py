@@ -1,0 +1,266 @@
+"""What differs between two matched graphs: nodes on one side alone, attributes, weights, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnxbuild.onnxkit.differences.arrays import ArrayDifference, compare_arrays, shown
+from onnxbuild.onnxkit.differences.graph_view import GraphView, ValueSource, operator
+from onnxbuild.onnxkit.differences.match import Match
+from onnxbuild.onnxkit.differences.regions import around, regions_of
+from onnxbuild.onnxkit.model.external_data import weight_array
+from onnxbuild.onnxkit.model.graphs import subgraphs
+from onnxbuild.onnxkit.model.inspect import dtype_name
+
+if TYPE_CHECKING:
+    import onnx
+
+
+_TYPES = ("to", "dtype")
+"""Attributes of Cast, RandomNormal and others that name a type by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """Nodes that are next to each other, on one side alone.
+
+    Attributes:
+        gone: Operators of the one graph's nodes, in its order.
+        new: Operators of the other's.
+        labels: Nodes, with their names: those that are gone, then the new ones.
+        after: Nodes right before them that are in both graphs, in the other's names; inputs, if there are none.
+        before: Nodes right after them; outputs, if there are none.
+        folded_into: Node right before them whose weights changed, if nothing is new; else empty.
+    """
+
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    labels: tuple[str, ...]
+    after: tuple[str, ...]
+    before: tuple[str, ...]
+    folded_into: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeChanged:
+    """An attribute of a node that is in both graphs.
+
+    Attributes:
+        node: Its label in the one graph.
+        name: The attribute's.
+        old: As text; empty if it is new.
+        new: As text; empty if it is gone.
+    """
+
+    node: str
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightChanged:
+    """A weight that a node in both graphs reads.
+
+    Attributes:
+        name: In the one graph.
+        node: Label of the first node that reads it.
+        old: Type and shape, `float32 [64, 3]`; empty if it is new.
+        new: The other's; empty if it is gone.
+        values: How far they are apart; None where types or shapes differ.
+    """
+
+    name: str
+    node: str
+    old: str
+    new: str
+    values: ArrayDifference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InputMoved:
+    """An input of a node in both graphs that comes from elsewhere, though nothing is gone or new there.
+
+    Attributes:
+        node: Its label.
+        slot: Which input, from 0; -1 for an output of the graph, which `node` names.
+        old: Where it came from.
+        new: Where it comes from.
+    """
+
+    node: str
+    slot: int
+    old: str
+    new: str
+
+
+Change = NodesChanged | AttributeChanged | WeightChanged | InputMoved
+
+
+def changes_of(match: Match) -> list[Change]:
+    """Return all that differs, nodes first, then attributes, connections and weights."""
+    weights = list(_weights(match))
+    changed = {each.node for each in weights}
+    return [
+        *_nodes(match, changed),
+        *_attributes(match),
+        *_moved(match),
+        *weights,
+    ]
+
+
+def _nodes(match: Match, changed: set[str]) -> Iterator[NodesChanged]:
+    for gone, new in regions_of(match):
+        after, before = around(match, gone, new)
+        folded = ""
+        if gone and not new:
+            near = [
+                source.node
+                for n in gone
+                for source in match.one.sources[n]
+                if source.kind == "node" and source.node in match.to_other
+            ]
+            folded = next((match.one.label(n) for n in near if match.one.label(n) in changed), "")
+        yield NodesChanged(
+            gone=tuple(operator(match.one.nodes[n]) for n in gone),
+            new=tuple(operator(match.other.nodes[n]) for n in new),
+            labels=(*map(match.one.label, gone), *map(match.other.label, new)),
+            after=after,
+            before=before,
+            folded_into=folded,
+        )
+
+
+def _attributes(match: Match) -> Iterator[AttributeChanged]:
+    for n, there in sorted(match.to_other.items()):
+        one, other = match.one.nodes[n], match.other.nodes[there]
+        olds = {each.name: each for each in one.attribute if _is_value(each)}
+        news = {each.name: each for each in other.attribute if _is_value(each)}
+        for name in dict.fromkeys((*olds, *news)):
+            old, new = olds.get(name), news.get(name)
+            if old is None or new is None or _bytes(old) != _bytes(new):
+                texts = _attribute_text(old), _attribute_text(new)
+                if texts[0] == texts[1] and old is not None and old.HasField("t"):
+                    continue  # written in another way
+                yield AttributeChanged(match.one.label(n), name, *texts)
+
+
+def _is_value(attribute: onnx.AttributeProto) -> bool:
+    return not attribute.HasField("g") and not attribute.graphs
+
+
+def _attribute_text(attribute: onnx.AttributeProto | None) -> str:
+    import onnx
+
+    if attribute is None:
+        return ""
+    if attribute.ref_attr_name:
+        return f"the function's {attribute.ref_attr_name}"
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, onnx.TensorProto):
+        array = weight_array(value)
+        return f"{tensor_type(value)} {shown(array.tolist() if array.size < 16 else '...')}"  # noqa: PLR2004
+    if attribute.name in _TYPES and isinstance(value, int):
+        return dtype_name(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return shown(value)
+
+
+def _moved(match: Match) -> Iterator[InputMoved]:
+    for n, there in sorted(match.to_other.items()):
+        ones, others = match.one.sources[n], match.other.sources[there]
+        for slot in range(max(len(ones), len(others))):
+            old = ones[slot] if slot < len(ones) else ValueSource("none")
+            new = others[slot] if slot < len(others) else ValueSource("none")
+            if not _is_same(match, old, new):
+                yield InputMoved(
+                    match.one.label(n), slot, _origin(match.one, old), _origin(match.other, new)
+                )
+    for place, there in match.outputs.items():
+        old = match.one.source(match.one.outputs[place])
+        new = match.other.source(match.other.outputs[there])
+        if not _is_same(match, old, new):
+            label = f"output '{match.one.outputs[place]}'"
+            yield InputMoved(label, -1, _origin(match.one, old), _origin(match.other, new))
+
+
+def _is_same(match: Match, old: ValueSource, new: ValueSource) -> bool:
+    """Return whether two sources are one, or another sentence says how they differ."""
+    if old.kind == "node" and old.node not in match.to_other:
+        return True
+    if new.kind == "node" and new.node not in match.to_one:
+        return True
+    if old.kind == new.kind == "node":
+        mine, theirs = match.signatures
+        return old.port == new.port and (
+            match.to_other[old.node] == new.node
+            or mine.before[old.node] == theirs.before[new.node]
+        )
+    if old.kind == new.kind == "input":
+        return match.inputs.get(old.name) == new.name
+    if "weight" in (old.kind, new.kind):  # a weight, or a bias that is new or gone
+        return {old.kind, new.kind} <= {"weight", "none"}
+    return old.kind == new.kind
+
+
+def _origin(view: GraphView, source: ValueSource) -> str:
+    if source.kind == "node":
+        return view.label(source.node)
+    if source.kind == "none":
+        return "nothing"
+    return f"{'weight' if source.kind == 'weight' else 'input'} '{source.name}'"
+
+
+def _weights(match: Match) -> Iterator[WeightChanged]:
+    done: set[tuple[str, str]] = set()
+    for n, there in sorted(match.to_other.items()):
+        ones, others = match.one.sources[n], match.other.sources[there]
+        for slot in range(max(len(ones), len(others))):
+            old = ones[slot] if slot < len(ones) else ValueSource("none")
+            new = others[slot] if slot < len(others) else ValueSource("none")
+            if not {old.kind, new.kind} <= {"weight", "none"} or old.kind == new.kind == "none":
+                continue
+            if (old.name, new.name) in done:
+                continue
+            done.add((old.name, new.name))
+            found = _weight(match, old, new, match.one.label(n))
+            if found is not None:
+                yield found
+
+
+def _weight(match: Match, old: ValueSource, new: ValueSource, node: str) -> WeightChanged | None:
+    one, other = match.one.weights.get(old.name), match.other.weights.get(new.name)
+    types = ("" if one is None else tensor_type(one), "" if other is None else tensor_type(other))
+    name = old.name or new.name
+    if one is None or other is None or types[0] != types[1]:
+        return WeightChanged(name, node, types[0], types[1])
+    if match.one.digest(old.name) == match.other.digest(new.name):
+        return None
+    values = compare_arrays(weight_array(one), weight_array(other))
+    return None if values is None else WeightChanged(name, node, types[0], types[1], values)
+
+
+def tensor_type(tensor: onnx.TensorProto) -> str:
+    """A tensor's type and shape, `float32 [64, 3]`."""
+    return f"{dtype_name(tensor.data_type)} {list(tensor.dims)}"
+
+
+def inner_pairs(match: Match) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (label, graph, graph) of the subgraphs that two matched nodes hold in one attribute."""
+    for n, there in sorted(match.to_other.items()):
+        one, other = match.one.nodes[n], match.other.nodes[there]
+        if not any(True for _ in subgraphs(one)):
+            continue
+        news = {each.name: each for each in other.attribute}
+        for attribute in one.attribute:
+            twin = news.get(attribute.name)
+            if twin is not None and attribute.HasField("g") and twin.HasField("g"):
+                yield f"{match.one.label(n)}, {attribute.name}", attribute.g, twin.g
+
+
+def _bytes(message: Any) -> bytes:
+    content: bytes = message.SerializeToString(deterministic=True)
+    return content
